@@ -48,7 +48,7 @@ KEYS = {
 }
 PROGRAM = """
 import sys, time
-from auditor.tui.app import run_review
+from auditor.tui.launch import run_review
 open(sys.argv[2], "w").write(str(time.monotonic()))
 run_review(sys.argv[1], "bench", rater="ada")
 """

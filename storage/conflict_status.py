@@ -25,6 +25,7 @@ class QueueSort(StrEnum):
     """Sort orders of the queue."""
 
     INFORMATIVENESS = "teaches"
+    EFFECT = "effect"
     GAP = "gap"
     COUNTRY = "country"
     TOPIC = "topic"

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, liter
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from auditor.domain import Decision
+from auditor.storage.conflict_effect import count_pair_wins, effect_size
 from auditor.storage.conflict_status import CONFLICT_KEY_COLUMNS, RATED_COLUMNS, ConflictStatus, QueueFilter, QueueSort
 from auditor.storage.database import table_of
 from auditor.storage.rating_log import discloses_conflict, resolves_conflict
@@ -32,7 +33,9 @@ class ConflictQuery:
         status: the conflict's `ConflictStatus`.
     """
 
-    def __init__(self, audit_id: int, rater: str, unblinded: bool, *, selected_only: bool = False) -> None:
+    def __init__(
+        self, audit_id: int, rater: str, unblinded: bool, *, selected_only: bool = False, with_effect: bool = False
+    ) -> None:
         """Build the expressions.
 
         Args:
@@ -40,6 +43,7 @@ class ConflictQuery:
             rater: whose queue it is.
             unblinded: whether nothing is hidden from the rater.
             selected_only: whether to restrict the query to the conflicts that are bound to `keys` on execution.
+            with_effect: whether to join what `QueueSort.EFFECT` sorts by, which takes longer.
         """
         self._selected_only = selected_only
         self.conflict = conflict = table_of(ConflictRow)
@@ -53,6 +57,14 @@ class ConflictQuery:
         self.in_audit = conflict.c.audit_id == audit_id
         self.n_raters = func.coalesce(rating_summary.c.raters, 0)
         self.status = conflict_status(conflict, rating_summary)
+        self.pair_wins: CTE | None = None
+        if with_effect:
+            majority, joined = majority_decision(rating_summary), is_same_conflict(conflict, rating_summary)
+            self.pair_wins = wins = count_pair_wins(
+                conflict, rating_summary, self.status, majority, self.in_audit, joined
+            )
+            is_same_pair = and_(wins.c.left == conflict.c.left, wins.c.right == conflict.c.right)
+            self.from_clause = self.from_clause.outerjoin(wins, is_same_pair)
         self._is_cell_known = _knows_cell(audit_id, rater, conflict)
         self._gap = func.abs(conflict.c.score_left - conflict.c.score_right)
         self._distance = func.coalesce(self._gap, MAX_GAP)
@@ -128,6 +140,11 @@ class ConflictQuery:
         c = self.conflict.c
         keys_by_sort: dict[QueueSort, list[tuple[ColumnElement[Any], bool]]] = {
             QueueSort.INFORMATIVENESS: [(self._rating_rank, False), (self._informativeness, True)],
+            QueueSort.EFFECT: [
+                (self._rating_rank, False),
+                *([(effect_size(self.pair_wins), True)] if self.pair_wins is not None else []),
+                (self._distance, True),
+            ],
             QueueSort.GAP: [(self._distance, True)],
             QueueSort.COUNTRY: [(c.country, False)],
             QueueSort.TOPIC: [(c.topic, False)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from auditor.domain import RatingAction
 from auditor.storage.database import Database, table_of
@@ -27,6 +27,13 @@ def load_decision_durations(db: Database, audit_id: int, rater: str, limit: int)
     )
     with db.read() as connection:
         return [float(duration) for duration in connection.execute(query.order_by(c.id.desc()).limit(limit)).scalars()]
+
+
+def load_last_rating_id(db: Database, audit_id: int) -> int | None:
+    """Load the id of the last entry in an audit's rating log; None if it is empty."""
+    c = table_of(RatingRow).c
+    with db.read() as connection:
+        return connection.execute(select(func.max(c.id)).where(c.audit_id == audit_id)).scalar_one()
 
 
 def load_active_raters(db: Database, audit_id: int, since: datetime) -> set[str]:

@@ -12,7 +12,15 @@ from itertools import islice
 from sqlalchemy import RowMapping, func, select
 
 from auditor.domain import ConflictKind, Decision
-from auditor.storage.conflict_status import CONFLICT_KEY_COLUMNS, ConflictKey, ConflictStatus, QueueFilter, QueueRow
+from auditor.storage.conflict_effect import ConflictEffect
+from auditor.storage.conflict_status import (
+    CONFLICT_KEY_COLUMNS,
+    ConflictKey,
+    ConflictStatus,
+    QueueFilter,
+    QueueRow,
+    QueueSort,
+)
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.queue_sql import KEYS_PARAMETER, ConflictQuery
@@ -30,7 +38,8 @@ class ConflictQueue:
 
     def keys(self, queue_filter: QueueFilter, limit: int | None = None) -> list[tuple[ConflictKey, int]]:
         """Load the keys of the conflicts that a filter selects, in its order, each with the number of its deciders."""
-        conflict_query = ConflictQuery(self._audit_id, self._rater, self._unblinded)
+        with_effect = queue_filter.sort is QueueSort.EFFECT
+        conflict_query = ConflictQuery(self._audit_id, self._rater, self._unblinded, with_effect=with_effect)
         query = (
             select(*conflict_query.key_columns, conflict_query.n_raters)
             .select_from(conflict_query.from_clause)
@@ -53,6 +62,15 @@ class ConflictQueue:
                     for row in map(_parse_queue_row, connection.execute(self._rows_query, parameters).mappings())
                 )
         return [rows_by_key[key] for key in keys if key in rows_by_key]
+
+    def load_effect(self, key: ConflictKey) -> ConflictEffect:
+        """Load how much a decision on a conflict can change which of its two sides is right more often."""
+        wins = ConflictQuery(self._audit_id, self._rater, self._unblinded, with_effect=True).pair_wins
+        assert wins is not None
+        query = select(wins.c.lead, wins.c.n_unsettled).where(wins.c.left == key.left, wins.c.right == key.right)
+        with self._db.read() as connection:
+            row = connection.execute(query).one_or_none()
+        return ConflictEffect.NONE if row is None else ConflictEffect.from_counts(int(row[0]), int(row[1]))
 
     def count_by_status(self) -> dict[ConflictStatus, int]:
         """Count the audit's conflicts by status."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from auditor.review.summary import RatingSummary, SummaryRow, SummaryTable
 
 MAX_NAME_WIDTH = 26
-PLOT_LEGEND = "● value  ━ 95% interval  ·  same: 0 to 100%  ·  kappa: −1 to +1, ┼ is 0"
+PLOT_LEGEND = "● value  ━ 95% confidence interval  ·  agreement: 0 to 100%  ·  kappa: −1 to +1, ┼ is 0"
 
 
 class AgreementScreen(TextScreen):
@@ -60,7 +60,7 @@ class AgreementScreen(TextScreen):
             ]
             self.show_text(Content("\n\n").join(parts))
 
-    def action_disputed(self) -> None:
+    def action_contested(self) -> None:
         self.review_app.open_queue(self.session.audit.name, QueueFilter(states=(ConflictStatus.DISPUTED,)))
 
 

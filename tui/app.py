@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import ClassVar, TypeVar
 
 from textual.app import App, SystemCommand
@@ -23,7 +22,7 @@ from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter
-from auditor.storage.database import Database, open_database
+from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import Action, ScreenName
 from auditor.tui.agreement import AgreementScreen
@@ -35,6 +34,7 @@ from auditor.tui.queue import QueueScreen
 from auditor.tui.screen import ReviewScreen
 from auditor.tui.settings import ReviewSettings, load_review_settings
 from auditor.tui.theme import DARK, LIGHT, THEMES
+from auditor.tui.wording import describe_open_next
 
 T = TypeVar("T")
 IDLE_BEFORE_GC_S = 3.0
@@ -89,6 +89,8 @@ class ReviewApp(App[None]):
             self.register_theme(theme)
         self.theme = self.settings.theme if self.settings.theme in self.available_themes else DARK.name
         self.set_keymap(self.settings.keys)
+        for notice in self.settings.notices:
+            self.notify(to_single_line(notice), severity="warning", timeout=20, markup=False)
         if self._initial_audit is None or not self.open_queue(self._initial_audit):
             self.push_screen(HomeScreen())
 
@@ -190,16 +192,34 @@ class ReviewApp(App[None]):
         self.notify(to_single_line(str(error)), severity="error", timeout=20, markup=False)
 
     def prefetch_and_notify(self, session: ReviewSession) -> None:
-        """After a decision, prefetch the next conflicts and notify a completed audit, in a background thread."""
+        """After a decision, prefetch the next conflicts, count what is left, and notify a completed audit.
 
-        def work() -> None:
+        In a background thread, which must not wait for the app: the app waits for it when it ends.
+        """
+
+        def prefetch() -> None:
+            session.prefetch_next_keys()
+            session.load_progress()
+
+        self._run_in_background(prefetch, self._refresh_title_bar)
+        self._run_in_background(lambda: self._completion_notifier.notify_if_complete(session), lambda: None)
+
+    def _run_in_background(self, job: Callable[[], None], on_success: Callable[[], None]) -> None:
+        future = self._prefetch_executor.submit(job)
+
+        async def work() -> None:
             try:
-                session.prefetch_next_keys()
-                self._completion_notifier.notify_if_complete(session)
+                await asyncio.wrap_future(future)
             except AuditorError as error:
-                self.call_from_thread(self._show_error, error)
+                self._show_error(error)
+            else:
+                on_success()
 
-        self._prefetch_executor.submit(work)
+        _: Worker[None] = self.run_worker(work, group="prefetch")
+
+    def _refresh_title_bar(self) -> None:
+        if isinstance(self.screen, ReviewScreen):
+            self.screen.refresh_title_bar()
 
     def notify_decided_audits(self) -> None:
         """Call `on_decided` for the audits with new decisions; to be called when the app has ended."""
@@ -214,6 +234,11 @@ class ReviewApp(App[None]):
         self._close_messages_no_wait()
 
     # --- actions
+
+    def action_open_next(self) -> None:
+        """Turn automatic opening of the next conflict on or off, and save the choice."""
+        self.settings.save_open_next(not self.settings.open_next)
+        self.notify(describe_open_next(self.settings.open_next), markup=False)
 
     def action_theme(self) -> None:
         """Change between dark and light, and save the choice."""
@@ -268,61 +293,3 @@ class ReviewApp(App[None]):
             self.call_later(run)
 
         return start
-
-
-@contextmanager
-def idle_garbage_collection(app: ReviewApp) -> Iterator[None]:
-    """Collect garbage only while there is no input, since a collection blocks the screen for up to 0.1 s."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    app.collects_when_idle = True
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.unfreeze()
-
-
-def run_review(
-    storage_url: str,
-    audit: str | None = None,
-    *,
-    rater: str,
-    blind: bool = True,
-    second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
-    on_decided: OnDecided | None = None,
-) -> None:
-    """Run the app on a database until the reviewer quits.
-
-    Args:
-        storage_url: URL of the database, such as `sqlite:///auditor.db`; only ratings are written to it.
-        audit: name of the audit whose queue is opened first.
-        rater: name of the reviewer, stored with their ratings.
-        blind: whether authors, verdicts and survey are hidden until the decision.
-        second_rater_share: share of conflicts, in [0, 1], that two raters decide.
-        on_decided: see `ReviewApp`; also called after the app has ended.
-
-    Raises:
-        StorageError: the database or the audit does not exist.
-        ConfigError: the reviewer's settings are invalid.
-        Exception: any error that ended the app unexpectedly.
-    """
-    settings = load_review_settings()
-    with open_database(storage_url, create=False) as db:
-        if audit is not None:
-            audits.get_audit(db, audit)
-        app = ReviewApp(
-            db,
-            rater=rater,
-            audit=audit,
-            blind=blind,
-            second_rater_share=second_rater_share,
-            settings=settings,
-            on_decided=on_decided,
-        )
-        with idle_garbage_collection(app):
-            app.run()
-        app.notify_decided_audits()
-        if app._exception is not None:
-            raise app._exception

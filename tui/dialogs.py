@@ -22,7 +22,7 @@ from auditor.tui.wording import describe_log_entry
 
 SCORE_STEP = 0.05
 ACCEPTABILITY_LABELS = ("never acceptable", "always acceptable")
-TASK_RANGE_LABELS = ("the least of the range", "the most")
+TASK_RANGE_LABELS = ("lowest of the range", "highest")
 KEY_COLUMN_WIDTH = 13
 """Width in characters of the column with the keys in the list of keys."""
 MAX_WINDOW_WIDTH = 100
@@ -62,16 +62,25 @@ class ScoreDialog(ModalScreen[float | None]):
     ]
 
     def __init__(
-        self, initial_score: float, left_score: float, right_score: float, *, is_task_audit: bool = False
+        self,
+        initial_score: float,
+        left_score: float,
+        right_score: float,
+        *,
+        is_task_audit: bool = False,
+        error: str = "",
     ) -> None:
         super().__init__()
+        self._error = error
         self._end_labels = TASK_RANGE_LABELS if is_task_audit else ACCEPTABILITY_LABELS
         self._initial_score, self._left_score, self._right_score = round(initial_score, 2), left_score, right_score
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
-            window.border_title = Content("Your own score")
-            window.border_subtitle = Content("arrows change it · enter saves · esc cancels")
+            window.border_title = Content("Custom score")
+            window.border_subtitle = Content("arrow keys change it · enter saves · esc cancels")
+            if self._error:
+                yield Static(to_content(f"✕ {self._error}", "$text-error"))
             yield Static(id="score-axis")
             yield Input(f"{self._initial_score:.2f}", id="answer", restrict=r"[-+0-9.]*", max_length=6)
             yield Static(id="score-error")
@@ -108,7 +117,7 @@ class ScoreDialog(ModalScreen[float | None]):
         )
         self.query_one("#score-axis", Static).update(axis)
         legend = f"◀ left   ● yours   ▶ right   ·   -1 {self._end_labels[0]}, 1 {self._end_labels[1]}"
-        problem = f"✕ a number from -1 ({self._end_labels[0]}) to 1 ({self._end_labels[1]})"
+        problem = f"✕ Enter a number from -1 ({self._end_labels[0]}) to 1 ({self._end_labels[1]})"
         text, style = (legend, "$text-muted") if score is not None else (problem, "$text-error")
         self.query_one("#score-error", Static).update(to_content(text, style))
 
@@ -127,7 +136,7 @@ class FilterDialog(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "cancel"),
-        Binding("s", "save", "save the present one"),
+        Binding("s", "save", "save the current filter"),
         Binding("d,delete", "delete", "delete"),
         Binding("enter", "use", "use"),
         Binding("j,down", "down"),
@@ -141,7 +150,7 @@ class FilterDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
             window.border_title = Content("Saved filters")
-            window.border_subtitle = Content("enter uses · s saves the present one · d deletes · esc cancels")
+            window.border_subtitle = Content("enter uses · s saves the current filter · d deletes · esc cancels")
             yield FilterList(id="filters", markup=False)
             yield Static(id="filters-note")
 
@@ -162,10 +171,10 @@ class FilterDialog(ModalScreen[str | None]):
         options.highlighted = 0 if self._settings.filters else None
         options.display = bool(self._settings.filters)
         options.focus()
-        empty_notice = "" if self._settings.filters else "None is saved yet. "
-        current_filter = to_single_line(self._current_filter) or "all conflicts, by what teaches most"
+        empty_notice = "" if self._settings.filters else "No filter is saved yet. "
+        current_filter = to_single_line(self._current_filter) or "all conflicts, most informative first"
         self.query_one("#filters-note", Static).update(
-            to_content(f"{empty_notice}The present one: {current_filter}", "$text-muted")
+            to_content(f"{empty_notice}Current filter: {current_filter}", "$text-muted")
         )
 
     @on(OptionList.OptionSelected)
@@ -184,7 +193,7 @@ class FilterDialog(ModalScreen[str | None]):
                 self._update_list()
 
         self.app.push_screen(
-            TextDialog("Save the filter as", "", to_single_line(self._current_filter) or "(no filter)"), store
+            TextDialog("Name of the filter", "", to_single_line(self._current_filter) or "(no filter)"), store
         )
 
     def action_delete(self) -> None:
@@ -229,7 +238,9 @@ class HistoryWindow(TextWindow):
 
     def __init__(self, entries: Sequence[RatingEntry]) -> None:
         lines = [to_content(describe_log_entry(entry)) for entry in entries]
-        super().__init__("What you did here", Content("\n").join(lines) if lines else Content("Nothing yet."))
+        super().__init__(
+            "Your actions", Content("\n").join(lines) if lines else Content("You have done nothing here yet.")
+        )
 
 
 class KeysWindow(TextWindow):
@@ -248,7 +259,9 @@ class KeysWindow(TextWindow):
                 for keys, action in rows
             ]
             lines.append(Content(""))
-        lines.append(Content.styled("To change keys, give the names on the right a key in review.toml.", "$text-muted"))
+        lines.append(
+            Content.styled("To change keys, assign them to the names on the right in review.toml.", "$text-muted")
+        )
         super().__init__(title, Content("\n").join(lines))
 
 

@@ -12,15 +12,21 @@ from auditor.tui.wording import describe_decision
 
 HIDDEN_NOTICE = """Hidden until you decide
 
-Authors, the judges' verdicts and what the survey found stay out of sight, so that your decision is your own. They \
-show here as soon as it is saved; you can then revise it, and your first decision is kept.
+Authors, the judges' verdicts and the survey's result are hidden, so that they do not influence your decision. v shows \
+them; this is logged, and a decision after that does not count as blind.
+"""
+WITHHELD_NOTICE = """Still hidden
+
+Your decision is saved. v shows authors, the judges' verdicts and the survey's result. You can change your decision; \
+your first decision is kept.
 """
 
 
 def render_evidence(item: ReviewItem) -> Content:
     """Render the evidence panel; before the rater has decided, a notice that the evidence is hidden."""
     if not item.revealed:
-        heading, _, explanation = HIDDEN_NOTICE.partition("\n")
+        has_decided = item.decision is not None and item.decision.resolves_conflict
+        heading, _, explanation = (WITHHELD_NOTICE if has_decided else HIDDEN_NOTICE).partition("\n")
         return Content.assemble(*_render_task_question(item), (heading, "bold"), "\n", (explanation, "$text-muted"))
     vote_counts = f"Judges  left {_format_vote_counts(item.left)} · right {_format_vote_counts(item.right)}"
     parts = [
@@ -31,7 +37,8 @@ def render_evidence(item: ReviewItem) -> Content:
     if item.first_decision is not None:
         parts.append(
             to_content(
-                f"You first said: {describe_decision(item.first_decision)}. Both decisions are kept.", "$text-accent"
+                f"First decision: {describe_decision(item.first_decision)}. Both are kept.",
+                "$text-accent",
             )
         )
     parts += [_render_side_verdicts("left", item.left), _render_side_verdicts("right", item.right)]
@@ -48,38 +55,38 @@ def _render_ground_truth(item: ReviewItem) -> Content:
     if item.key.country:
         return _render_survey_score(item)
     if item.correct_answer is None:
-        return Content.assemble(("◆ Right answer ", "bold"), ("not known", "$text-muted"))
+        return Content.assemble(("◆ Correct answer ", "bold"), ("not known", "$text-muted"))
     correct_sides = [
         name for name, side in (("left", item.left), ("right", item.right)) if side.answer == item.correct_answer
     ]
     side_note = (
-        f" · {correct_sides[0]} has it"
+        f" · {correct_sides[0]} gives it"
         if len(correct_sides) == 1
         else ""
         if correct_sides
-        else " · neither side has it"
+        else " · neither side gives it"
     )
     return Content.assemble(
-        ("◆ Right answer ", "bold"), to_content(to_single_line(item.correct_answer)), (side_note, "$text-accent")
+        ("◆ Correct answer ", "bold"), to_content(to_single_line(item.correct_answer)), (side_note, "$text-accent")
     )
 
 
 def _render_survey_score(item: ReviewItem) -> Content:
     """Render the survey's score and the distance of each side's score from it."""
     if item.survey is None or item.survey.score is None:
-        return Content.assemble(("◆ Survey ", "bold"), ("people were not asked this here", "$text-muted"))
+        return Content.assemble(("◆ Survey ", "bold"), ("the survey did not ask this in this country", "$text-muted"))
     survey_score = item.survey.score
-    sample_size_note = "" if item.survey.n is None else f" ({item.survey.n:,} asked)"
+    sample_size_note = "" if item.survey.n is None else f" ({item.survey.n:,} respondents)"
     left_distance, right_distance = (abs((side.score or 0.0) - survey_score) for side in (item.left, item.right))
     nearer_side_text = (
-        "both are as near"
+        "both sides are equally close"
         if left_distance == right_distance
-        else f"{'left' if left_distance < right_distance else 'right'} is nearer"
+        else f"{'left' if left_distance < right_distance else 'right'} is closer"
     )
     return Content.assemble(
         ("◆ Survey ", "bold"),
         f"{format_score(survey_score)}{sample_size_note} · ",
-        (f"{nearer_side_text} (left {left_distance:.2f} away, right {right_distance:.2f})", "$text-accent"),
+        (f"{nearer_side_text} (distance: left {left_distance:.2f}, right {right_distance:.2f})", "$text-accent"),
     )
 
 

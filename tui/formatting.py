@@ -34,14 +34,14 @@ class StatusSymbol(NamedTuple):
 
 STATUS_SYMBOLS = {
     ConflictStatus.OPEN: StatusSymbol("○", "open", "$text-warning"),
-    ConflictStatus.DISPUTED: StatusSymbol("≠", "disputed", "$text-error"),
-    ConflictStatus.MAJORITY: StatusSymbol("◆", "judges", "$text-secondary"),
-    ConflictStatus.PERSON: StatusSymbol("●", "people", "$text-success"),
+    ConflictStatus.DISPUTED: StatusSymbol("≠", "contested", "$text-error"),
+    ConflictStatus.MAJORITY: StatusSymbol("◆", "settled", "$text-secondary"),
+    ConflictStatus.PERSON: StatusSymbol("●", "settled", "$text-success"),
 }
 STATUS_LABELS = {
     ConflictStatus.OPEN: "open",
-    ConflictStatus.DISPUTED: "people disagree",
-    ConflictStatus.MAJORITY: "settled by the judges",
+    ConflictStatus.DISPUTED: "contested",
+    ConflictStatus.MAJORITY: "settled by judges",
     ConflictStatus.PERSON: "settled by people",
 }
 VERDICT_SYMBOLS = {

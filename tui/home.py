@@ -16,18 +16,25 @@ from textual.widgets.option_list import Option
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.overview import AuditOverview, load_overviews
 from auditor.tui.actions import bindings_for
-from auditor.tui.formatting import STATUS_SYMBOLS, draw_progress_bar, fit_width, to_content, to_single_line
+from auditor.tui.formatting import (
+    STATUS_LABELS,
+    STATUS_SYMBOLS,
+    draw_progress_bar,
+    fit_width,
+    to_content,
+    to_single_line,
+)
 from auditor.tui.screen import ReviewScreen
 
 REFRESH_INTERVAL_S = 2.0
 PROGRESS_BAR_WIDTH = 24
 LIST_MARGIN_WIDTH = 5
 """Columns for the border, padding and scrollbar of the list."""
-NO_AUDITS_TEXT = """No audit here yet
+NO_AUDITS_TEXT = """This database has no audit yet
 
-auditor init audit.toml      writes a configuration to start from
-auditor run audit.toml       runs it; it shows here while it runs
-auditor import scores …      brings in scores measured elsewhere"""
+auditor init audit.toml      writes a configuration
+auditor run audit.toml       runs the audit, which then appears here
+auditor import scores …      imports scores from a file"""
 
 
 class AuditList(OptionList, inherit_bindings=False):
@@ -84,7 +91,7 @@ class HomeScreen(ReviewScreen):
             for overview in self.audit_overviews
         )
         audit_list.border_title = to_content(_pluralize(len(self.audit_overviews), "audit"))
-        audit_list.border_subtitle = to_content(f"{_pluralize(n_open, 'conflict')} waiting for people")
+        audit_list.border_subtitle = to_content(f"{_pluralize(n_open, 'conflict')} not settled")
         width = max(self.size.width - LIST_MARGIN_WIDTH, 40)
         names = [overview.audit.name for overview in self.audit_overviews]
         if [option.id for option in audit_list.options] == names:
@@ -102,7 +109,9 @@ class HomeScreen(ReviewScreen):
         """Return the notice for a database without audits: what to do, and the path of the database."""
         heading, _, instructions = NO_AUDITS_TEXT.partition("\n")
         path = self.review_app.db.path
-        database_note = to_content(f"\n\nThis is {to_single_line(str(path.resolve()))}" if path else "", "$text-muted")
+        database_note = to_content(
+            f"\n\nDatabase: {to_single_line(str(path.resolve()))}" if path else "", "$text-muted"
+        )
         return Content.assemble((heading, "bold"), "\n", instructions, database_note)
 
     @property
@@ -188,7 +197,7 @@ def _render_conflict_counts(overview: AuditOverview) -> Content:
     if not overview.n_conflicts:
         return Content.styled("no conflicts", "$text-muted")
     pieces = [
-        symbol.with_text(f"{overview.conflicts[status]:,} {symbol.label}")
+        symbol.with_text(f"{overview.conflicts[status]:,} {STATUS_LABELS[status]}")
         for status, symbol in STATUS_SYMBOLS.items()
         if overview.conflicts[status]
     ]

@@ -9,7 +9,7 @@ from auditor.review.item import ReviewItem, ReviewSide
 from auditor.storage.conflict_status import ConflictStatus, QueueRow
 from auditor.storage.overview import AuditOverview
 from auditor.tui.formatting import STATUS_LABELS, format_cell, to_multiline, to_single_line
-from auditor.tui.wording import describe_decision
+from auditor.tui.wording import EFFECT_REASONS, describe_decision
 
 
 def describe_audit(number: int, overview: AuditOverview) -> str:
@@ -17,14 +17,13 @@ def describe_audit(number: int, overview: AuditOverview) -> str:
     n_waiting = overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
     run_state = "stopped" if overview.runner is None else "running"
     state = "done" if overview.is_finished else f"{run_state} at stage {to_single_line(overview.audit.stage)}"
-    progress = "" if overview.progress is None else f", {overview.progress:.0%} of the samples in"
+    progress = "" if overview.progress is None else f", {overview.progress:.0%} of the samples done"
     progress += "".join(f", {answers}" for answers in overview.describe_probe_answers())
     usable = "" if overview.usable_share is None else f", {overview.usable_share:.0%} of them usable"
     cost = "cost unknown" if overview.cost_usd is None else f"cost {overview.cost_usd:.2f} dollars"
     name = to_single_line(overview.audit.name)
-    return (
-        f"{number}. {name}: {state}{progress}{usable}, {cost}, {n_waiting} of {overview.n_conflicts} conflicts waiting."
-    )
+    waiting = f"{n_waiting} of {overview.n_conflicts} conflicts not settled"
+    return f"{number}. {name}: {state}{progress}{usable}, {cost}, {waiting}."
 
 
 def describe_queue_row(position: int, row: QueueRow) -> str:
@@ -45,8 +44,10 @@ def describe_queue_row(position: int, row: QueueRow) -> str:
 def describe_item(item: ReviewItem) -> Iterator[str]:
     """Yield lines that describe a conflict, as far as the rater may see it."""
     yield f"{format_cell(item.key.country, item.key.topic)}. {to_single_line(item.question)}"
-    second_opinion_note = " A second opinion is wanted." if item.needs_second_rater else ""
+    second_opinion_note = " A second opinion is needed." if item.needs_second_rater else ""
     yield f"Kind: {item.row.kind.label}. State: {STATUS_LABELS[item.row.status]}.{second_opinion_note}"
+    if item.effect is not None:
+        yield f"Why this conflict: {EFFECT_REASONS[item.effect]}"
     for name, side in (("Left", item.left), ("Right", item.right)):
         samples = [sample for sample in side.samples if sample.score is not None or sample.answer is not None]
         scores = ", ".join(_format_spoken_answer(sample.score, sample.answer) for sample in samples) or "none"
@@ -60,11 +61,15 @@ def describe_item(item: ReviewItem) -> Iterator[str]:
     if item.revealed:
         yield from describe_hidden_evidence(item)
     else:
-        truth_name = "survey" if item.key.country else "the right answer"
-        *first, last = item.possible_decisions
-        yield f"Authors, verdicts and {truth_name} are hidden until you decide: {', '.join(first)}, or {last}."
+        truth_name = "survey" if item.key.country else "the correct answer"
+        if item.decision is not None and item.decision.resolves_conflict:
+            yield f"Your decision: {describe_decision(item.decision, item.row.score)}."
+            yield f"Authors, verdicts and {truth_name} are still hidden: 'reveal' shows them."
+        else:
+            *first, last = item.possible_decisions
+            yield f"Authors, verdicts and {truth_name} are hidden until you decide: {', '.join(first)}, or {last}."
         if item.disclosed_elsewhere:
-            yield "You have seen this cell in another conflict, so your decision settles this one but is not blind."
+            yield "You have seen evidence on this cell in another conflict. Your decision counts, but not as blind."
 
 
 def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
@@ -77,33 +82,33 @@ def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
         is_usable = sample.score is not None or sample.answer is not None
         score = _format_spoken_answer(sample.score, sample.answer) if is_usable else sample.outcome.value
         yield f"{name}, sample {sample.number + 1} of {len(side.samples)}, {score}:"
-        yield "  " + to_multiline(sample.text or "no text came back").replace("\n", "\n  ")
+        yield "  " + to_multiline(sample.text or "no text").replace("\n", "\n  ")
 
 
 def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
     """Yield lines on the rater's decision, the authors, the survey or correct answer, and the verdicts."""
     if item.decision is not None and item.decision.resolves_conflict:
-        yield f"You said: {describe_decision(item.decision, item.row.score)}."
+        yield f"Your decision: {describe_decision(item.decision, item.row.score)}."
     if item.first_decision is not None:
-        yield f"You first said: {describe_decision(item.first_decision)}. Both decisions are kept."
+        yield f"Your first decision: {describe_decision(item.first_decision)}. Both decisions are kept."
     yield (
         f"Left is by {to_single_line(item.left.author or 'unknown')}, right by "
         f"{to_single_line(item.right.author or 'unknown')}."
     )
     if not item.key.country:
         yield (
-            f"The right answer is {to_single_line(item.correct_answer)}."
+            f"The correct answer is {to_single_line(item.correct_answer)}."
             if item.correct_answer is not None
-            else "The right answer is not known."
+            else "The correct answer is not known."
         )
     elif item.survey is None or item.survey.score is None:
-        yield "The survey did not ask this here."
+        yield "The survey did not ask this in this country."
     else:
         survey_score = item.survey.score
         left_distance, right_distance = (abs((side.score or 0.0) - survey_score) for side in (item.left, item.right))
-        distances = f"left is {left_distance:.2f} away, right {right_distance:.2f}"
-        sample_size_note = "" if item.survey.n is None else f" ({item.survey.n} asked)"
-        yield f"The survey says {survey_score:+.2f}{sample_size_note}: {distances}."
+        distances = f"distance of left {left_distance:.2f}, of right {right_distance:.2f}"
+        sample_size_note = "" if item.survey.n is None else f" ({item.survey.n} respondents)"
+        yield f"The survey's score is {survey_score:+.2f}{sample_size_note}: {distances}."
     for name, side in (("left", item.left), ("right", item.right)):
         yield from _describe_verdicts(name, side)
 

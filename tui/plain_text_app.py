@@ -38,7 +38,7 @@ def run_plain_text_review(
 ) -> None:
     """Review in plain text, with commands from `stdin` until it ends or the command `quit`.
 
-    Args and Raises: as for `auditor.tui.app.run_review`.
+    Args and Raises: as for `auditor.tui.launch.run_review`.
     """
     stdin, stdout = stdin or sys.stdin, stdout or sys.stdout
 
@@ -53,10 +53,12 @@ def run_plain_text_review(
             return ReviewSession(db, audit_record, rater, blind=blind, second_rater_share=second_rater_share)
 
         completion_notifier = CompletionNotifier(on_decided)
-        review = PlainTextReview(db, create_session, load_review_settings(), write_line, completion_notifier)
+        settings = load_review_settings()
+        review = PlainTextReview(db, create_session, settings, write_line, completion_notifier)
         write_line(
             f"You rate as {to_single_line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands."
         )
+        review.write_lines(map(to_single_line, settings.notices))
         if audit is None:
             review.list_audits("")
         else:

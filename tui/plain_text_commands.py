@@ -1,4 +1,4 @@
-"""Commands of the plain-text interface for reviews, with their help."""
+"""The commands of the plain-text interface for reviews, each with its help text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from auditor.errors import AuditorError, did_you_mean
 from auditor.tui.formatting import to_single_line
 from auditor.tui.plain_text_review import PlainTextReview
 
+Command = Callable[[PlainTextReview, str], None]
+
 
 def run_command(review: PlainTextReview, command_line: str) -> bool:
     """Run one command line; return False if it ends the review. Errors are printed, not raised."""
@@ -17,20 +19,21 @@ def run_command(review: PlainTextReview, command_line: str) -> bool:
         return True
     if command in ("quit", "q", "exit"):
         return False
+    command = RENAMED_COMMANDS.get(command, command)
     if command not in COMMANDS:
-        review.write_line(
-            f"Unknown command '{to_single_line(command)}'. {did_you_mean(command, COMMANDS, 'Try help.')}"
-        )
+        suggestion = did_you_mean(command, COMMANDS, "'help' lists the commands.")
+        review.write_line(f"Unknown command '{to_single_line(command)}'. {suggestion}")
         return True
+    method, _ = COMMANDS[command]
     try:
-        # The first of the pair is the method, the second its help text.
-        COMMANDS[command][0](review, argument.strip())
+        method(review, argument.strip())
     except AuditorError as error:
         review.write_line(to_single_line(str(error)))
     return True
 
 
-def _show_help(review: PlainTextReview, argument: str) -> None:
+def show_help(review: PlainTextReview, argument: str) -> None:
+    """Print all commands with their help texts."""
     review.write_lines(f"{command}: {text}" for command, (_, text) in COMMANDS.items())
 
 
@@ -41,7 +44,6 @@ def _make_decide_command(decision: Decision) -> tuple[Command, str]:
     return lambda review, argument: review.run_decision(decision, argument), help_text
 
 
-Command = Callable[[PlainTextReview, str], None]
 COMMANDS: dict[str, tuple[Command, str]] = {
     "audits": (PlainTextReview.list_audits, "list the audits."),
     "open": (
@@ -49,31 +51,40 @@ COMMANDS: dict[str, tuple[Command, str]] = {
         "open an audit by its number or name, or a conflict by its number in the list.",
     ),
     "list": (PlainTextReview.list_conflicts, "list the conflicts, 20 at a time."),
-    "next": (PlainTextReview.show_next, "show the undecided conflict that teaches most."),
+    "todo": (PlainTextReview.show_progress, "show what is done and left, your pace and the time to go."),
+    "next": (PlainTextReview.show_next, "open the next undecided conflict of the list."),
     "show": (PlainTextReview.show_current, "show the open conflict again."),
     **{decision.value: _make_decide_command(decision) for decision in Decision},
+    "cell": (PlainTextReview.preview_cell, "show what a custom score settles in the whole cell, as in: cell -0.4"),
+    "confirm": (PlainTextReview.confirm_cell, "save what 'cell' showed."),
     "note": (PlainTextReview.save_note, "write a note on the conflict, as in: note translation looks wrong"),
-    "flag": (PlainTextReview.toggle_flag, "mark the conflict for attention, or take the mark off."),
-    "reveal": (PlainTextReview.reveal, "show what is hidden before deciding; it is logged."),
-    "undo": (PlainTextReview.undo, "take back your last decision, note or flag."),
-    "redo": (PlainTextReview.redo, "bring back what was taken back."),
-    "history": (PlainTextReview.show_history, "all that you did to the open conflict."),
-    "sample": (PlainTextReview.show_sample, "read the next sample of both sides, or the one of a number."),
-    "filter": (PlainTextReview.apply_filter, "show only some, as in: filter kind:binary gap:>0.5 is:todo divorce"),
-    "clear": (lambda review, argument: review.apply_filter(""), "take the filter off."),
-    "disputed": (
-        lambda review, argument: review.apply_filter("state:disputed"),
-        "show the conflicts on which people disagree.",
+    "flag": (PlainTextReview.toggle_flag, "flag the conflict, or remove the flag."),
+    "reveal": (PlainTextReview.reveal, "show authors, verdicts and survey; this is logged."),
+    "undo": (PlainTextReview.undo, "undo your last decision, note or flag."),
+    "redo": (PlainTextReview.redo, "redo what you undid last."),
+    "history": (PlainTextReview.show_history, "show your actions on the open conflict."),
+    "sample": (PlainTextReview.show_sample, "read the next sample of both sides, or the one with a number."),
+    "open-next": (
+        PlainTextReview.toggle_open_next,
+        "turn automatic opening of the next conflict on or off, as in: open-next off",
     ),
-    "agreement": (PlainTextReview.show_agreement, "how raters agree, and judges with people."),
-    "errors": (PlainTextReview.show_errors, "why requests failed, and how to fix it."),
-    "sort": (PlainTextReview.change_sort, "change the order, as in: sort gap"),
-    "reverse": (PlainTextReview.reverse_sort, "turn the order round."),
+    "filter": (PlainTextReview.apply_filter, "filter the list, as in: filter kind:binary gap:>0.5 is:todo divorce"),
+    "clear": (lambda review, argument: review.apply_filter(""), "clear the filter."),
+    "contested": (
+        lambda review, argument: review.apply_filter("state:contested"),
+        "list only the contested conflicts.",
+    ),
+    "agreement": (PlainTextReview.show_agreement, "show how raters and judges agree."),
+    "errors": (PlainTextReview.show_errors, "show why requests failed, and how to fix it."),
+    "sort": (PlainTextReview.change_sort, "change the sort order, as in: sort gap"),
+    "reverse": (PlainTextReview.reverse_sort, "reverse the sort order."),
     "filters": (
         PlainTextReview.manage_filters,
         "list saved filters; filters NAME uses one; filters save NAME; filters delete NAME.",
     ),
-    "help": (_show_help, "this list."),
-    "quit": (lambda review, argument: None, "leave; everything is saved already."),
+    "help": (show_help, "show this list."),
+    "quit": (lambda review, argument: None, "quit. Everything is saved."),
 }
 """Method and help text by command; `auditor.tui.actions` names these commands as `plain_text_command`."""
+RENAMED_COMMANDS = {"disputed": "contested"}
+"""New name of each command that earlier versions had under another name."""

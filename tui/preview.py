@@ -8,7 +8,7 @@ from auditor.domain import Decision
 from auditor.review.item import ReviewItem, ReviewSide
 from auditor.tui.formatting import DECISION_SYMBOLS, draw_score_axis, format_answer, to_content, to_single_line
 from auditor.tui.side_panel import SAMPLE_GLYPH, sort_samples
-from auditor.tui.wording import describe_decision
+from auditor.tui.wording import EFFECT_REASONS, describe_decision
 
 SCORE_AXIS_WIDTH = 41
 MAX_EXCERPT_CHARS = 600
@@ -25,6 +25,7 @@ def render_preview(item: ReviewItem) -> Content:
         ),
         _render_side(Decision.LEFT, item.left),
         _render_side(Decision.RIGHT, item.right),
+        *([] if item.effect is None else [to_content(EFFECT_REASONS[item.effect], "$text-muted")]),
         _render_rating(item),
     ]
     return Content("\n\n").join(parts)
@@ -42,7 +43,7 @@ def _render_side(decision: Decision, side: ReviewSide) -> Content:
         for sample in sort_samples(side)
         if sample.text and (sample.score is not None or sample.answer is not None)
     ]
-    text = usable_samples[0].text if usable_samples and usable_samples[0].text else "no text came back"
+    text = usable_samples[0].text if usable_samples and usable_samples[0].text else "no text"
     excerpt = text if len(text) <= MAX_EXCERPT_CHARS else text[:MAX_EXCERPT_CHARS] + "…"
     heading = f"{decision.spec.keys} {decision.spec.label}"
     score_axis = Content.assemble(

@@ -17,31 +17,36 @@ from textual.widgets import Static
 from auditor.domain import RatingAction
 from auditor.errors import AuditorError, UsageError
 from auditor.review.filters import format_filter, matches_everything, parse_filter, with_next_sort
+from auditor.review.progress import format_progress
 from auditor.review.session import ReviewSession
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueSort
 from auditor.storage.rating_log import RatingEntry
 from auditor.tui.actions import bindings_for
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.dialogs import FilterDialog, TextDialog
-from auditor.tui.formatting import STATUS_SYMBOLS, to_content, to_single_line
+from auditor.tui.formatting import STATUS_LABELS, STATUS_SYMBOLS, to_content, to_single_line
 from auditor.tui.preview import render_preview
 from auditor.tui.queue_table import QueueTable, format_header
+from auditor.tui.rating_screen import NOTHING_LEFT
 from auditor.tui.screen import ReviewScreen
 from auditor.tui.wording import describe_undo
 
 SORT_LABELS = {
-    QueueSort.INFORMATIVENESS: "what teaches most",
-    QueueSort.GAP: "widest gap",
+    QueueSort.INFORMATIVENESS: "information",
+    QueueSort.EFFECT: "effect on the conclusions",
+    QueueSort.GAP: "gap",
     QueueSort.COUNTRY: "country",
     QueueSort.TOPIC: "topic",
     QueueSort.KIND: "kind",
     QueueSort.STATE: "state",
 }
 
-FILTER_HINT = "kind: state: country: topic: model: rater: gap:>0.5 is:todo sort:gap"
+FILTER_HINT = "kind: state:open country: topic: model: rater: gap:>0.5 is:todo sort:gap"
 PREVIEW_DELAY_S = 0.08
 NO_CONFLICTS_TEXT = "This audit has no conflicts."
-NO_MATCH_TEXT = "No conflict passes this filter. x clears it."
+NO_MATCH_TEXT = "No conflict matches this filter. Press x to clear it."
+REFRESH_INTERVAL_S = 2.0
+"""Time between checks whether another rater has changed a conflict."""
 
 
 class QueueScreen(ReviewScreen):
@@ -54,7 +59,9 @@ class QueueScreen(ReviewScreen):
         super().__init__()
         self.session = session
         self.queue_filter = queue_filter or QueueFilter()
+        self.session.queue_filter = self.queue_filter
         self.status_counts = dict.fromkeys(ConflictStatus, 0)
+        self._last_rating_id: int | None = None
         self._preview_timer: Timer | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -65,7 +72,7 @@ class QueueScreen(ReviewScreen):
                 yield QueueTable(self.session.load_queue_rows, id="queue")
                 yield Static(id="queue-empty")
             with VerticalScroll(id="preview", can_focus=False) as panel:
-                panel.border_title = Content("Under the cursor")
+                panel.border_title = Content("Selected conflict")
                 yield Static(id="preview-text")
 
     @property
@@ -75,6 +82,7 @@ class QueueScreen(ReviewScreen):
     def on_mount(self) -> None:
         self.load_conflicts()
         self.submit_read("warm-up", self.session.preload_masking, lambda _: None)
+        self.set_interval(REFRESH_INTERVAL_S, self._check_for_changes)
 
     def on_screen_resume(self) -> None:
         self.queue_table.invalidate_rows()
@@ -87,7 +95,7 @@ class QueueScreen(ReviewScreen):
 
     def load_conflicts(self, cursor_key: ConflictKey | None = None) -> None:
         """Load the keys of the conflicts that match the filter; the table fetches rows when they become visible."""
-        queue_filter = self.queue_filter
+        queue_filter = self.session.queue_filter = self.queue_filter
 
         def show(keys: list[ConflictKey]) -> None:
             self.queue_table.show_conflicts(keys, cursor_key)
@@ -101,13 +109,29 @@ class QueueScreen(ReviewScreen):
         self._load_counts()
 
     def _load_counts(self) -> None:
-        """Count the conflicts by status in a thread, and show the counts."""
+        """Count the conflicts by status in a thread, and show the counts and the rater's progress."""
+
+        def load() -> dict[ConflictStatus, int]:
+            self.session.load_progress()
+            return self.session.count_by_status()
 
         def show(counts: dict[ConflictStatus, int]) -> None:
             self.status_counts = counts
             self._update_header()
 
-        self.submit_read("counts", self.session.count_by_status, show)
+        self.submit_read("counts", load, show)
+
+    def _check_for_changes(self) -> None:
+        """Load rows and counts again if any rater has added to the rating log since the last check."""
+
+        def show(rating_id: int | None) -> None:
+            if rating_id != self._last_rating_id:
+                self._last_rating_id = rating_id
+                self.queue_table.invalidate_rows()
+                self._load_counts()
+
+        if self.is_current:
+            self.submit_read("changes", self.session.load_last_rating_id, show)
 
     @on(QueueTable.CursorMoved)
     def _schedule_preview(self) -> None:
@@ -130,9 +154,9 @@ class QueueScreen(ReviewScreen):
         panel.scroll_home(animate=False)
 
     def _update_header(self) -> None:
-        """Show the counts by status, the position of the cursor, order and filter, and the names of the columns."""
+        """Show the counts by status, the rater's progress, position, order and filter, and the names of the columns."""
         pieces = [
-            symbol.with_text(f"{self.status_counts[status]:,} {symbol.label}")
+            symbol.with_text(f"{self.status_counts[status]:,} {STATUS_LABELS[status]}")
             for status, symbol in STATUS_SYMBOLS.items()
             if self.status_counts[status] or status is ConflictStatus.OPEN
         ]
@@ -152,7 +176,7 @@ class QueueScreen(ReviewScreen):
             (f" · / {filter_text}" if filter_text else "", "$text-accent"),
         )
         self.query_one("#queue-head", Static).update(
-            Content.assemble(Content("   ").join(pieces), "\n", position_line), layout=False
+            Content("\n").join([Content("   ").join(pieces), self._format_progress(), position_line]), layout=False
         )
         self.query_one("#queue-columns", Static).update(
             Content(
@@ -162,6 +186,11 @@ class QueueScreen(ReviewScreen):
             ),
             layout=False,
         )
+
+    def _format_progress(self) -> Content:
+        """Return the rater's list of things to do: total, done, left, pace and the time to go."""
+        progress = self.session.progress
+        return Content.assemble(("To do  ", "bold"), (format_progress(progress) if progress else "…", "$text-muted"))
 
     # --- actions
 
@@ -174,10 +203,10 @@ class QueueScreen(ReviewScreen):
             )
 
     def action_best(self) -> None:
-        """Open the undecided conflict that teaches most."""
+        """Open the next undecided conflict of the list."""
         key = self.session.next_conflict_key()
         if key is None:
-            self.notify("Nothing is left for you to decide.", markup=False)
+            self.notify(NOTHING_LEFT, markup=False)
         else:
             self.app.push_screen(ConflictScreen(self.session, self.queue_table.conflict_keys, key))
 
@@ -185,7 +214,8 @@ class QueueScreen(ReviewScreen):
         self._open_filter_dialog(format_filter(self.queue_filter), FILTER_HINT)
 
     def _open_filter_dialog(self, text: str, hint: str) -> None:
-        self.app.push_screen(TextDialog("Filter", text, hint, enter_verb="shows", at_bottom=True), self.apply_filter)
+        dialog = TextDialog("Filter", text, hint, enter_verb="applies it", at_bottom=True)
+        self.app.push_screen(dialog, self.apply_filter)
 
     def apply_filter(self, text: str | None) -> None:
         """Apply a filter given as text; None keeps the current one. An invalid one reopens the dialog with an error."""

@@ -29,7 +29,7 @@ from auditor.tui.formatting import (
 ROWS_PER_FETCH = 64
 """Rows fetched at once."""
 MAX_CACHED_PAGES = 16
-MARKER_WIDTH, STATUS_WIDTH, GAP_WIDTH, RATING_WIDTH = 2, 11, 6, 10
+MARKER_WIDTH, STATUS_WIDTH, GAP_WIDTH, RATING_WIDTH = 2, 12, 6, 10
 KIND_WIDTH = max(len(kind.label) for kind in ConflictKind) + 1
 LEFT_GLYPH, RIGHT_GLYPH = "●", "◇"
 

@@ -2,6 +2,7 @@
 
 ```toml
 theme = "auditor-light"
+open_next = false
 [keys]
 "conflict.left" = "h"
 [filters]
@@ -24,11 +25,11 @@ from auditor.atomic_files import make_folder, write_atomically
 from auditor.errors import ConfigError, UsageError, did_you_mean
 from auditor.input_files import read_toml
 from auditor.review.filters import parse_filter
-from auditor.tui.actions import ACTIONS
+from auditor.tui.actions import ACTIONS, RENAMED_ACTIONS
 from auditor.tui.theme import DARK
 
 SETTINGS_FOLDER_VARIABLE = "AUDITOR_REVIEW_DIR"
-KNOWN_KEYS = ("theme", "keys", "filters")
+KNOWN_KEYS = ("theme", "open_next", "keys", "filters")
 
 
 @dataclass
@@ -38,14 +39,18 @@ class ReviewSettings:
     Attributes:
         folder: folder of the settings files.
         theme: name of a Textual theme.
+        open_next: whether the next conflict opens by itself after a decision.
         keys: keys by action id, for actions with other keys than the default.
         filters: saved filters by name; those of `review.toml` come first.
+        notices: sentences on settings that the reviewer should change.
     """
 
     folder: Path
     theme: str = DARK.name
+    open_next: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
     filters: dict[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
     def save_filter(self, name: str, filter_text: str) -> None:
         """Save a filter under a name."""
@@ -62,11 +67,17 @@ class ReviewSettings:
         self.theme = name
         self._save_state()
 
+    def save_open_next(self, open_next: bool) -> None:
+        """Save whether the next conflict opens by itself after a decision."""
+        self.open_next = open_next
+        self._save_state()
+
     def _save_state(self) -> None:
-        """Write theme and filters to `review-state.json`."""
+        """Write the changed settings to `review-state.json`."""
         make_folder(self.folder)
         path = self.folder / "review-state.json"
-        write_atomically(json.dumps({"theme": self.theme, "filters": self.filters}, indent=1), path)
+        state = {"theme": self.theme, "open_next": self.open_next, "filters": self.filters}
+        write_atomically(json.dumps(state, indent=1), path)
 
 
 def load_review_settings(folder: Path | None = None) -> ReviewSettings:
@@ -83,6 +94,8 @@ def load_review_settings(folder: Path | None = None) -> ReviewSettings:
     state = _read_saved_state(folder / "review-state.json")
     user_settings = _read_settings_file(folder / "review.toml")
     keys = {str(name): str(text) for name, text in user_settings.get("keys", {}).items()}
+    old_ids = [action_id for action_id in RENAMED_ACTIONS if action_id in keys]
+    keys = {RENAMED_ACTIONS.get(action_id, action_id): key for action_id, key in keys.items()}
     filters = {str(name): str(text) for name, text in user_settings.get("filters", {}).items()}
     _check_key_bindings(keys)
     for name, text in filters.items():
@@ -91,7 +104,14 @@ def load_review_settings(folder: Path | None = None) -> ReviewSettings:
         except UsageError as error:
             raise ConfigError(f"review.toml: the filter '{name}': {error.message}", error.how_to_fix) from None
     theme = str(user_settings.get("theme") or state.get("theme") or DARK.name)
-    return ReviewSettings(folder, theme=theme, keys=keys, filters={**filters, **state.get("filters", {})})
+    return ReviewSettings(
+        folder,
+        theme=theme,
+        open_next=bool(user_settings.get("open_next", state.get("open_next", True))),
+        keys=keys,
+        filters={**filters, **state.get("filters", {})},
+        notices=tuple(f"review.toml: the action '{name}' is now '{RENAMED_ACTIONS[name]}'." for name in old_ids),
+    )
 
 
 def _read_settings_file(path: Path) -> dict[str, Any]:
@@ -104,7 +124,9 @@ def _read_settings_file(path: Path) -> dict[str, Any]:
             raise ConfigError(f"{path}: unknown key '{key}'.", _suggest_name(key, KNOWN_KEYS))
     for key in ("keys", "filters"):
         if not isinstance(settings_table.get(key, {}), dict):
-            raise ConfigError(f"{path}: '{key}' must be a table.", f"Write it below a line [{key}].")
+            raise ConfigError(f"{path}: '{key}' must be a table.", f"Write its entries below a line [{key}].")
+    if not isinstance(settings_table.get("open_next", True), bool):
+        raise ConfigError(f"{path}: 'open_next' must be true or false.", "Write: open_next = false")
     return settings_table
 
 
@@ -132,10 +154,10 @@ def _check_key_bindings(key_by_action: Mapping[str, str]) -> None:
                 bound_action = action_by_key.setdefault(key.strip(), action.id)
                 if bound_action != action.id:
                     raise ConfigError(
-                        f"review.toml: the key '{key.strip()}' is given to {bound_action} and to {action.id}.",
-                        "Give one of them another key.",
+                        f"review.toml: the key '{key.strip()}' is assigned to {bound_action} and to {action.id}.",
+                        "Assign another key to one of them.",
                     )
 
 
 def _suggest_name(word: str, known: Iterable[str]) -> str:
-    return did_you_mean(word, known, "`?` in the app shows the names.")
+    return did_you_mean(word, known, "Press `?` in the app to see the names.")

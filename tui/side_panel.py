@@ -114,11 +114,11 @@ def _render_summary(side: ReviewSide, survey_score: float | None) -> Content:
     n_failed = len(side.samples) - n_usable
     if side.score is None:
         n_same = sum(sample.answer == side.answer for sample in side.samples)
-        parts = [f"{n_same} of {n_usable} samples say so"]
+        parts = [f"{n_same} of {n_usable} samples give this answer"]
     else:
         parts = [f"{n_usable} {SAMPLE_GLYPH}", f"mean {MEAN_GLYPH} {format_score(side.score)}"]
     if survey_score is not None:
-        parts.append(f"people {SURVEY_GLYPH} {format_score(survey_score)}")
+        parts.append(f"survey {SURVEY_GLYPH} {format_score(survey_score)}")
     if n_failed:
         parts.append(f"{n_failed} failed")
     return to_content(" · ".join(parts), "$text-muted")
@@ -153,7 +153,7 @@ def _render_reasoning(
         "\n",
     )
     if shown_sample.text is None:
-        return heading + Content.styled("no text came back", "$text-muted")
+        return heading + Content.styled("no text", "$text-muted")
     spans = (
         find_unique_words(shown_sample.text, other_sample.text)
         if highlight_differences and other_sample and other_sample.text

@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 from auditor.domain import Decision, RatingAction
+from auditor.reports.number_format import pluralize
 from auditor.review.item import ReviewItem
+from auditor.storage.conflict_effect import ConflictEffect
 from auditor.storage.rating_log import RatingEntry
 from auditor.tui.formatting import format_cell, format_score, to_single_line
 
 
 def describe_decision(decision: Decision, score: float | None = None) -> str:
     """Describe a decision about the sides as shown, with its custom score if it has one."""
-    score_note = f": {format_score(score)}" if decision.needs_score and score is not None else ""
+    score_note = f" {format_score(score)}" if decision.needs_score and score is not None else ""
     return decision.spec.phrase + score_note
 
 
 def explain_missing_scores(item: ReviewItem) -> str:
     """Say what a rater can do instead of giving a score, for sides that have none."""
     *first, last = [decision.value for decision in item.possible_decisions if decision.resolves_conflict]
-    return f"say {', '.join(first)} or {last}, or write a note."
+    return f"choose {', '.join(first)} or {last}, or write a note."
 
 
 def describe_undo(act: RatingAction, entry: RatingEntry | None) -> str:
     """Describe the state after an undo or redo; `entry` is None if there was nothing to undo or redo."""
     if entry is None:
-        return f"Nothing to {act}."
+        return f"There is nothing to {act}."
     rating = entry.rating
     verb = "Undone" if act is RatingAction.UNDO else "Redone"
     state_parts = [describe_decision(rating.decision, rating.score)]
     state_parts += ["flagged"] * rating.flagged + ["with a note"] * bool(rating.note)
-    return f"{verb}. {format_cell(*rating.cell)} is now: {', '.join(state_parts)}."
+    following_note = (
+        f" This includes {pluralize(entry.n_following, 'other conflict')} of the cell." if entry.n_following else ""
+    )
+    return f"{verb}. {format_cell(*rating.cell)} is now: {', '.join(state_parts)}.{following_note}"
+
+
+EFFECT_LABELS = {
+    ConflictEffect.HIGH: "can change who is ahead",
+    ConflictEffect.SOME: "may change who is ahead",
+    ConflictEffect.NONE: "cannot change who is ahead",
+}
+EFFECT_REASONS = {
+    ConflictEffect.HIGH: "Both sides have been right about equally often. This decision can change which is ahead.",
+    ConflictEffect.SOME: "One side has been right more often. The open conflicts can still change which is ahead.",
+    ConflictEffect.NONE: "One side has been right so often that the open conflicts cannot change which is ahead.",
+}
+
+
+def describe_open_next(is_on: bool) -> str:
+    """Describe what happens after a decision, for the setting `open_next`."""
+    if is_on:
+        return "After a decision, the next conflict opens. Authors, verdicts and survey stay hidden."
+    return "After a decision, this conflict stays open and shows authors, verdicts and survey."
 
 
 def describe_log_entry(entry: RatingEntry) -> str:
@@ -38,9 +62,11 @@ def describe_log_entry(entry: RatingEntry) -> str:
         RatingAction.DECIDE: describe_decision(rating.decision, rating.score)
         if rating.decision.resolves_conflict
         else rating.decision.spec.label,
-        RatingAction.NOTE: f"note: {to_single_line(rating.note)}" if rating.note else "note taken off",
-        RatingAction.FLAG: "flagged" if rating.flagged else "flag taken off",
-        RatingAction.REVEAL: "asked to see what is hidden",
+        RatingAction.NOTE: f"note: {to_single_line(rating.note)}" if rating.note else "note removed",
+        RatingAction.FLAG: "flagged" if rating.flagged else "flag removed",
+        RatingAction.REVEAL: "hidden evidence shown",
+        RatingAction.FOLLOW: f"settled with another conflict of this cell: "
+        f"{describe_decision(rating.decision, rating.score)}",
         RatingAction.UNDO: f"undone; now: {describe_decision(rating.decision, rating.score)}",
         RatingAction.REDO: f"redone; now: {describe_decision(rating.decision, rating.score)}",
     }[rating.act]

@@ -95,9 +95,11 @@ def _review_in_terminal(
 
     run_app: Callable[..., None] = run_plain_text_review
     if not (plain_text or needs_plain_text()):
-        from auditor.tui.app import run_review
+        from auditor.tui.launch import run_review
 
         run_app = run_review
     run_app(url, audit, rater=rater, blind=blind, second_rater_share=second_rater_share, on_decided=on_decided)
     for name in (name for name, n_open in open_by_audit.items() if n_open == 0):
-        print_message(f"All conflicts of '{name}' are resolved: {format_command('report', name, storage=url)}")
+        print_message(
+            f"All conflicts of '{name}' are resolved. To see the report: {format_command('report', name, storage=url)}"
+        )

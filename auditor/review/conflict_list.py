@@ -40,6 +40,8 @@ class ConflictList:
         self._next_filter = QueueFilter(todo=True)
         self._next_keys: list[ConflictKey] = []
         self._decided_keys: set[ConflictKey] = set()
+        self.progress: ReviewProgress | None = None
+        """The progress as it was last loaded."""
 
     @property
     def queue_filter(self) -> QueueFilter:
@@ -48,8 +50,7 @@ class ConflictList:
 
     @queue_filter.setter
     def queue_filter(self, queue_filter: QueueFilter) -> None:
-        todo = None if queue_filter.todo is False else True  # "done" conflicts are gone through again
-        self._next_filter, self._next_keys = replace(queue_filter, todo=todo), []
+        self._next_filter, self._next_keys = replace(queue_filter, todo=True), []
 
     def conflict_keys(self, queue_filter: QueueFilter | None = None, limit: int | None = None) -> list[ConflictKey]:
         """Return the keys of the conflicts that match a filter, in its order: at most `limit`, all if it is None."""
@@ -90,16 +91,21 @@ class ConflictList:
         """Whether a conflict is in the pseudo-random share that two raters decide."""
         return hash_to_fraction("second", self.audit.name, *key) < self.second_rater_share
 
+    def load_last_rating_id(self) -> int | None:
+        """Load the id of the last entry in the audit's rating log, which changes whenever a rater acts."""
+        return rating_pace.load_last_rating_id(self.db, self.audit.id)
+
     def load_progress(self) -> ReviewProgress:
-        """Count the conflicts that are left to the rater, and estimate the time that they will take."""
+        """Count the conflicts that are left to the rater, estimate the time that they will take, and keep both."""
         counts = self.count_by_status()
         durations = rating_pace.load_decision_durations(self.db, self.audit.id, self.rater, MAX_PACE_DECISIONS)
-        return ReviewProgress(
+        self.progress = ReviewProgress(
             total=sum(counts.values()) - counts[ConflictStatus.MAJORITY],
             left=len(self.conflict_keys(QueueFilter(todo=True))),
             done_by_rater=len(self._queue.keys(QueueFilter(raters=(self.rater,)))),
             seconds_per_decision=compute_pace(durations),
         )
+        return self.progress
 
     # --- what comes next
 
@@ -107,7 +113,7 @@ class ConflictList:
         """Return the first undecided conflict of the filter other than `after`; None if there is none.
 
         Takes the first of the prefetched keys that is left, unless another rater has settled it in the meantime; if
-        none is, it prefetches anew and looks a second time.
+        none is, it prefetches again and looks a second time.
         """
         for is_second_pass in (False, True):
             if is_second_pass:
@@ -137,10 +143,12 @@ class ConflictList:
 
     def _is_left(self, key: ConflictKey) -> bool:
         """Whether a conflict still needs the rater's decision, in the database as it is now."""
-        if self._next_filter.todo is None:
-            return True
         for row in self._queue.rows([key]):
             has_decided = row.decision is not None and row.decision.resolves_conflict
-            wants_second = row.n_raters == 1 and self.needs_second_rater(key)
-            return not has_decided and (row.status in UNSETTLED or wants_second)
+            return not has_decided and (row.status in UNSETTLED or self._needs_second_opinion(row))
         return False
+
+    def _needs_second_opinion(self, row: QueueRow) -> bool:
+        """Whether one other rater has decided a conflict that two raters are to decide."""
+        has_decided = row.decision is not None and row.decision.resolves_conflict
+        return row.n_raters == 1 and not has_decided and self.needs_second_rater(row.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -19,7 +19,13 @@ EnumT = TypeVar("EnumT", bound=StrEnum)
 LIST_FIELDS = {"country": "countries", "topic": "topics", "model": "models", "rater": "raters"}
 ENUM_FIELDS: dict[str, tuple[str, type[StrEnum]]] = {
     "kind": ("kinds", ConflictKind),
-    "state": ("states", ConflictStatus),
+}
+STATE_WORDS = {
+    "open": (ConflictStatus.OPEN,),
+    "contested": (ConflictStatus.DISPUTED,),
+    "settled": (ConflictStatus.MAJORITY, ConflictStatus.PERSON),
+    "settled-by-judges": (ConflictStatus.MAJORITY,),
+    "settled-by-people": (ConflictStatus.PERSON,),
 }
 FLAG_FIELDS = {
     "todo": ("todo", True),
@@ -27,7 +33,7 @@ FLAG_FIELDS = {
     "flagged": ("flagged", True),
     "unflagged": ("flagged", False),
 }
-FILTER_KEYS = (*LIST_FIELDS, *ENUM_FIELDS, "gap", "is", "sort")
+FILTER_KEYS = (*LIST_FIELDS, *ENUM_FIELDS, "state", "gap", "is", "sort")
 MAX_SCORE_GAP = 2.0
 """Largest difference of two scores in [-1, 1]."""
 
@@ -49,7 +55,7 @@ def parse_filter(text: str) -> QueueFilter:
             filter_fields["words"] = (*filter_fields.get("words", ()), token)
             continue
         if not value:
-            raise UsageError(f"'{key}:' has no value.", f"Write it as {key}:value, without a space.")
+            raise UsageError(f"the filter '{key}:' has no value.", f"Write {key}:value, without a space.")
         for field_name, field_value in _parse_term(key.lower(), value).items():
             filter_fields[field_name] = (
                 (*filter_fields.get(field_name, ()), *field_value) if isinstance(field_value, tuple) else field_value
@@ -67,6 +73,7 @@ def format_filter(queue_filter: QueueFilter) -> str:
     parts += [
         f"{key}:{value}" for key, (field_name, _) in ENUM_FIELDS.items() for value in getattr(queue_filter, field_name)
     ]
+    parts += [f"state:{word}" for word in _name_states(queue_filter.states)]
     if queue_filter.min_gap is not None:
         parts.append(f"gap:>{queue_filter.min_gap:g}")
     if queue_filter.max_gap is not None:
@@ -100,7 +107,7 @@ def _split_terms(text: str) -> list[str]:
     try:
         return list(lexer)
     except ValueError:
-        raise UsageError("a quote is not closed.", 'Close it, as in country:"United States".') from None
+        raise UsageError("a quotation mark is not closed.", 'Close it, as in country:"United States".') from None
 
 
 def _parse_term(key: str, value: str) -> dict[str, Any]:
@@ -110,6 +117,8 @@ def _parse_term(key: str, value: str) -> dict[str, Any]:
     if key in ENUM_FIELDS:
         field_name, enum_class = ENUM_FIELDS[key]
         return {field_name: (_parse_enum(enum_class, key, value),)}
+    if key == "state":
+        return {"states": _parse_states(value)}
     if key == "gap":
         return _parse_gap(value)
     if key == "sort":
@@ -121,6 +130,26 @@ def _parse_term(key: str, value: str) -> dict[str, Any]:
     return dict([FLAG_FIELDS[value.lower()]])
 
 
+def _parse_states(value: str) -> tuple[ConflictStatus, ...]:
+    """Return the statuses that a word stands for; also accepts the stored names, which earlier versions used."""
+    word = value.lower()
+    if word in STATE_WORDS:
+        return STATE_WORDS[word]
+    if word in set(ConflictStatus):
+        return (ConflictStatus(word),)
+    raise UsageError(f"unknown value 'state:{value}'.", _suggest_name(value, STATE_WORDS))
+
+
+def _name_states(states: Sequence[ConflictStatus]) -> list[str]:
+    """Return the words for some statuses: one for those that judges and those that people settled, if both are in."""
+    remaining, words = list(dict.fromkeys(states)), []
+    for word, named_states in STATE_WORDS.items():
+        if set(named_states) <= set(remaining):
+            words.append(word)
+            remaining = [state for state in remaining if state not in named_states]
+    return words
+
+
 def _parse_gap(value: str) -> dict[str, Any]:
     """Parse a bound on the difference of scores, such as `>0.5` or `<=1`; return it as `min_gap` or `max_gap`."""
     sign, number = value[0], value[1:].lstrip("=")
@@ -129,7 +158,7 @@ def _parse_gap(value: str) -> dict[str, Any]:
     except ValueError:
         bound = -1.0  # outside the range, so that it is refused below
     if sign not in "<>" or not 0 <= bound <= MAX_SCORE_GAP:
-        raise UsageError(f"'gap:{value}' is not a bound.", "Write gap:>0.5 or gap:<1, between 0 and 2.")
+        raise UsageError(f"'gap:{value}' is not a limit.", "Write gap:>0.5 or gap:<1, with a number from 0 to 2.")
     return {"min_gap" if sign == ">" else "max_gap": bound}
 
 

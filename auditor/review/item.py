@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from auditor.domain import Decision, SurveyCell, Verdict
+from auditor.storage.conflict_effect import ConflictEffect
 from auditor.storage.conflict_status import ConflictKey, QueueRow
 from auditor.storage.evidence import BlindedSample
 
@@ -35,6 +36,7 @@ class ReviewItem:
         correct_answer: the correct answer to an item of a task, if it is known and revealed.
         first_decision: the rater's first decision that resolved the conflict, if it differs from the current one.
         needs_second_rater: whether one other person has decided, and a second decision is required.
+        effect: how much a decision can change the conclusion on the sides, if the list is sorted by that; else None.
         shown_at: time in seconds of `time.monotonic` at which the item was loaded.
     """
 
@@ -51,6 +53,7 @@ class ReviewItem:
     correct_answer: str | None
     first_decision: Decision | None
     needs_second_rater: bool
+    effect: ConflictEffect | None
     shown_at: float
 
     @property

@@ -49,16 +49,22 @@ def compute_pace(durations: Sequence[float]) -> float | None:
 
 
 def format_progress(progress: ReviewProgress) -> str:
-    """Describe the progress in one line, such as `20 in total · 12 done (9 by you) · 8 left · 40 s each`."""
+    """Describe the progress in one line, such as `8 of 20 left · 12 done (9 by you) · 40 s each`."""
     parts = [
-        f"{progress.total:,} in total",
+        f"{progress.left:,} of {progress.total:,} left",
         f"{progress.done:,} done ({progress.done_by_rater:,} by you)",
-        f"{progress.left:,} left",
     ]
     if progress.left and progress.seconds_per_decision is not None and progress.seconds_left is not None:
         parts.append(f"{format_duration(progress.seconds_per_decision)} each")
         parts.append(f"about {format_duration(progress.seconds_left)} to go")
     return " · ".join(parts)
+
+
+def format_left(progress: ReviewProgress) -> str:
+    """Describe what is left in a few words, such as `8 left, about 6 min`."""
+    if not progress.left or progress.seconds_left is None:
+        return f"{progress.left:,} left"
+    return f"{progress.left:,} left, about {format_duration(progress.seconds_left)}"
 
 
 def format_duration(seconds: float) -> str:

@@ -22,7 +22,7 @@ from auditor.review.side_order import mirror_decision
 from auditor.review.word_comparison import escape_unstorable
 from auditor.storage import evidence, rating_log, rating_undo, tasks
 from auditor.storage.audits import Audit
-from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueRow
+from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueRow, QueueSort
 from auditor.storage.database import Database
 from auditor.storage.rating_log import CONFLICT_GONE, CONFLICT_GONE_FIX, FULL_DISCLOSURE, RatingChange, RatingEntry
 
@@ -101,9 +101,8 @@ class ReviewSession(ConflictList):
             survey=survey_cell,
             correct_answer=correct_answer,
             first_decision=self._find_first_decision(key, row, swapped),
-            needs_second_rater=row.n_raters == 1
-            and not (row.decision and row.decision.resolves_conflict)
-            and self.needs_second_rater(key),
+            needs_second_rater=self._needs_second_opinion(row),
+            effect=self._queue.load_effect(key) if self.queue_filter.sort is QueueSort.EFFECT else None,
             shown_at=time.monotonic(),
         )
 
@@ -169,6 +168,10 @@ class ReviewSession(ConflictList):
         if decision.resolves_conflict:
             self.n_changes += 1
         return entry
+
+    def update_row(self, item: ReviewItem, row: QueueRow) -> ReviewItem:
+        """Return an item with the current row of its conflict, after other raters have changed it."""
+        return replace(item, row=row, needs_second_rater=self._needs_second_opinion(row))
 
     def save_note(self, item: ReviewItem, text: str) -> RatingEntry:
         """Store the rater's note on a conflict; it replaces the previous note."""

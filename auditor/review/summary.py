@@ -69,15 +69,17 @@ def summarize_ratings(db: Database, audit: Audit) -> RatingSummary:
 
 def _make_rater_table(agreement: RaterAgreement) -> SummaryTable:
     """Return the table on raters: decisions of each, kappa of all, and agreement and kappa of each pair."""
-    rows = [SummaryRow(name, f"{n} decided blind") for name, n in agreement.n_decided_by_rater.items()]
-    rows.append(_make_kappa_row("all raters: kappa", agreement.kappa))
+    rows = [SummaryRow(name, f"{n} blind decisions") for name, n in agreement.n_decided_by_rater.items()]
+    rows.append(_make_kappa_row("All raters: kappa", agreement.kappa))
     for pair in agreement.pairs:
-        rows.append(_make_share_row(f"{pair.rater_a} and {pair.rater_b}: same", pair.raw_agreement))
+        rows.append(_make_share_row(f"{pair.rater_a} and {pair.rater_b}: agree", pair.raw_agreement))
         rows.append(_make_kappa_row(f"{pair.rater_a} and {pair.rater_b}: kappa", pair.kappa))
     figures = [agreement.kappa, *(figure for pair in agreement.pairs for figure in (pair.raw_agreement, pair.kappa))]
-    note = f"Blind decisions only. Kappa is Fleiss'; 0 is chance. {_describe_intervals(figures)}"
+    note = (
+        f"Blind decisions only. Fleiss' kappa is 0 for agreement by chance, 1 for full. {_describe_intervals(figures)}"
+    )
     return SummaryTable(
-        "Raters", note if agreement.n_decided_by_rater else "Nobody has decided anything blind yet.", tuple(rows)
+        "Raters", note if agreement.n_decided_by_rater else "There is no blind decision yet.", tuple(rows)
     )
 
 
@@ -85,15 +87,15 @@ def _make_judge_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTabl
     """Return the table on judges: the share of sides on which each agrees with people, and its kappa."""
     rows = []
     for calibration in calibrations:
-        rows.append(_make_share_row(f"{calibration.judge}: same", calibration.raw_agreement))
+        rows.append(_make_share_row(f"{calibration.judge}: agrees", calibration.raw_agreement))
         rows.append(_make_kappa_row(f"{calibration.judge}: kappa", calibration.kappa))
     figures = [figure for calibration in calibrations for figure in (calibration.raw_agreement, calibration.kappa)]
     note = (
-        "Each side of a conflict: does the majority of a judge's verdicts say what people say? "
+        "For each side of a conflict: whether the majority of a judge's verdicts agrees with people. "
         f"{_describe_intervals(figures)}"
     )
     return SummaryTable(
-        "Judges and people", note if rows else "No judged side has been decided blind yet.", tuple(rows)
+        "Judges and people", note if rows else "No side with verdicts has a blind decision yet.", tuple(rows)
     )
 
 
@@ -112,7 +114,7 @@ def _make_calibration_table(calibrations: tuple[JudgeCalibration, ...]) -> Summa
                 SummaryRow(
                     f"{calibration.judge}: curve",
                     ", ".join(
-                        f"{valid_label} VALID is {probability:.0%} right"
+                        f"{valid_label} VALID: {probability:.0%} correct"
                         for valid_label, probability in predicted_shares
                     ),
                 )
@@ -122,18 +124,18 @@ def _make_calibration_table(calibrations: tuple[JudgeCalibration, ...]) -> Summa
         weight = no_weight_text if calibration.weight is None else f"{weights[calibration.judge]:.2f}"
         rows.append(SummaryRow(f"{calibration.judge}: weight", weight))
     note = (
-        "How often people call a side right, by the judge's share of VALID; the error is on ratings not seen. "
-        "A weight is what the judge's vote may count in the next audit, 1 on average: `auditor export weights`."
+        "How often people call a side correct, by the share of a judge's verdicts that are VALID. "
+        "Errors are on held-out decisions. `auditor export weights` writes the weights for the next audit (mean 1)."
     )
     return SummaryTable(
-        "What the judges' verdicts are worth", note if rows else "Nothing to learn from yet.", tuple(rows)
+        "Calibration of the judges", note if rows else "There are no blind decisions on judged sides yet.", tuple(rows)
     )
 
 
 def _format_errors(curve: Calibration) -> str:
     """Return a curve's mean absolute errors before and after calibration and their difference, with 95% intervals."""
     parts = []
-    for name, error in (("raw", curve.error_before), ("held out", curve.error_after), ("gain", curve.gain)):
+    for name, error in (("before", curve.error_before), ("after", curve.error_after), ("gain", curve.gain)):
         if error.value is None:
             parts.append(f"{name} {error.reason}")
         else:

@@ -67,9 +67,10 @@ def run(db: Database, tmp_path: Path) -> Run:
         *,
         size: tuple[int, int] = (80, 24),
         settings: ReviewSettings | None = None,
+        open_next: bool = False,
         **more: Any,
     ) -> AsyncIterator[Driver]:
-        settings = settings or ReviewSettings(tmp_path / "settings")
+        settings = settings or ReviewSettings(tmp_path / "settings", open_next=open_next)
         app = ReviewApp(db, rater=more.pop("rater", "ada"), audit=audit, settings=settings, **more)
         async with app.run_test(size=size) as pilot:
             driver = Driver(app, _typed(pilot))

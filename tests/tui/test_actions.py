@@ -89,7 +89,7 @@ STEPS_BY_SCREEN: dict[str, list[Step]] = {
         ),
         Step("o", "by widest gap", sorted_by(QueueSort.GAP)),
         Step("O", "by widest gap (reversed)", sorted_by(QueueSort.GAP, reverse=True)),
-        Step("x", "by what teaches most", lambda d: d.queue.queue_filter == QueueFilter()),
+        Step("x", "by information", lambda d: d.queue.queue_filter == QueueFilter()),
         Step("g", "1 of 20", cursor_at(0)),
         Step("slash", "enter shows", is_on_screen(TextDialog)),
         Step("escape", "1 of 20", is_on_screen(QueueScreen)),
@@ -110,15 +110,15 @@ STEPS_BY_SCREEN: dict[str, list[Step]] = {
         Step("escape", "auditor › audits", is_on_screen(HomeScreen)),
     ],
     "conflict": [
-        Step("1", "◀ left is right", decided(Decision.LEFT)),
-        Step("2", "▶ right is right", decided(Decision.RIGHT)),
-        Step("3", "◆ both are right", decided(Decision.BOTH)),
-        Step("4", "✕ neither is right", decided(Decision.NEITHER)),
-        Step("u", "◆ both are right", decided(Decision.BOTH)),
-        Step("r", "✕ neither is right", decided(Decision.NEITHER)),
-        Step("5", "Your own score", is_on_screen(ScoreDialog)),
-        Step("escape", "✕ neither is right", is_on_screen(ConflictScreen)),
-        Step("equals_sign", "Your own score", is_on_screen(ScoreDialog)),
+        Step("1", "◀ left answer chosen", decided(Decision.LEFT)),
+        Step("2", "▶ right answer chosen", decided(Decision.RIGHT)),
+        Step("3", "◆ both answers accepted", decided(Decision.BOTH)),
+        Step("4", "✕ neither answers", decided(Decision.NEITHER)),
+        Step("u", "◆ both answers accepted", decided(Decision.BOTH)),
+        Step("r", "✕ neither answers", decided(Decision.NEITHER)),
+        Step("5", "Custom score", is_on_screen(ScoreDialog)),
+        Step("escape", "✕ neither answers", is_on_screen(ConflictScreen)),
+        Step("equals_sign", "Custom score", is_on_screen(ScoreDialog)),
         Step("enter", "saved: ±", decided(Decision.SCORE)),
         Step("n", "enter saves", is_on_screen(TextDialog)),
         Step("escape", "Survey", is_on_screen(ConflictScreen)),
@@ -189,7 +189,7 @@ async def test_every_key_does_what_its_help_says(
         save_review_audit(db, name="second", conflicts=2)
     if screen == "people":
         _disagree(db)
-    settings = ReviewSettings(tmp_path, theme=theme)  # type: ignore[arg-type]
+    settings = ReviewSettings(tmp_path, theme=theme, open_next=False)  # type: ignore[arg-type]
     async with run(None if screen == "home" else "moral", size=size, settings=settings) as driver:
         assert driver.app.theme == theme
         await driver.press(*KEYS_TO_SCREEN[screen])

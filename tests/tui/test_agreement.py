@@ -26,12 +26,12 @@ def _rated(db: Database) -> None:
 async def test_agreement_is_shown_with_intervals_and_n(run: Run, size: tuple[int, int]) -> None:
     async with run(size=size) as driver:
         await driver.press("a")
-        for words in ("Raters", "ada", "10 decided blind", "ada and grace: same", "70% of 10, no interval", "kappa"):
+        for words in ("Raters", "ada", "10 blind decisions", "ada and grace: agree", "70% of 10, no interval", "kappa"):
             assert words in driver.text
         await driver.press("pagedown", "k")
         assert "Judges and people" in driver.text
         await driver.press("space", "j", "down")
-        assert "cedar: same" in driver.text
+        assert "cedar: agrees" in driver.text
         await driver.press("pageup", "k", "up", "pageup")
         assert "Raters" in driver.text
 
@@ -50,5 +50,5 @@ async def test_an_unrated_audit_is_explained(run: Run, db: Database) -> None:
     assert audits.get_audit(db, "fresh")
     async with run("fresh") as driver:
         await driver.press("a")
-        assert "Nobody has decided anything blind yet." in driver.text
+        assert "There is no blind decision yet." in driver.text
         assert "no item has 2 ratings" in driver.text

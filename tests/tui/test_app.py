@@ -18,10 +18,11 @@ from auditor.storage.database import Database
 from auditor.tui import actions
 from auditor.tui.actions import ACTIONS
 from auditor.tui.agreement import AgreementScreen
-from auditor.tui.app import ReviewApp, idle_garbage_collection
+from auditor.tui.app import ReviewApp
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.errors import ErrorsScreen
 from auditor.tui.home import HomeScreen
+from auditor.tui.launch import idle_garbage_collection
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import ReviewSettings
 from auditor.tui.theme import DARK, LIGHT, THEMES
@@ -98,7 +99,7 @@ async def test_the_palette_does_what_it_says(run: Run) -> None:
         await driver.type("neither")
         assert await driver.reaches(lambda d: palette_entries(d)[:1] == ["Neither"])
         await driver.press("enter")
-        assert await driver.reaches(lambda d: "✓ saved: ✕ neither is right" in d.text)
+        assert await driver.reaches(lambda d: "✓ saved: ✕ both answers rejected" in d.text)
         await driver.press("ctrl+p")
         await driver.type("dark or light")
         assert await driver.reaches(lambda d: palette_entries(d)[:1] == ["Dark or light"])
@@ -107,7 +108,9 @@ async def test_the_palette_does_what_it_says(run: Run) -> None:
 
 
 async def test_keys_can_be_changed(run: Run, tmp_path: Path) -> None:
-    settings = ReviewSettings(tmp_path, keys={"conflict.left": "z", "queue.open": "e", "everywhere.help": "H"})
+    settings = ReviewSettings(
+        tmp_path, open_next=False, keys={"conflict.left": "z", "queue.open": "e", "everywhere.help": "H"}
+    )
     async with run(settings=settings) as driver:
         assert "e open" in driver.text
         assert "H keys" in driver.text
@@ -118,13 +121,13 @@ async def test_keys_can_be_changed(run: Run, tmp_path: Path) -> None:
         await driver.press("1")
         assert "not decided" in driver.text
         await driver.press("z")
-        assert "left is right" in driver.text
+        assert "left answer chosen" in driver.text
         await driver.press("H")
-        assert "z  The left side is right." in driver.text
+        assert "z  Choose the left answer." in driver.text
 
 
 async def test_themes_change_and_are_remembered(run: Run, tmp_path: Path) -> None:
-    settings = ReviewSettings(tmp_path)
+    settings = ReviewSettings(tmp_path, open_next=False)
     async with run(settings=settings) as driver:
         assert driver.app.theme == DARK.name
         await driver.press("T")
@@ -135,7 +138,7 @@ async def test_themes_change_and_are_remembered(run: Run, tmp_path: Path) -> Non
 
 
 async def test_an_unknown_theme_is_the_default(run: Run, tmp_path: Path) -> None:
-    async with run(settings=ReviewSettings(tmp_path, theme="no such")) as driver:
+    async with run(settings=ReviewSettings(tmp_path, open_next=False, theme="no such")) as driver:
         assert driver.app.theme == DARK.name
 
 

@@ -22,13 +22,14 @@ from auditor.storage.review_queue import ConflictQueue
 from tests.support.review_audit import save_review_audit
 
 STARTS_EMPTY = True
-PROGRAM = "import sys; from auditor.tui.app import run_review; run_review(sys.argv[1], 'moral', rater='ada')"
+PROGRAM = "import sys; from auditor.tui.launch import run_review; run_review(sys.argv[1], 'moral', rater='ada')"
 
 
 class Tmux:
     """One terminal of 80 x 24 in a tmux server of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: str = "open_next = false") -> None:
+        self.settings = settings
         self._folder = folder
         self._servers = 0
         self._command: list[str] = []
@@ -43,6 +44,7 @@ class Tmux:
         """Run a command in a session of a new server, since the previous one may still be running."""
         self._servers += 1
         self._command = ["tmux", "-S", str(self._folder / f"tmux{self._servers}"), "-f", "/dev/null"]
+        (self._folder / "review.toml").write_text(self.settings, encoding="utf-8")
         self._run("new-session", "-d", "-x", "80", "-y", "24", "-s", "review", command)
 
     def press(self, *keys: str) -> None:
@@ -90,7 +92,7 @@ def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Pa
     keys = "1234" * 5
 
     def review(begin: int, end: int) -> None:
-        tmux.wait_for(r"of 20 · by what teaches most")
+        tmux.wait_for(r"of 20 · by information")
         tmux.press("Space")
         for number in range(begin, end):
             tmux.wait_for("not decided by you")
@@ -107,10 +109,10 @@ def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Pa
         assert len(rating_log.load_entries(db, audit.id)) == 9, "what was shown as saved is there"
 
     tmux.start(command)
-    tmux.wait_for(r"○ 11 open   ● 9 people")
+    tmux.wait_for(r"○ 11 open   ● 9 settled by people")
     review(9, 20)
     tmux.press("Escape")
-    tmux.wait_for(r"● 20 people")
+    tmux.wait_for(r"● 20 settled by people")
     tmux.press("Escape")
     tmux.wait_for(r"✓ done")
     tmux.press("q")

@@ -33,7 +33,7 @@ async def open_first_conflict(driver: Driver) -> Driver:
 async def test_both_sides_are_shown_side_by_side_and_blind(
     run: Run, db: Database, size: tuple[int, int], theme: str, tmp_path: object
 ) -> None:
-    async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
+    async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme, open_next=False)) as driver:
         await open_first_conflict(driver)
         text = driver.text
         item = driver.conflict.item
@@ -47,7 +47,7 @@ async def test_both_sides_are_shown_side_by_side_and_blind(
         assert reasoning_lines, "no line of reasoning is in view"
         assert not any(name in text for name in MODELS)
         assert "VALID" not in text
-        assert "people ◆" not in text
+        assert "survey ◆" not in text
         assert max(len(row) for row in lines) <= size[0]
         assert len(lines) == size[1]
 
@@ -57,9 +57,9 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, siz
     async with run(size=size) as driver:
         await open_first_conflict(driver)
         await driver.press("1")
-        assert "✓ saved: ◀ left is right" in driver.text
+        assert "✓ saved: ◀ left answer chosen" in driver.text
         assert "settled by people" in driver.text
-        for words in ("alder", "birch", "Survey", "people ◆", "VALID", "is nearer"):
+        for words in ("alder", "birch", "Survey", "survey ◆", "VALID", "is closer"):
             assert words in driver.text
         assert [(entry.rating.act, entry.rating.rater) for entry in driver.log] == [(RatingAction.DECIDE, "ada")]
 
@@ -112,7 +112,7 @@ async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
     async with run(size=(200, 50)) as driver:
         await open_first_conflict(driver)
         await driver.press("1", "2")
-        assert "You first said: left is right. Both decisions are kept." in driver.text
+        assert "First decision: left answer chosen. Both are kept." in driver.text
         assert [entry.rating.shown for entry in driver.log] == ["", "authors,survey,verdicts"]
 
 
@@ -120,14 +120,14 @@ async def test_a_custom_score(run: Run) -> None:
     async with run() as driver:
         await open_first_conflict(driver)
         await driver.press("5")
-        assert "Your own score" in driver.text
+        assert "Custom score" in driver.text
         await driver.press("end", *["backspace"] * 6)
         await driver.type("-0.4")
         await driver.press("up", "enter")
         item = driver.conflict.item
         assert item is not None
         assert (item.decision, item.row.score) == (Decision.SCORE, -0.35)
-        assert "a score of your own: −0.35" in driver.text
+        assert "custom score −0.35" in driver.text
 
 
 async def test_an_out_of_range_score_is_refused_and_escape_cancels(run: Run) -> None:
@@ -136,7 +136,7 @@ async def test_an_out_of_range_score_is_refused_and_escape_cancels(run: Run) -> 
         await driver.press("5", "end", *["backspace"] * 6)
         await driver.type("1.5")
         await driver.press("enter")
-        assert "a number from -1" in driver.text
+        assert "Enter a number from -1" in driver.text
         await driver.press("escape")
         assert driver.log == []
         assert driver.app.screen is driver.conflict
@@ -178,12 +178,12 @@ async def test_undo_and_redo_open_the_conflict_they_change(run: Run) -> None:
         assert driver.conflict.conflict_key == first
         assert "skipped, not decided by you" in driver.text
         await driver.press("u")
-        assert driver.messages[-1] == "Nothing to undo."
+        assert driver.messages[-1] == "There is nothing to undo."
         await driver.press("r", "r")
         assert driver.conflict.conflict_key == second
-        assert "right is right" in driver.text
+        assert "right answer chosen" in driver.text
         await driver.press("r")
-        assert driver.messages[-1] == "Nothing to redo."
+        assert driver.messages[-1] == "There is nothing to redo."
         assert len(driver.log) == 6
 
 
@@ -201,9 +201,11 @@ async def test_history(run: Run) -> None:
     async with run() as driver:
         await open_first_conflict(driver)
         await driver.press("h")
-        assert "Nothing yet." in driver.text
+        assert "You have done nothing here yet." in driver.text
         await driver.press("escape", "1", "f", "u", "h")
-        assert re.search(r"left is right.*\n.*flagged \(not blind\).*\n.*undone; now: left is right", driver.text)
+        assert re.search(
+            r"left answer chosen.*\n.*flagged \(not blind\).*\n.*undone; now: left answer chosen", driver.text
+        )
 
 
 async def test_sample_keys_change_both_sides(run: Run) -> None:
@@ -242,7 +244,7 @@ async def test_previous_and_next_conflict_stop_at_the_ends(run: Run) -> None:
         assert "3 of 20" in driver.text
         await driver.press("left_square_bracket", "left_square_bracket", "left_square_bracket")
         assert driver.conflict.conflict_key == keys[0]
-        assert driver.messages[-1] == "This is the end of the queue."
+        assert driver.messages[-1] == "This is the end of the list."
 
 
 async def test_next_shows_a_message_when_nothing_is_left(run: Run, db: Database) -> None:
@@ -251,7 +253,7 @@ async def test_next_shows_a_message_when_nothing_is_left(run: Run, db: Database)
     async with run("one") as driver:
         await open_first_conflict(driver)
         await driver.press("1", "space")
-        assert driver.messages[-1] == "Nothing else is left for you to decide."
+        assert driver.messages[-1] == "No conflict of this list is left for you to decide."
 
 
 async def test_scrolling_moves_both_sides_and_the_evidence(run: Run) -> None:
@@ -272,7 +274,7 @@ async def test_back_leads_to_the_queue_with_the_decision_in_it(run: Run) -> None
         await open_first_conflict(driver)
         await driver.press("1", "escape")
         assert "◀ left" in driver.text
-        assert "● 1 people" in driver.text
+        assert "● 1 settled by people" in driver.text
 
 
 async def test_an_unblinded_review_shows_everything_at_once(run: Run) -> None:

@@ -136,7 +136,8 @@ def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         save_hostile_audit(db, HOSTILE)
-    code = f"from auditor.tui.app import run_review; run_review({url!r}, 'moral', rater='ada')"
+    code = f"from auditor.tui.launch import run_review; run_review({url!r}, 'moral', rater='ada')"
+    (tmp_path / "review.toml").write_text("open_next = false")
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(TERM="xterm-256color", AUDITOR_REVIEW_DIR=str(tmp_path), COLUMNS="120", LINES="40")

@@ -89,7 +89,7 @@ async def test_a_run_in_another_process_is_followed_without_locking_it(run: Run,
         session.decide(session.load_item(session.conflict_keys()[0]), Decision.BOTH)
         driver.page.reload_audits()
         await driver.settle()
-        assert "○ 19 open   ● 1 people" in driver.text
+        assert "○ 19 open   ● 1 settled by people" in driver.text
 
 
 def test_a_dead_process_is_not_a_runner(db: Database, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_choosing_an_audit(run: Run, db: Database) -> None:
 
 async def test_an_empty_database_explains_how_to_run_an_audit(run: Run, db: Database) -> None:
     async with run(None) as driver:
-        assert "No audit here yet" in driver.text
+        assert "This database has no audit yet" in driver.text
         assert "auditor run audit.toml" in driver.text
         assert db.path is not None
         assert db.path.name in driver.text.replace("\n", "").replace(" ", "")

@@ -61,8 +61,8 @@ def test_a_complete_review(review: Review, db: Database) -> None:
     assert "You rate as ada, blind." in transcript
     assert "Audit moral: 20 open." in transcript
     assert transcript.count("hidden until you decide") == 4
-    assert "Saved: left is right." in transcript
-    assert "Saved: a score of your own: −0.40." in transcript
+    assert "Saved: left answer chosen." in transcript
+    assert "Saved: custom score −0.40." in transcript
     assert "Left is by " in transcript
     assert "The survey says" in transcript
     assert "Skipped." in transcript
@@ -93,12 +93,12 @@ def test_undo_and_redo(review: Review) -> None:
     transcript = review("undo", "next", "right", "undo", "redo", "undo", "redo", "redo")
     undo_messages = [row for row in transcript.splitlines() if row.startswith(("Undone", "Redone", "Nothing to"))]
     assert [re.sub(r"\. .* is now", ". x is now", row) for row in undo_messages] == [
-        "Nothing to undo.",
+        "There is nothing to undo.",
         "Undone. x is now: undecided.",
-        "Redone. x is now: right is right.",
+        "Redone. x is now: right answer chosen.",
         "Undone. x is now: undecided.",
-        "Redone. x is now: right is right.",
-        "Nothing to redo.",
+        "Redone. x is now: right answer chosen.",
+        "There is nothing to redo.",
     ]
 
 
@@ -242,9 +242,9 @@ def test_every_decision_has_a_command(review: Review) -> None:
         *[c for d in Decision if d.resolves_conflict for c in ("next", f"{d} 0.5" if d is Decision.SCORE else str(d))]
     )
     assert re.findall(r"Saved: (.*)\.", transcript) == [
-        "left is right",
-        "right is right",
-        "both are right",
-        "neither is right",
-        "a score of your own: +0.50",
+        "left answer chosen",
+        "right answer chosen",
+        "both answers accepted",
+        "neither answers",
+        "custom score +0.50",
     ]

@@ -1,0 +1,179 @@
+"""After a decision the next conflict opens by itself, and what the decision would reveal stays hidden."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from auditor.domain import Decision
+from auditor.storage import results
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.database import Database
+from auditor.storage.rating_log import load_entries
+from auditor.tui import rating_screen
+from auditor.tui.rating_screen import DECISION_DELAY_S
+from tests.support.review_audit import MODELS, save_review_audit
+from tests.tui.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.tui.rating_screen.DECISION_DELAY_S", 0.0)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_the_next_conflict_opens_and_nothing_is_revealed(run: Run, size: tuple[int, int]) -> None:
+    async with run(open_next=True, size=size) as driver:
+        await driver.press("enter")
+        first = driver.conflict.conflict_key
+        await driver.press("1")
+        assert driver.conflict.conflict_key != first
+        assert "not decided by you" in driver.text
+        assert "✓ saved before: left answer chosen" in driver.text
+        assert not any(name in driver.text for name in MODELS)
+        assert "VALID" not in driver.text
+        [entry] = driver.log
+        assert (entry.rating.shown, entry.rating.withheld) == ("", True)
+
+
+async def test_a_decided_conflict_stays_hidden_until_it_is_revealed(run: Run) -> None:
+    async with run(open_next=True, size=(200, 50)) as driver:
+        await driver.press("enter")
+        first = driver.conflict.conflict_key
+        await driver.press("1")
+        driver.conflict.open_conflict(first)
+        await driver.settle()
+        assert "Your decision is saved. v shows authors" in " ".join(driver.text.split())
+        assert "alder" not in driver.text
+        await driver.press("2")
+        driver.conflict.open_conflict(first)
+        await driver.press("v")
+        assert "alder" in driver.text
+        assert [entry.rating.shown for entry in driver.log][:2] == ["", ""], "a revision of a hidden conflict is blind"
+
+
+async def test_a_second_key_press_decides_nothing_unseen(
+    run: Run, monkeypatch: pytest.MonkeyPatch, db: Database
+) -> None:
+    monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 60.0)
+    async with run(open_next=True) as driver:
+        await driver.press("enter")
+        gate = threading.Event()
+        blocked = db.writer.submit(lambda connection: gate.wait(60))
+        await driver.pilot.press("1")
+        await driver.pilot.press("2")
+        gate.set()
+        blocked.result()
+        assert await driver.reaches(lambda d: d.conflict.last_saved != "")
+        await driver.press("3", "s")
+        assert len(driver.log) == 1
+        assert await driver.reaches(lambda d: 0 < d.conflict.accepts_decisions_at - time.monotonic() <= 60)
+        driver.conflict.accepts_decisions_at = time.monotonic()
+        await driver.press("3")
+        assert driver.log[1].rating.decision is Decision.BOTH
+
+
+def test_decision_keys_wait_for_400_ms() -> None:
+    assert DECISION_DELAY_S == 0.4
+
+
+async def test_a_failed_save_opens_nothing_and_says_so(run: Run, db: Database) -> None:
+    async with run(open_next=True) as driver:
+        await driver.press("enter")
+        first = driver.conflict.conflict_key
+        results.replace_conflicts(db, driver.conflict.session.audit.id, [])
+        await driver.press("1")
+        assert driver.conflict.conflict_key == first
+        assert "not saved" in driver.messages[-1]
+        assert "✓ saved" not in driver.text
+        assert driver.log == []
+
+
+async def test_a_failed_save_keeps_what_was_typed(run: Run, db: Database) -> None:
+    async with run(open_next=True) as driver:
+        await driver.press("enter")
+        audit_id = driver.conflict.session.audit.id
+        conflicts = results.load_conflicts(db, audit_id)
+        await driver.press("n")
+        await driver.type("a long remark")
+        results.replace_conflicts(db, audit_id, [])
+        await driver.press("enter")
+        assert "a long remark" in driver.text
+        assert "not saved" in driver.text
+        results.replace_conflicts(db, audit_id, conflicts)
+        await driver.press("enter")
+        assert [entry.rating.note for entry in driver.log] == ["a long remark"]
+
+        await driver.press("5", "end", *["backspace"] * 6)
+        await driver.type("-0.4")
+        results.replace_conflicts(db, audit_id, [])
+        await driver.press("enter")
+        assert "-0.4" in driver.text
+        results.replace_conflicts(db, audit_id, conflicts)
+        await driver.press("enter")
+        assert driver.log[-1].rating.score == -0.4
+
+
+async def test_one_key_undoes_the_last_decision_and_shows_its_conflict(run: Run) -> None:
+    async with run(open_next=True) as driver:
+        await driver.press("enter")
+        first = driver.conflict.conflict_key
+        await driver.press("1", "u")
+        assert driver.conflict.conflict_key == first
+        assert "not decided by you" in driver.text
+        assert "alder" not in driver.text
+        await driver.press("r")
+        assert "✓ saved: ◀ left answer chosen" in driver.text
+
+
+async def test_the_setting_is_switched_by_a_key_and_saved(run: Run) -> None:
+    async with run(open_next=True) as driver:
+        await driver.press("enter", "N")
+        assert "this conflict stays open" in driver.messages[-1]
+        first = driver.conflict.conflict_key
+        await driver.press("1")
+        assert driver.conflict.conflict_key == first
+        assert "alder" in driver.text
+        assert driver.log[0].rating.withheld is None
+        assert not driver.app.settings.open_next
+
+
+async def test_the_last_conflict_stays_and_a_message_says_that_nothing_is_left(run: Run, db: Database) -> None:
+    audit = save_review_audit(db, name="one", conflicts=1)
+    async with run("one", open_next=True) as driver:
+        await driver.press("enter", "1")
+        assert driver.messages[-1] == "No conflict of this list is left for you to decide."
+        assert "✓ saved: ◀ left answer chosen" in driver.text
+        assert "0 left" in driver.text
+        assert len(load_entries(db, audit.id)) == 1
+
+
+async def test_the_next_conflict_is_one_of_the_filtered_list(run: Run) -> None:
+    async with run(open_next=True) as driver:
+        await driver.press("slash")
+        await driver.type("country:japan sort:gap")
+        await driver.press("enter", "space")
+        keys = []
+        for _ in range(4):
+            keys.append(driver.conflict.conflict_key)
+            await driver.press("1")
+        assert {key.country for key in keys} == {"Japan"}
+        assert len(set(keys)) == 4
+        assert driver.messages[-1] == "No conflict of this list is left for you to decide."
+
+
+async def test_another_raters_decision_shows_on_the_open_conflict(run: Run, db: Database) -> None:
+    async with run(open_next=True) as driver:
+        await driver.press("enter")
+        session = driver.conflict.session
+        other = type(session)(db, session.audit, "grace")
+        item = other.load_item(driver.conflict.conflict_key)
+        other.decide(item, Decision.LEFT)
+        driver.conflict._check_for_changes()
+        assert await driver.reaches(lambda d: "settled by people" in d.text)
+        assert driver.conflict.item is not None
+        assert driver.conflict.item.row.status is ConflictStatus.PERSON
+        assert "Another rater has decided this conflict" in driver.messages[-1]
+        assert not any(name in driver.text for name in MODELS)

@@ -1,0 +1,64 @@
+"""Dialog that shows what a custom score implies for the other conflicts of its cell, before anything is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from auditor.reports.number_format import pluralize
+from auditor.review.cell_settlement import CellDecision
+from auditor.storage.conflict_status import ConflictKey
+from auditor.tui.formatting import format_answer, format_cell, format_score, to_content
+from auditor.tui.wording import describe_decision
+
+
+class CellDialog(ModalScreen[bool | None]):
+    """Dialog to settle all conflicts of a cell (True) or only the open one (False); None goes back to the score."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "dismiss(True)", "all"),
+        Binding("n", "dismiss(False)", "only this one"),
+        Binding("escape", "dismiss(None)", "back"),
+        Binding("j,down", "scroll(1)"),
+        Binding("k,up", "scroll(-1)"),
+    ]
+
+    def __init__(self, key: ConflictKey, score: float, following: Sequence[CellDecision]) -> None:
+        super().__init__()
+        self._lines = list(describe_following(key, score, following))
+        self._n_conflicts = len(following) + 1
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="window") as window:
+            window.border_title = Content("Settle the whole cell?")
+            window.border_subtitle = to_content(
+                f"y saves all {self._n_conflicts} · n saves only this one · esc goes back"
+            )
+            with VerticalScroll(id="cell-lines", can_focus=False):
+                yield Static(Content("\n").join(to_content(line) for line in self._lines))
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one("#cell-lines").scroll_relative(y=lines, animate=False)
+
+
+def describe_following(key: ConflictKey, score: float, following: Sequence[CellDecision]) -> Iterator[str]:
+    """Yield lines on the decisions that a custom score implies for the other conflicts of a cell.
+
+    They show scores only, which the list of conflicts shows too, and the sides in the rater's order.
+    """
+    yield (
+        f"Your score {format_score(score)} for {format_cell(key.country, key.topic)} also answers "
+        f"{pluralize(len(following), 'other conflict')}. A side within the conflict threshold of your score is chosen; "
+        "otherwise your score is saved. Nothing is saved yet."
+    )
+    for other in following:
+        left = format_answer(other.row.score_left, other.row.answer_left)
+        right = format_answer(other.row.score_right, other.row.answer_right)
+        yield f"• {other.row.kind.label}, left {left}, right {right}: {describe_decision(other.decision, other.score)}"
