@@ -67,6 +67,12 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
 """Sections of the report in their order; each builder returns None where nothing was measured."""
 
 
+SOURCES = (
+    "Terms for the strength of r: Schober, Boer & Schwarte 2018. Thresholds of the reasons for caution: EvalMORAAL, "
+    "arXiv 2510.05942."
+)
+
+
 def build_report_document(report: Report, *, is_brief: bool = False) -> Document:
     """Build the document of an audit's report; the brief one has the first section only."""
     audit = report.audit
@@ -79,11 +85,8 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
         subtitle=["Compared with ", Name(audit.survey.title)] if audit.survey.title else "",
         sections=sections,
         opening=[*provisional, Facts(list_key_figures(report))],
-        footer=(
-            f"Made by auditor {audit.auditor} from the stored results of the audit “{audit.name}”. "
-            "Terms for the strength of r: Schober, Boer & Schwarte 2018. "
-            "Thresholds of the reasons for caution: EvalMORAAL, arXiv 2510.05942."
-        ),
+        footer=f"Made by auditor {audit.auditor} from the stored results of the audit “{audit.name}”. "
+        + ("The full report has all figures." if is_brief else SOURCES),
         is_brief=is_brief,
     )
 
