@@ -14,6 +14,7 @@ from sqlalchemy import (
     literal,
     select,
 )
+from sqlmodel import SQLModel
 
 from auditor.domain import Outcome, Ruling
 from auditor.storage.call_tables import AnswerRow
@@ -145,7 +146,8 @@ def count_missing_answers(db: Database, audit_id: int) -> int:
     """Count usable traces, verdicts and answers of probes that have a call's key but no recorded answer."""
     n_missing = 0
     answers = table_of(AnswerRow)
-    for row_class in (TraceRow, VerdictRow, *ANSWER_ROWS.values()):
+    row_classes: list[type[SQLModel]] = [TraceRow, VerdictRow, *ANSWER_ROWS.values()]
+    for row_class in row_classes:
         table = table_of(row_class)
         query = (
             select(table.c.key)
