@@ -24,9 +24,9 @@ from auditor.domain import (
     Verdict,
     method_side_name,
 )
-from auditor.metrics.conflict import auto_threshold, find_conflicts, is_within_noise, judge_vote, settle, third_quartile
+from auditor.metrics.conflict import auto_threshold, find_conflicts, is_within_noise, third_quartile
 from auditor.metrics.rater_model import dawid_skene, posterior_of_seats
-from auditor.metrics.votes import can_still_change, weighted_majority
+from auditor.metrics.votes import can_still_change, judge_vote, settle, weighted_majority
 
 EVEN_PROBABILITY = 0.5
 VoteSide = Literal["left", "right"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select, update
@@ -61,19 +60,17 @@ def require_free_name(db: Database, name: str) -> None:
         raise UsageError(f"there is already an audit '{name}'.", "Choose another name, or rename that audit first.")
 
 
-def rename_audit(db: Database, audit: Audit, new_name: str, config_hash: str | None) -> None:
-    """Give an audit another name, in its row and in its stored configuration.
+def rename_audit(db: Database, audit: Audit, new_name: str, config: str | None, config_hash: str | None) -> None:
+    """Give an audit another name.
 
     Args:
-        config_hash: hash of the renamed configuration.
+        config: the configuration with the new name, as JSON; None for an audit of imported scores.
+        config_hash: its hash.
 
     Raises:
         UsageError: another audit has that name.
     """
     require_free_name(db, new_name)
-    config = audit.config and json.dumps(
-        json.loads(audit.config) | {"name": new_name}, ensure_ascii=False, separators=(",", ":")
-    )
     _update_row(db, audit.id, {"name": new_name, "config": config, "config_hash": config_hash})
 
 

@@ -122,7 +122,7 @@ def test_expected_errors_are_not_reported_as_unexpected(
         (["run", "c.toml", "--engine", "moon"], "'--engine': 'moon' is not one of 'local', 'ray'"),
         (["compare", "a", "--flips", "-1"], "'--flips'"),
         (["review", "--second-share", "7"], "'--second-share'"),
-        ([], "Usage:"),
+        (["import"], "Usage:"),
     ],
 )
 def test_a_usage_error_exits_with_2(words: list[str], message: str) -> None:

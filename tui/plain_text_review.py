@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from auditor.domain import Decision, RatingAction
 from auditor.errors import UsageError
+from auditor.reports.number_format import pluralize
 from auditor.review.cell_settlement import CellDecision
 from auditor.review.item import ReviewItem
 from auditor.review.progress import format_left
@@ -54,7 +55,8 @@ class PlainTextReview(PlainTextList):
         self.session.decide(item, decision, score=score, following=following, withhold=opens_next)
         self._cell_preview = None
         self._item = self.session.load_item(item.key)
-        following_note = f", with {len(following)} other conflicts of the cell" if following else ""
+        n_following = pluralize(len(following), "other conflict")
+        following_note = f", with {n_following} of the cell" if following else ""
         self.write_line(f"Saved: {describe_decision(decision, score)}{following_note}.")
         if opens_next:
             self.write_line(f"{format_left(self.session.load_progress())}.")

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from auditor.domain import Decision, Outcome
 from auditor.review.item import ReviewSide
-from auditor.review.word_comparison import find_unique_words
+from auditor.review.text_comparison import DifferenceUnit, TextDifference, find_differences
 from auditor.storage.evidence import BlindedSample
 from auditor.tui.formatting import (
     draw_score_axis,
@@ -22,6 +22,16 @@ from auditor.tui.formatting import (
 )
 
 SAMPLE_GLYPH, MEAN_GLYPH, SURVEY_GLYPH = "●", "▲", "◆"
+DIFFERENCE_NOTES = {
+    DifferenceUnit.WORDS: "",
+    DifferenceUnit.SENTENCES: "marked by sentence",
+    DifferenceUnit.WHOLE: "no common sentence",
+}
+DIFFERENCE_STYLES = {
+    DifferenceUnit.WORDS: "underline $text-accent",
+    DifferenceUnit.SENTENCES: "underline",
+    DifferenceUnit.WHOLE: "",
+}
 
 
 class ScoreScale(Widget):
@@ -78,7 +88,7 @@ class SidePanel(VerticalScroll):
     ) -> None:
         """Show a side, starting with the sample at `sample_index` of its sorted samples.
 
-        With `highlight_differences`, words that the other side's sample does not use are underlined.
+        With `highlight_differences`, words or sentences that are not in the other side's sample are underlined.
         """
         keys = Decision(side_name).spec.keys
         author = "" if side.author is None else f" · {side.author}"
@@ -93,9 +103,11 @@ class SidePanel(VerticalScroll):
         self.query_one(".summary", Static).update(_render_summary(side, survey_score), layout=False)
         samples, other_samples = sort_samples(side), sort_samples(other_side)
         n_samples = len(samples)
-        position_text = f"text {sample_index % n_samples + 1} of {n_samples}" if n_samples > 1 else ""
-        self.border_subtitle = to_content(position_text)
         other_sample = other_samples[sample_index % len(other_samples)] if other_samples else None
+        notes = [f"text {sample_index % n_samples + 1} of {n_samples}"] if n_samples > 1 else []
+        if highlight_differences and samples and other_sample:
+            notes.append(DIFFERENCE_NOTES[_compare(samples[sample_index % n_samples], other_sample).unit])
+        self.border_subtitle = to_content(" · ".join(filter(None, notes)))
         rotated_samples = samples[sample_index % n_samples :] + samples[: sample_index % n_samples] if n_samples else []
         new_state = (rotated_samples, other_sample, highlight_differences)
         if new_state != self._rendered_state:
@@ -144,7 +156,7 @@ def _distance_from_side(sample: BlindedSample, side: ReviewSide) -> float:
 def _render_reasoning(
     shown_sample: BlindedSample, other_sample: BlindedSample | None, *, highlight_differences: bool
 ) -> Content:
-    """Render a sample's answer, number and text; words that the other sample does not use are underlined."""
+    """Render a sample's answer, number and text; what is not in the other sample's text is underlined."""
     is_usable = shown_sample.score is not None or shown_sample.answer is not None
     answer_text = format_answer(shown_sample.score, shown_sample.answer) if is_usable else shown_sample.outcome.value
     heading = Content.assemble(
@@ -154,9 +166,12 @@ def _render_reasoning(
     )
     if shown_sample.text is None:
         return heading + Content.styled("no text", "$text-muted")
-    spans = (
-        find_unique_words(shown_sample.text, other_sample.text)
-        if highlight_differences and other_sample and other_sample.text
-        else []
-    )
-    return heading + highlight_spans(shown_sample.text, spans, "underline $text-accent")
+    difference = _compare(shown_sample, other_sample if highlight_differences else None)
+    return heading + highlight_spans(shown_sample.text, difference.spans, DIFFERENCE_STYLES[difference.unit])
+
+
+def _compare(sample: BlindedSample, other_sample: BlindedSample | None) -> TextDifference:
+    """Compare the texts of two samples; no difference if one of them is missing."""
+    if other_sample is None or not sample.text or not other_sample.text:
+        return TextDifference([], DifferenceUnit.WORDS)
+    return find_differences(sample.text, other_sample.text)

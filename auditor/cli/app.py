@@ -29,6 +29,7 @@ from auditor.cli.report import report
 from auditor.cli.review import review
 from auditor.cli.run import run
 from auditor.cli.status import status
+from auditor.cli.traces import traces
 from auditor.cli.trust import trust
 from auditor.cli.verification import verify
 
@@ -36,7 +37,7 @@ SUMMARY = "Audit the moral alignment of language models across cultures, and sho
 COMMANDS = {
     GET_STARTED: (demo, init, doctor, trust),
     RUN_AUDITS: (estimate, run, status, errors, rename, delete),
-    USE_RESULTS: (report, review, compare, check, verify),
+    USE_RESULTS: (report, traces, review, compare, check, verify),
     RESEARCH: (graph,),
 }
 COMMAND_GROUPS = {

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,16 @@ def print_json_text(text: str) -> None:
     if not stdout_supports_unicode():
         text = json.dumps(json.loads(text), indent=2, allow_nan=False)
     print_data(escape_json_controls(text) if sys.stdout.isatty() else text)
+
+
+def print_json_items(items: Iterable[Any]) -> None:
+    """Write data as a JSON array to standard output, item by item, so that only one is in memory."""
+    separator = "["
+    for item in items:
+        print_data(separator)
+        print_json(item)
+        separator = ","
+    print_data("]" if separator == "," else "[]")
 
 
 def stdout_supports_unicode() -> bool:

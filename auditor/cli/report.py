@@ -26,26 +26,49 @@ def report(
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
     brief: Annotated[bool, typer.Option("--brief", help="One page: answers, cautions and next steps.")] = False,
+    with_traces: Annotated[
+        bool, typer.Option("--traces", help="Also write pages with all answers, in the folder REPORT-traces.")
+    ] = False,
     storage: StorageOption = None,
 ) -> None:
     """Write the report as HTML, JSON, Markdown or plain text.
 
     HTML is one self-contained file, AUDIT.html (with --brief AUDIT-brief.html) unless -o names another; the other
-    formats go to standard output.
+    formats go to standard output. With --traces, its cells link to pages that show what was asked and answered.
 
     Example: auditor report moral-alignment --format json
     """
+    from auditor.errors import UsageError
     from auditor.reports.output import render_report
     from auditor.run import open_audit
 
     report_format = resolve_report_format(output, format)
+    if with_traces and report_format != "html":
+        raise UsageError("--traces needs a report in HTML.", "Leave out --traces, or use --format html.")
     audit_report = open_audit(audit, storage=storage).report()
     if output is None and report_format != "html":
         (print_json_text if report_format == "json" else print_data)(
             render_report(audit_report, report_format, is_brief=brief)
         )
         return
-    write_report(audit_report, output or Path(f"{audit}{'-brief' * brief}.html"), report_format, is_brief=brief)
+    path = output or Path(f"{audit}{'-brief' * brief}.html")
+    if with_traces:
+        audit_report = _write_traces(audit_report, audit, path, storage)
+    write_report(audit_report, path, report_format, is_brief=brief)
+
+
+def _write_traces(audit_report: Report, audit: str, path: Path, storage: str | None) -> Report:
+    """Write the pages of answers beside the report's file, and return the report with links to them."""
+    from auditor.exports.traces.pages import write_trace_pages
+    from auditor.run import resolve_storage_url
+    from auditor.storage.database import open_database
+
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        pages = write_trace_pages(db, audit, path.with_name(f"{path.stem}-traces"), path.name)
+    if pages.n_omitted_cells:
+        print_message(f"{pages.n_omitted_cells} cells have no page; to read their answers: auditor traces")
+    print_message(f"Answers: {len(pages.links.by_cell)} pages in {pages.folder.resolve()}")
+    return audit_report.with_trace_pages(pages.links)
 
 
 def resolve_report_format(output: Path | None, format_name: str | None) -> str:

@@ -6,6 +6,7 @@ All are immutable data with a few derived properties. Scores are in [-1, 1], fro
 
 from __future__ import annotations
 
+from auditor.domain.attempts import Attempt, ResponseBody
 from auditor.domain.audit_records import (
     AlteredTraceVerdict,
     CellScore,
@@ -18,7 +19,7 @@ from auditor.domain.audit_records import (
     Trace,
     Verdict,
 )
-from auditor.domain.calls import Answer, Attempt, Call, Message, ResponseBody, total_cost
+from auditor.domain.calls import Answer, Call, Message, total_cost
 from auditor.domain.capabilities import (
     AnswerForm,
     Capability,
@@ -32,11 +33,9 @@ from auditor.domain.conflict_kinds import ConflictKind, ConflictSides
 from auditor.domain.decisions import Decision
 from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell
 from auditor.domain.identifiers import canonical_hash, canonical_json, derive_seed, method_side_name, parse_method_side
+from auditor.domain.languages import ENGLISH, LANGUAGES, NATIVE
 from auditor.domain.tasks import OPTION_LETTERS, AnswerKind, Task, TaskItem, lettered_options
 from auditor.domain.terms import (
-    ENGLISH,
-    LANGUAGES,
-    NATIVE,
     SCORE_MAX,
     SCORE_MIN,
     Cell,

@@ -1,4 +1,4 @@
-"""Calls to models: the question, the HTTP requests made for it, and the answer."""
+"""Calls to models: the question and the answer. The HTTP requests made for it are in `attempts`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
+from auditor.domain.attempts import Attempt
 from auditor.domain.capabilities import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
 from auditor.domain.identifiers import canonical_hash
-from auditor.domain.terms import ENGLISH, Cell, LogprobMeasure, Outcome, Purpose
+from auditor.domain.languages import ENGLISH
+from auditor.domain.terms import Cell, LogprobMeasure, Outcome, Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,47 +101,6 @@ class Call:
     def capability_key(self) -> CapabilityKey:
         """What the capability of this call's requests belongs to."""
         return CapabilityKey(self.model, self.server, self.reasoning.effort if self.reasoning else None)
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseBody:
-    """Body of an HTTP response, with API keys removed.
-
-    Attributes:
-        digest: SHA-256 of `data`, in hex.
-        data: the first 64 KiB of the body at most.
-        size: number of bytes received.
-    """
-
-    digest: str
-    data: bytes = field(repr=False)
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One request that went out for a call; `outcome` says how it ended.
-
-    Attributes:
-        body: the server's response, even if it could not be used; None if nothing was received.
-        prompt_tokens, completion_tokens: the provider's token counts; None if it sent no usable counts.
-        cost_usd: cost of this request alone, 0 if it is free of charge; None if the price is unknown.
-        estimated: whether `cost_usd` is an estimate because usable token counts are missing; None if no cost was
-            computed.
-    """
-
-    number: int
-    started_at: datetime
-    latency_s: float
-    outcome: Outcome
-    http_status: int | None = None
-    error: str | None = None
-    retry_after_s: float | None = None
-    body: ResponseBody | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cost_usd: float | None = None
-    estimated: bool | None = None
 
 
 def total_cost(costs: Sequence[float | None]) -> float | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from auditor.domain.terms import ENGLISH, Outcome
+from auditor.domain.languages import ENGLISH
+from auditor.domain.terms import Outcome
 
 
 class Relation(StrEnum):

@@ -5,9 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-ENGLISH, NATIVE = "en", "native"
-LANGUAGES = ("ar", "de", "en", "es", "fr", "hi", "id", "ja", "pt", "ru", "sw", "tr", "zh")
-"""Languages that have prompts, by ISO 639-1 code."""
 SCORE_MIN = -1.0
 SCORE_MAX = 1.0
 

@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.atomic_files import make_folder, report_write_errors
-from auditor.domain import Cell, Conflict, Method, Outcome, Ruling, Verdict, canonical_hash
+from auditor.domain import Method, Outcome, Ruling, canonical_hash
 from auditor.errors import UsageError
 from auditor.exports.inspect_samples import (
     METADATA_KEY,
     SCORE_NAME,
-    TraceRecord,
     build_sample,
     judge_score_name,
     sample_id,
     sum_usage,
 )
+from auditor.exports.trace_records import TraceRecord, join_trace_records
 from auditor.extras import load_extra
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.proportion import proportion
@@ -35,7 +35,6 @@ from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.storage.tables import SCHEMA_VERSION
-from auditor.storage.transcripts import load_transcripts
 from auditor.text_safety import slugify
 
 if TYPE_CHECKING:
@@ -106,27 +105,10 @@ def _write_log(log: EvalLog, path: Path) -> None:
 
 def _load_trace_records(db: Database, source: ReportSource, model: str) -> list[TraceRecord]:
     """Load a model's traces, each with its verdicts, its calls, and the conflicts and people's score of its cell."""
-    traces = results.load_traces(db, source.audit.id, model=model)
-    verdicts: defaultdict[tuple[Cell, int], list[Verdict]] = defaultdict(list)
-    for verdict in results.load_verdicts(db, source.audit.id, model=model):
-        verdicts[verdict.cell, verdict.sample].append(verdict)
-    conflicts: defaultdict[Cell, list[Conflict]] = defaultdict(list)
-    for conflict in source.conflicts:
-        if model in (conflict.left, conflict.right):
-            conflicts[conflict.cell].append(conflict)
-    transcripts = load_transcripts(db, [key for trace in traces for key in (trace.key, trace.repair_key) if key])
-    human_scores = source.survey.scores
-    return [
-        TraceRecord(
-            trace=trace,
-            human_score=human_scores.get(trace.cell),
-            verdicts=verdicts[trace.cell, trace.sample],
-            conflicts=conflicts[trace.cell],
-            first_call=transcripts.get(trace.key or ""),
-            repair_call=transcripts.get(trace.repair_key or ""),
-        )
-        for trace in traces
-    ]
+    audit_id = source.audit.id
+    traces = results.load_traces(db, audit_id, model=model)
+    verdicts = results.load_verdicts(db, audit_id, model=model)
+    return join_trace_records(db, traces, verdicts, source.conflicts, source.survey.scores)
 
 
 # --- the log -----------------------------------------------------------------------------------------------------

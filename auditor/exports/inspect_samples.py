@@ -5,13 +5,12 @@ A trace without a score becomes a sample without a score. A failed call keeps it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from auditor.domain import Cell, Conflict, Trace, Verdict, canonical_hash
+from auditor.domain import Cell, canonical_hash
+from auditor.exports.trace_records import TraceRecord
 from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
-from auditor.storage.transcripts import CallTranscript
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -31,26 +30,6 @@ STOP_REASONS = {
 """Inspect's stop reasons; the other categories have no counterpart and become `unknown`."""
 CELL_SEPARATOR = " | "
 """Separates country and topic in a sample's id."""
-
-
-@dataclass(frozen=True, slots=True)
-class TraceRecord:
-    """A trace with people's score of its cell, its verdicts, the conflicts on its cell, and its calls."""
-
-    trace: Trace
-    human_score: float | None
-    verdicts: Sequence[Verdict]
-    conflicts: Sequence[Conflict]
-    first_call: CallTranscript | None
-    repair_call: CallTranscript | None
-    """The repeated call, if the first answer could not be parsed."""
-
-    @property
-    def final_call(self) -> CallTranscript | None:
-        """The call whose answer counts: the repeated one if it returned text, else the first."""
-        return (
-            self.repair_call if self.repair_call is not None and self.repair_call.text is not None else self.first_call
-        )
 
 
 def build_sample(record: TraceRecord, model: str) -> EvalSample:
@@ -117,7 +96,7 @@ def sum_trace_usage(record: TraceRecord) -> ModelUsage | None:
     """Tokens and cost (US dollars) of a trace's calls; None if the provider did not report tokens for all of them."""
     from inspect_ai.model import ModelUsage
 
-    calls = [call for call in (record.first_call, record.repair_call) if call is not None and call.text is not None]
+    calls = [call for call in record.calls if call.text is not None]
     input_counts, output_counts = [call.prompt_tokens for call in calls], [call.completion_tokens for call in calls]
     costs = [call.cost_usd for call in calls]
     if not calls or None in input_counts or None in output_counts:
@@ -134,7 +113,7 @@ def sum_trace_usage(record: TraceRecord) -> ModelUsage | None:
 
 def _total_seconds(record: TraceRecord) -> float | None:
     """Total latency of a trace's calls in seconds; None if no request of them is recorded."""
-    calls = [call for call in (record.first_call, record.repair_call) if call is not None and call.attempts]
+    calls = [call for call in record.calls if call.attempts]
     return sum(call.seconds for call in calls) if calls else None
 
 
@@ -180,7 +159,7 @@ def _sample_metadata(record: TraceRecord) -> dict[str, Any]:
         "outcome": trace.outcome.value,
         "key": trace.key,
         "asked_again": trace.repair_key is not None,
-        "attempts": sum(call.attempts for call in (record.first_call, record.repair_call) if call is not None),
+        "attempts": sum(call.attempts for call in record.calls),
         "judges_without_verdict": {
             verdict.judge: verdict.outcome.value for verdict in record.verdicts if verdict.ruling is None
         },

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.atomic_files import make_folder, report_write_errors, write_atomically
-from auditor.errors import UsageError
+from auditor.atomic_files import make_folder, write_atomically
 from auditor.exports.data_card import build_data_card
+from auditor.exports.folder_replacement import MANIFEST, replace_folder
 from auditor.reports.render.markdown import render_markdown
 from auditor.storage import audits, table_dump
 from auditor.storage.database import Database
@@ -28,10 +24,9 @@ if TYPE_CHECKING:
 
 TableFormat = Literal["parquet", "jsonl"]
 
-MANIFEST = "manifest.json"
 DATA_CARD = "README.md"
 MANIFEST_FORMAT = "auditor tables"
-"""Marks a manifest as ours, so that a folder with other contents is never overwritten."""
+"""Marks the folder of an export of tables."""
 
 
 @dataclass
@@ -75,7 +70,7 @@ def export_tables(
         "schema_version": SCHEMA_VERSION,
     }
     file_metadata |= {"auditor": metadata.version("auditor"), "form": file_format, "config_hash": audit.config_hash}
-    with _replace_atomically(folder) as temporary_folder:
+    with replace_folder(folder, MANIFEST_FORMAT) as temporary_folder:
         export = TableExport(folder)
         table_entries = []
         rename_rater = _rater_renamer(keep_rater_names)
@@ -207,48 +202,6 @@ def _prepare_rows(batch: list[dict[str, Any]], rename_rater: Callable[[str], str
 
 def _escape_surrogates(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-# --- all files or none ------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _replace_atomically(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder within `folder`; on success its files replace the earlier export, the manifest last.
-
-    Raises:
-        UsageError: the folder holds other files, or cannot be written to.
-    """
-    old_manifest = _read_manifest(folder)
-    if folder.exists() and old_manifest is None and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder}: holds something else.", "Name an empty folder, or one that is not there yet.")
-    make_folder(folder)
-    with report_write_errors(folder):
-        temporary_folder = Path(tempfile.mkdtemp(dir=folder, prefix=".part-"))
-        try:
-            yield temporary_folder
-            _move_into_place(temporary_folder, folder, old_manifest)
-        finally:
-            shutil.rmtree(temporary_folder, ignore_errors=True)
-
-
-def _move_into_place(temporary_folder: Path, folder: Path, old_manifest: dict[str, Any] | None) -> None:
-    """Move the files to the target folder, and delete files of the earlier export that have no successor."""
-    new_names = {path.name for path in temporary_folder.iterdir()}
-    for name in sorted(new_names, key=lambda name: name == MANIFEST):
-        os.replace(temporary_folder / name, folder / name)
-    for file_entry in old_manifest["files"] if old_manifest else ():
-        if (old_name := Path(file_entry["file"]).name) not in new_names:
-            (folder / old_name).unlink(missing_ok=True)
-
-
-def _read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Read the manifest of an earlier export; None if there is none, or it is not auditor's."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return manifest if isinstance(manifest, dict) and manifest.get("format") == MANIFEST_FORMAT else None
 
 
 def _sha256(path: Path) -> str:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from auditor.metrics.cell_statistics import PEARSON as PEARSON
     from auditor.metrics.cell_statistics import RMSE as RMSE
     from auditor.metrics.conflict import find_conflicts as find_conflicts
-    from auditor.metrics.conflict import judge_vote as judge_vote
-    from auditor.metrics.conflict import settle as settle
     from auditor.metrics.conflict import third_quartile as third_quartile
     from auditor.metrics.correlation import dependent_correlation_difference as dependent_correlation_difference
     from auditor.metrics.correlation import pearson as pearson
@@ -68,6 +66,8 @@ if TYPE_CHECKING:
     from auditor.metrics.transitive_subsets import transitivity as transitivity
     from auditor.metrics.votes import agreement_with_others as agreement_with_others
     from auditor.metrics.votes import can_still_change as can_still_change
+    from auditor.metrics.votes import judge_vote as judge_vote
+    from auditor.metrics.votes import settle as settle
     from auditor.metrics.votes import weighted_majority as weighted_majority
 
 _NAMES_BY_MODULE = {
@@ -76,7 +76,7 @@ _NAMES_BY_MODULE = {
     "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
     "cell_statistics": ("BIAS", "MAE", "PEARSON", "RMSE"),
     "calibration": ("calibrate",),
-    "conflict": ("find_conflicts", "judge_vote", "settle", "third_quartile"),
+    "conflict": ("find_conflicts", "third_quartile"),
     "correlation": ("dependent_correlation_difference", "pearson", "spearman"),
     "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
     "error": ("bias", "mae", "rmse"),
@@ -104,7 +104,7 @@ _NAMES_BY_MODULE = {
     "stopping": ("is_narrow", "is_settled"),
     "rater_model": ("dawid_skene", "posterior_of_seats"),
     "transitive_subsets": ("transitivity",),
-    "votes": ("agreement_with_others", "can_still_change", "weighted_majority"),
+    "votes": ("agreement_with_others", "can_still_change", "judge_vote", "settle", "weighted_majority"),
     "max_gap": ("widest_gap",),
 }
 _MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}

@@ -1,4 +1,4 @@
-"""Conflicts between models on one cell, and the judges' votes that settle them."""
+"""Conflicts between models on one cell. Votes on them are counted in `votes`."""
 
 from __future__ import annotations
 
@@ -165,45 +165,3 @@ def is_within_noise(
         return None
     df = (u + v) ** 2 / (u * u / (n - 1) + v * v / (m - 1))
     return bool(abs(difference) <= float(stdtrit(df, UPPER_QUANTILE)) * float(np.sqrt(u + v)))
-
-
-def settle(votes_left: int, votes_right: int, seats: int) -> Literal["left", "right"] | None:
-    """The side with a strict majority of the assigned judges.
-
-    Abstentions and failed answers stay in the denominator: judges that did not answer settle nothing.
-
-    Args:
-        votes_left, votes_right: valid votes for each side.
-        seats: number of assigned judges, whether they voted or not.
-
-    Returns:
-        The winning side; None on a tie or when too few votes are valid.
-
-    Raises:
-        ValueError: a number is negative, or there are more votes than seats.
-    """
-    if min(votes_left, votes_right, seats) < 0 or votes_left + votes_right > seats:
-        raise ValueError(f"{votes_left} + {votes_right} votes do not fit {seats} seats")
-    if 2 * votes_left > seats:
-        return "left"
-    return "right" if 2 * votes_right > seats else None
-
-
-def judge_vote(valid_left: int, given_left: int, valid_right: int, given_right: int) -> Literal["left", "right"] | None:
-    """One judge's vote in a conflict: the side with the larger share of traces that the judge found VALID.
-
-    Shares, not counts, so that a side gains nothing from having more traces, or from a judge who finds all VALID.
-
-    Args:
-        valid_left, given_left: VALID verdicts, and all verdicts, of the judge on the left side's traces.
-        valid_right, given_right: the same on the right side's traces.
-
-    Returns:
-        The side; None (an abstention) when the shares are equal or the judge has no verdict on one side.
-    """
-    if given_left == 0 or given_right == 0:
-        return None
-    scaled_left, scaled_right = valid_left * given_right, valid_right * given_left
-    if scaled_left == scaled_right:
-        return None
-    return "left" if scaled_left > scaled_right else "right"

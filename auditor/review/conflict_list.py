@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from auditor.review.progress import MAX_PACE_DECISIONS, ReviewProgress, compute_pace
 from auditor.review.side_order import SideOrder, hash_to_fraction
-from auditor.review.word_comparison import escape_unstorable
+from auditor.review.text_comparison import escape_unstorable
 from auditor.storage import rating_pace, review_queue
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow

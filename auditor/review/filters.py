@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from auditor.domain import ConflictKind
 from auditor.errors import UsageError, did_you_mean
-from auditor.review.word_comparison import escape_unstorable
+from auditor.review.text_comparison import escape_unstorable
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter, QueueSort
 
 EnumT = TypeVar("EnumT", bound=StrEnum)

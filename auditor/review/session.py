@@ -19,7 +19,7 @@ from auditor.review.cell_settlement import CellDecision, can_follow, load_thresh
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE, ConflictList
 from auditor.review.item import ReviewItem, ReviewSide
 from auditor.review.side_order import mirror_decision
-from auditor.review.word_comparison import escape_unstorable
+from auditor.review.text_comparison import escape_unstorable
 from auditor.storage import evidence, rating_log, rating_undo, tasks
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueRow, QueueSort

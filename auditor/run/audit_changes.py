@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from auditor.config import load_stored_config, require_audit_name
+from auditor.config import AuditConfig, load_stored_config, require_audit_name
 from auditor.errors import AuditorError
 from auditor.run.audit_handle import resolve_storage_url
 from auditor.run.fingerprints import fingerprint
@@ -24,6 +24,7 @@ def rename_audit(name: str, new_name: str, *, storage: str | None = None) -> Non
     Raises:
         UsageError: `new_name` cannot name an audit, or another audit has it.
         StorageError: there is no such audit, or it is being run.
+        ConfigError: another version of auditor stored its configuration, and this one cannot read it.
     """
     require_audit_name(new_name)
     with open_database(resolve_storage_url(storage), create=False) as db:
@@ -31,7 +32,7 @@ def rename_audit(name: str, new_name: str, *, storage: str | None = None) -> Non
         audit_changes.require_free_name(db, new_name)
         with run_lock(db, name), run_lock(db, new_name):
             audit = audits.get_audit(db, name)
-            audit_changes.rename_audit(db, audit, new_name, _renamed_hash(audit, new_name))
+            audit_changes.rename_audit(db, audit, new_name, *_rename_config(audit, new_name))
 
 
 def delete_audit(name: str, *, storage: str | None = None) -> None:
@@ -46,18 +47,27 @@ def delete_audit(name: str, *, storage: str | None = None) -> None:
         _delete_checkpoints(db, audit)
 
 
-def _renamed_hash(audit: Audit, new_name: str) -> str | None:
-    """The stored hash for the new name, which is part of it.
+def _rename_config(audit: Audit, new_name: str) -> tuple[str | None, str | None]:
+    """The stored configuration with another name, as JSON, and its hash; (None, None) for imported scores.
 
-    A hash of another version, or of other prompts, stays as it is: the next run then rebuilds the results in any case.
+    A hash of other prompts, or of another version, stays as it is: the next run then computes the results again in any
+    case.
     """
+    config = load_stored_config(audit.config)
+    if config is None:
+        return None, audit.config_hash
+    renamed_config = config.model_copy(update={"name": new_name})
+    return renamed_config.model_dump_json(), (
+        fingerprint(renamed_config) if _has_hash(config, audit.config_hash) else audit.config_hash
+    )
+
+
+def _has_hash(config: AuditConfig, config_hash: str | None) -> bool:
+    """Whether a configuration has this hash today; False if a prompt of its own can no longer be read."""
     try:
-        config = load_stored_config(audit.config)
-        if config is None or fingerprint(config) != audit.config_hash:
-            return audit.config_hash
-        return fingerprint(config.model_copy(update={"name": new_name}))
+        return fingerprint(config) == config_hash
     except AuditorError:
-        return audit.config_hash
+        return False
 
 
 def _delete_checkpoints(db: Database, audit: Audit) -> None:

@@ -27,11 +27,7 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
         SurveyError: the survey has no such country or topic (the message suggests similar names), or no cell of the
             selection has a score.
     """
-    kept_countries = _resolve_selection(countries, survey.countries, "country", survey.name, _is_same_country)
-    # Topics have no other spellings: the function always says no.
-    kept_topics = _resolve_selection(
-        topics, survey.topics, "topic", survey.name, lambda requested_name, survey_topic: False
-    )
+    kept_countries, kept_topics = resolve_names(survey, countries, topics)
     cells = tuple(
         survey_cell
         for survey_cell in survey.cells
@@ -45,6 +41,21 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
         )
     words = {topic: words for topic, words in survey.words.items() if topic in kept_topics}
     return dataclasses.replace(survey, cells=cells, words=words)
+
+
+def resolve_names(
+    survey: Survey, countries: NameSelection, topics: NameSelection
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The survey's own names of countries and of topics that a selection means; see `select_cells`.
+
+    Raises:
+        SurveyError: the survey has no such country or topic; the message suggests similar names.
+    """
+    # Topics have no other spellings: the function always says no.
+    return (
+        _resolve_selection(countries, survey.countries, "country", survey.name, _is_same_country),
+        _resolve_selection(topics, survey.topics, "topic", survey.name, lambda requested_name, survey_topic: False),
+    )
 
 
 def limit_cells(survey: Survey, max_cells: int, seed: int) -> Survey:

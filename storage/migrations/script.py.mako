@@ -10,6 +10,7 @@ down_revision = ${f'"{down_revision}"' if down_revision else None}
 branch_labels = None
 depends_on = None
 
+# Text types; remove those that are not used.
 WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 LONG = sa.Text().with_variant(sa.String(collation="C"), "postgresql")
 

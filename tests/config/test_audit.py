@@ -155,3 +155,5 @@ def test_a_key_of_this_version_left_at_its_default_keeps_the_hash_of_earlier_aud
     earlier = "dcfd162c666de7f290d6a9af591214b1dc44dc270a9e0cd3917d2996582ef398"
     assert with_limit().hash == with_limit(max_trace_chars=20_000).hash == earlier
     assert with_limit(max_trace_chars=30_000).hash != earlier
+    limited = config("http://localhost", probes={"direct": {"samples": 3}}, limits={"max_cells": 5})
+    assert limited.hash != earlier

@@ -18,8 +18,8 @@ from tests.support.enum_members import add_member
 
 if __name__ == "__main__":  # not where a test run imports this module
     for name, key, mirrored, upholds, phrase in (
-        ("lean_left", "6", "lean_right", (True, False), "left is rather right"),
-        ("lean_right", "7", "lean_left", (False, True), "right is rather right"),
+        ("lean_left", "9", "lean_right", (True, False), "left is rather right"),
+        ("lean_right", "0", "lean_left", (False, True), "right is rather right"),
         ("unclear", "8", "", None, "the question is unclear"),
     ):
         spec = DecisionSpec(
@@ -51,7 +51,7 @@ async def press_keys(db: Database, folder: Path) -> str:
     async with app.run_test(size=(160, 50)) as pilot:
         driver: Any = Driver(app, pilot)
         await driver.settle()
-        await driver.press("enter", "6")
+        await driver.press("enter", "9")
         screens = [driver.text]
         await driver.press("space", "8")
         screens.append(driver.text)

@@ -48,7 +48,7 @@ from auditor.domain import (
 )
 from auditor.domain.comparisons import Item, ItemSet
 from auditor.domain.semantic import MoralQuestion
-from auditor.surveys import load_survey
+from auditor.surveys import load_survey, select_cells
 from auditor.surveys.languages import native_languages
 from tests.support.audit_configs import config
 
@@ -57,6 +57,7 @@ PURPOSES_WITHOUT_BUILDER = {Purpose.PREFLIGHT}
 """Calls that are built for another purpose first."""
 CELL = Cell("Japan", "divorce")
 TRACE = Trace("plain", CELL, 2, Outcome.OK, 0.5, "People there accept it.")
+LATER_COUNTRIES = ("Greece", "New Zealand")
 QUESTION = MoralQuestion("book", "Is it wrong to keep a borrowed book?")
 ITEMS = ItemSet("topics", "Actions in Japan.", "preference", (Item("1", "divorce"), Item("2", "abortion")))
 
@@ -91,7 +92,9 @@ def _configs(models: list[ModelSection]) -> dict[str, AuditConfig]:
 
 
 def _survey() -> Survey:
-    survey = load_survey("wvs7-sample")
+    """The sample with the countries that it had when the calls were recorded: guesses offer its countries."""
+    sample = load_survey("wvs7-sample")
+    survey = select_cells(sample, [name for name in sample.countries if name not in LATER_COUNTRIES])
     return replace(survey, native={country: native_languages(country) for country in survey.countries})
 
 

@@ -20,7 +20,8 @@ import pytest
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.exports.inspect_logs import export_inspect
-from auditor.exports.inspect_samples import TraceRecord, build_sample
+from auditor.exports.inspect_samples import build_sample
+from auditor.exports.trace_records import TraceRecord
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.transcripts import CallTranscript

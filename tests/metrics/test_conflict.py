@@ -10,15 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from auditor.metrics.conflict import (
-    ConflictingPair,
-    auto_threshold,
-    find_conflicts,
-    is_within_noise,
-    judge_vote,
-    settle,
-    third_quartile,
-)
+from auditor.metrics.conflict import ConflictingPair, auto_threshold, find_conflicts, is_within_noise, third_quartile
+from auditor.metrics.votes import judge_vote, settle
 
 NAN = float("nan")
 HUNDREDTHS = st.one_of(st.none(), st.integers(-100, 100))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.metrics.conflict import settle
 from auditor.metrics.savings import CompleteAudit, SamplingPlan, peer_agreement_rates, replay_audit
+from auditor.metrics.votes import settle
 
 MODELS, CELLS, K = 4, 30, 5
 MAY = ~np.eye(MODELS, dtype=np.bool_)

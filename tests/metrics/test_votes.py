@@ -5,8 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from auditor.metrics.conflict import settle
-from auditor.metrics.votes import agreement_with_others, can_still_change, weighted_majority
+from auditor.metrics.votes import agreement_with_others, can_still_change, settle, weighted_majority
 from tests.support.rater_panels import draw_raters
 
 NAN = float("nan")

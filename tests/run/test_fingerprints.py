@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from importlib import metadata
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from auditor.prompts import load_prompt
 from auditor.run import fingerprints
 from tests.support.audit_configs import config
 
+ROOT = Path(__file__).parents[2]
 PROMPTS_OF_EXPERIMENTS = {
     "review.contest",
     "semantic.choice",
@@ -33,6 +34,7 @@ PACKAGES_WITHOUT_EFFECT = {
     *("langgraph-checkpoint-sqlite", "mlflow-skinny", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),
     *("pandas", "platformdirs", "polars", "psycopg", "pyarrow", "pycountry", "pydantic", "pyreadstat", "pyyaml"),
     *("ray", "rich", "sqlmodel", "textual", "textual-serve", "typer", "vl-convert-python", "wandb", "inspect-ai"),
+    "mkdocs-material",
 }
 PACKAGES_NOT_RECORDED = {"accelerate", "gguf", "rouge-score", "sacrebleu", "transformers"}
 """Packages that compute figures of some audits, but whose version reports do not show."""
@@ -80,12 +82,10 @@ def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPat
 
 
 def test_every_package_is_recorded_or_has_no_effect_on_results() -> None:
-    requirements = [Requirement(line) for line in metadata.requires("auditor") or ()]
-    declared = {
-        requirement.name
-        for requirement in requirements
-        if requirement.name != "auditor" and not (requirement.marker and 'extra == "dev"' in str(requirement.marker))
-    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [lines for name, lines in project["optional-dependencies"].items() if name != "dev"]
+    requirements = [Requirement(line) for lines in (project["dependencies"], *extras) for line in lines]
+    declared = {requirement.name for requirement in requirements if requirement.name != "auditor"}
     recorded = set(fingerprints.RECORDED_PACKAGES)
     assert recorded <= declared
     assert declared == recorded | PACKAGES_WITHOUT_EFFECT | PACKAGES_NOT_RECORDED

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from auditor.domain import Decision, RatingAction
-from auditor.storage import results
+from auditor.storage import audits, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
@@ -220,11 +221,8 @@ async def test_sample_keys_change_both_sides(run: Run) -> None:
         assert driver.text.count("text 3 of 3") == 2
 
 
-async def test_differing_words_are_underlined_unless_switched_off(run: Run) -> None:
-    def underlined_words(driver: Driver) -> set[str]:
-        strips = driver.app.screen._compositor.render_strips()
-        return {s.text.strip() for strip in strips for s in strip if s.style and s.style.underline}
-
+async def test_differing_words_are_underlined_unless_switched_off(run: Run, db: Database) -> None:
+    save_texts(db, "Neighbours object to it, so most respondents call it religious.", "respondents call it ordinary")
     async with run() as driver:
         await open_first_conflict(driver)
         assert {"religious", "ordinary"} <= underlined_words(driver)
@@ -233,6 +231,41 @@ async def test_differing_words_are_underlined_unless_switched_off(run: Run) -> N
         assert "religious" not in underlined_words(driver)
         await driver.press("d")
         assert "religious" in underlined_words(driver)
+
+
+async def test_sentences_are_underlined_where_the_wording_differs_everywhere(run: Run, db: Database) -> None:
+    save_texts(
+        db,
+        "Courts handle divorce quietly. Young urban people treat marriage as private business.",
+        "Courts handle every case slowly. Clergy condemn separation, neighbours gossip, families suffer shame.",
+    )
+    async with run() as driver:
+        await open_first_conflict(driver)
+        assert {"urban", "private", "Clergy", "shame."} <= underlined_words(driver)
+        assert not {"Courts", "quietly.", "slowly."} & underlined_words(driver), "these sentences are counterparts"
+        assert "marked by sentence" in driver.text
+
+
+async def test_nothing_is_underlined_where_no_sentence_has_a_counterpart(run: Run, db: Database) -> None:
+    save_texts(db, "Courts handle divorce quietly.", "Clergy condemn separation, families suffer shame.")
+    async with run() as driver:
+        await open_first_conflict(driver)
+        assert not underlined_words(driver)
+        assert "no common sentence" in driver.text
+
+
+def underlined_words(driver: Driver) -> set[str]:
+    strips = driver.app.screen._compositor.render_strips()
+    texts = (s.text for strip in strips for s in strip if s.style and s.style.underline)
+    return {word for text in texts for word in text.split()}
+
+
+def save_texts(db: Database, text: str, other_text: str) -> None:
+    """Give the two sides of all conflicts these texts."""
+    audit_id = audits.get_audit(db, "moral").id
+    texts = {"alder": text, "birch": other_text}
+    traces = [replace(t, text=texts.get(t.model, t.text)) for t in results.load_traces(db, audit_id)]
+    results.save_traces(db, audit_id, traces)
 
 
 async def test_previous_and_next_conflict_stop_at_the_ends(run: Run) -> None:

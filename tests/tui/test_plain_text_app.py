@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from auditor.domain import Decision
 from auditor.errors import StorageError
-from auditor.storage import rating_log
+from auditor.storage import rating_log, results
 from auditor.storage.database import Database, open_database
 from auditor.tui.actions import ACTIONS
 from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
@@ -57,14 +58,16 @@ def test_every_action_has_a_plain_text_command() -> None:
 
 
 def test_a_complete_review(review: Review, db: Database) -> None:
-    transcript = review("next", "left", "next", "score -0.4", "next", "skip", "both", "note odd one", "flag", "history")
+    transcript = review(
+        "open-next off", "next", "left", "next", "score -0.4", "next", "skip", "both", "note odd one", "flag", "history"
+    )
     assert "You rate as ada, blind." in transcript
     assert "Audit moral: 20 open." in transcript
     assert transcript.count("hidden until you decide") == 4
     assert "Saved: left answer chosen." in transcript
     assert "Saved: custom score −0.40." in transcript
     assert "Left is by " in transcript
-    assert "The survey says" in transcript
+    assert "The survey's score" in transcript
     assert "Skipped." in transcript
     assert "Note saved." in transcript
     assert "Flagged." in transcript
@@ -78,8 +81,8 @@ def test_hidden_details_are_not_printed_before_the_decision(review: Review) -> N
     transcript = review("next", "sample", "sample 2", "list", "filter model:alder", "list").replace("model:alder", "")
     assert not any(name in transcript for name in MODELS)
     assert "VALID" not in transcript
-    assert "survey says" not in transcript
-    assert "0 conflicts pass" in transcript
+    assert "survey's score" not in transcript
+    assert "0 conflicts match" in transcript
 
 
 def test_reveal_is_logged(review: Review, db: Database) -> None:
@@ -91,7 +94,9 @@ def test_reveal_is_logged(review: Review, db: Database) -> None:
 
 def test_undo_and_redo(review: Review) -> None:
     transcript = review("undo", "next", "right", "undo", "redo", "undo", "redo", "redo")
-    undo_messages = [row for row in transcript.splitlines() if row.startswith(("Undone", "Redone", "Nothing to"))]
+    undo_messages = [
+        row for row in transcript.splitlines() if row.startswith(("Undone", "Redone", "There is nothing to"))
+    ]
     assert [re.sub(r"\. .* is now", ". x is now", row) for row in undo_messages] == [
         "There is nothing to undo.",
         "Undone. x is now: undecided.",
@@ -104,11 +109,11 @@ def test_undo_and_redo(review: Review) -> None:
 
 def test_lists_filters_and_orders(review: Review) -> None:
     transcript = review("list", "filter kind:binary", "list", "sort gap", "reverse", "open 1", "clear", "disputed")
-    assert "20 in all: 20 open." in transcript
-    assert "7 conflicts pass." in transcript
-    assert "In order of gap." in transcript
-    assert "Reversed." in transcript
-    assert "0 conflicts pass." in transcript
+    assert "20 in total: 20 open." in transcript
+    assert "7 conflicts match." in transcript
+    assert "Sorted by gap." in transcript
+    assert "Order reversed." in transcript
+    assert "0 conflicts match." in transcript
     numbers = [int(n) for n in re.findall(r"^(\d+)\. ", transcript, re.MULTILINE)]
     assert numbers == [*range(1, 21), *range(1, 8)]
 
@@ -117,8 +122,8 @@ def test_long_lists_come_in_pages(tmp_path: Path, review: Review) -> None:
     with open_database(f"sqlite:///{tmp_path}/audits.db", create=False) as db:
         save_review_audit(db, name="long", conflicts=45, topics=[f"t{i}" for i in range(9)], samples=1)
     transcript = review("list", "list", "list", "list", audit="long")
-    assert "25 more; 'list' goes on." in transcript
-    assert "5 more; 'list' goes on." in transcript
+    assert "25 more. 'list' shows the next page." in transcript
+    assert "5 more. 'list' shows the next page." in transcript
     numbers = [int(n) for n in re.findall(r"^(\d+)\. ", transcript, re.MULTILINE)]
     assert numbers == [*range(1, 46), *range(1, 21)]
 
@@ -126,25 +131,25 @@ def test_long_lists_come_in_pages(tmp_path: Path, review: Review) -> None:
 def test_saved_filters(review: Review) -> None:
     transcript = review("filter gap:>1.2", "filters save wide", "clear", "filters wide", "filters nosuch")
     assert "wide: gap:>1.2" in transcript
-    assert transcript.count("\n8 conflicts pass.") == 2
+    assert transcript.count("\n8 conflicts match.") == 2
     assert "there is no filter 'nosuch'" in transcript
     assert "No filter is saved" in review("filters delete wide")
 
 
 def test_audits_are_listed_and_opened_by_number_or_name(review: Review) -> None:
     transcript = review("open 7", "open 1", "audits", "open moral", "left", audit=None)
-    assert "1. moral: done, 100% of the samples in" in transcript
+    assert "1. moral: done, 100% of the samples done" in transcript
     assert "'7' is not a number of the list." in transcript
     assert transcript.count("Audit moral: 20 open.") == 2
-    assert "no conflict is open. Say 'next'" in transcript
+    assert "no conflict is open. Enter 'next'" in transcript
 
 
 def test_agreement(review: Review) -> None:
     review("next", "left", "next", "left")
     transcript = review("agreement")
     assert "Raters. Blind decisions only." in transcript
-    assert "ada: 2 decided blind." in transcript
-    assert "cedar: same: " in transcript
+    assert "ada: 2 blind decisions." in transcript
+    assert "cedar: agrees: " in transcript
 
 
 @pytest.mark.parametrize(
@@ -154,8 +159,8 @@ def test_agreement(review: Review) -> None:
         ("score 2", "'2' is not a score."),
         ("score", "'' is not a score."),
         ("score nan", "is not a score."),
-        ("open 99", "It goes from 1 to 20."),
-        ("open -1", "It goes from 1 to 20."),
+        ("open 99", "Enter a number from 1 to 20."),
+        ("open -1", "Enter a number from 1 to 20."),
         ("filter knd:x", "Did you mean 'kind'?"),
         ("sort size", "unknown value 'sort:size'"),
         ("\x1b[2J", "Unknown command '␛[2J'"),
@@ -166,12 +171,12 @@ def test_invalid_commands_are_explained_and_the_session_continues(
 ) -> None:
     transcript = review("next", command, "help")
     assert expected in transcript
-    assert "quit: leave" in transcript
+    assert "quit: quit. Everything is saved." in transcript
     assert rating_log.load_entries(db, 1) == []
 
 
 def test_the_end_of_input_ends_the_session(review: Review) -> None:
-    assert review().endswith("lists them.\n")
+    assert review().endswith("lists the conflicts.\n")
 
 
 def test_control_characters_in_hostile_texts_are_escaped(tmp_path: Path, review: Review) -> None:
@@ -245,6 +250,46 @@ def test_every_decision_has_a_command(review: Review) -> None:
         "left answer chosen",
         "right answer chosen",
         "both answers accepted",
-        "neither answers",
+        "both answers rejected",
         "custom score +0.50",
     ]
+
+
+def test_the_next_conflict_opens_by_itself_and_nothing_is_revealed(review: Review, db: Database) -> None:
+    transcript = review("next", "left", "right", "undo", "show", "open-next maybe")
+    assert transcript.count("hidden until you decide") == 4
+    assert "Saved: left answer chosen.\n19 left." in transcript
+    assert not any(name in transcript for name in MODELS)
+    assert [entry.rating.withheld for entry in rating_log.load_entries(db, 1)] == [True, True, None]
+    assert "'maybe' is not a value of open-next. Enter 'on' or 'off'." in transcript
+
+
+def test_a_decided_conflict_is_revealed_on_request(review: Review) -> None:
+    transcript = review("next", "left", "filter is:done", "open 1", "reveal")
+    assert "Your decision: left answer chosen." in transcript
+    assert "are still hidden: 'reveal' shows them." in transcript
+    assert "Left is by " in transcript
+
+
+def test_the_progress_is_printed(review: Review) -> None:
+    transcript = review("next", "left", "todo", rater="ada")
+    assert "To do: 20 of 20 left, 0 done (0 by you)." in transcript
+    assert "To do: 19 of 20 left, 1 done (1 by you)." in transcript
+
+
+def test_a_score_for_the_whole_cell_is_confirmed_first(review: Review, db: Database) -> None:
+    first, *_ = results.load_conflicts(db, 1)
+    results.replace_conflicts(db, 1, [first, replace(first, right="cedar", score_right=0.05)])
+    transcript = review("open-next off", "open 1", "confirm", "cell 0.5", "confirm", "undo", "cell 2")
+    assert "there is nothing to confirm. Enter 'cell' and a score first" in transcript
+    assert "also answers 1 other conflict." in transcript
+    assert "Nothing is saved yet." in transcript
+    assert "Saved: custom score +0.50, with 1 other conflict of the cell." in transcript
+    assert "This includes 1 other conflict of the cell." in transcript
+    assert "'2' is not a score." in transcript
+    assert len(rating_log.load_entries(db, 1)) == 4
+
+
+def test_the_order_by_effect_gives_the_reason(review: Review) -> None:
+    transcript = review("sort effect", "next")
+    assert "Why this conflict: Both sides have been right about equally often." in transcript

@@ -102,7 +102,7 @@ def _build_verdicts(verdicts: Sequence[Verdict], names: Sequence[str]) -> list[E
         ExampleVerdict(
             valid=verdict.ruling is Ruling.VALID,
             unmet_aspects=[name for name, is_met in verdict.aspects.items() if not is_met],
-            justification=_hide_names(verdict.justification, names),
+            justification=hide_names(verdict.justification or "", names)[:MAX_TEXT_CHARS] or None,
         )
         for verdict in verdicts
         if verdict.outcome is Outcome.OK
@@ -110,9 +110,7 @@ def _build_verdicts(verdicts: Sequence[Verdict], names: Sequence[str]) -> list[E
     return sorted(rows, key=lambda row: (not row.valid, row.justification or "", row.unmet_aspects))
 
 
-def _hide_names(text: str | None, names: Sequence[str]) -> str | None:
-    """Cut a justification, and replace the names of models in it, which might say who wrote it."""
-    if not text:
-        return None
+def hide_names(text: str, names: Sequence[str]) -> str:
+    """Replace the names of models in a judge's words, which might say who wrote them."""
     pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", HIDDEN_NAME, text, flags=re.IGNORECASE)[:MAX_TEXT_CHARS]
+    return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", HIDDEN_NAME, text, flags=re.IGNORECASE) if names else text

@@ -29,10 +29,20 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link to a section of the same document, by its id."""
+    """A link to a section of the same document, by its id, or to another page.
+
+    Attributes:
+        page: URL of the other page, relative to this one; empty for the same document. Only HTML has other pages.
+    """
 
     text: str
-    section_id: str
+    section_id: str = ""
+    page: str = ""
+
+    @property
+    def target(self) -> str:
+        """The URL, relative to this page."""
+        return f"{self.page}#{self.section_id}" if self.section_id else self.page
 
 
 Inline = str | Name | Strong | Code | Link

@@ -118,12 +118,14 @@ class HeatMapCell:
         text: short form of the value in the cell.
         tooltip: the figures behind the value.
         state: `measured`, or a state of the map's legend.
+        page: URL of the page that the cell links to, relative to this one; empty for none.
     """
 
     value: float | None
     text: str
     tooltip: str
     state: Literal["measured", "not_asked", "no_answer"] = "measured"
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)

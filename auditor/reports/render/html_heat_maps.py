@@ -33,7 +33,10 @@ def render_heat_map(heat_map: HeatMap) -> str:
 def _render_cell(cell: HeatMapCell, bounds: Sequence[float]) -> str:
     """Render one coloured cell."""
     css_class = _STATE_CLASSES.get(cell.state) or _shade_class(cell.value or 0.0, bounds)
-    return f'<td class="{css_class}" title="{escape_html(cell.tooltip)}">{escape_html(cell.text)}</td>'
+    content = escape_html(cell.text)
+    if cell.page:
+        content = f'<a href="{escape_html(cell.page)}">{content}</a>'
+    return f'<td class="{css_class}" title="{escape_html(cell.tooltip)}">{content}</td>'
 
 
 def _shade_class(value: float, bounds: Sequence[float]) -> str:

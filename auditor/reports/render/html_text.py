@@ -11,7 +11,7 @@ _MARKUP = InlineMarkup(
     name=lambda name: f"<bdi>{escape_html(name)}</bdi>",
     strong=lambda content: f"<strong>{content}</strong>",
     code=lambda code: f"<code>{escape_html(code)}</code>",
-    link=lambda text, section_id: f'<a href="#{escape_html(section_id)}">{isolate_rtl(text)}</a>',
+    link=lambda text, target: f'<a href="{escape_html(target)}">{isolate_rtl(text)}</a>',
 )
 
 

@@ -17,7 +17,7 @@ class InlineMarkup:
         name: escapes a name.
         strong: emphasizes text that is marked up already.
         code: marks up plain text as code.
-        link: marks up a link, by its plain text and the id of a section.
+        link: marks up a link, by its plain text and its target: the URL of another page, or `#` and a section's id.
     """
 
     text: Callable[[str], str]
@@ -39,5 +39,5 @@ def render_inline(text: Text, markup: InlineMarkup) -> str:
         case Code():
             return markup.code(text.text)
         case Link():
-            return markup.link(text.text, text.section_id)
+            return markup.link(text.text, text.target)
     return "".join(render_inline(node, markup) for node in text)

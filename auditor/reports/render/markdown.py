@@ -64,13 +64,15 @@ class _MarkdownRenderer:
     def of(cls, document: Document) -> _MarkdownRenderer:
         """The renderer of a document, whose links lead to the headings of its sections."""
         anchors = {
-            block.id: _heading_anchor(block.title) for block in iterate_blocks(document) if isinstance(block, Section)
+            f"#{block.id}": _heading_anchor(block.title)
+            for block in iterate_blocks(document)
+            if isinstance(block, Section)
         }
 
-        def format_link(text: str, section_id: str) -> str:
+        def format_link(text: str, target: str) -> str:
             """Link to the heading of a section; the text alone if the document has no such section."""
             label = escape_markdown_inline(text)
-            return f"[{label}](#{anchors[section_id]})" if anchors.get(section_id) else label
+            return f"[{label}](#{anchors[target]})" if anchors.get(target) else label
 
         markup = InlineMarkup(
             text=escape_markdown_inline,

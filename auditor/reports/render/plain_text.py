@@ -45,6 +45,12 @@ def render_text(document: Document, width: int = DEFAULT_WIDTH) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
+def render_text_blocks(blocks: Sequence[Block], width: int = DEFAULT_WIDTH) -> str:
+    """Render blocks without figures as text of at most `width` columns."""
+    renderer = _TextRenderer(max(width, MIN_WIDTH), {})
+    return "\n\n".join(filter(None, renderer.blocks(blocks, 1))) + "\n"
+
+
 @dataclass(frozen=True, slots=True)
 class _TextRenderer:
     """Renders blocks as paragraphs of a width.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from auditor.reports.charts.scatter_plot import MAX_TOOLTIPS_PER_PAGE, ScorePair, scatter_plot
 from auditor.reports.data.agreement.alignment import AlignmentRow
@@ -14,6 +15,7 @@ from auditor.reports.document import (
     FigureGrid,
     HeatMap,
     HeatMapCell,
+    Link,
     Name,
     Paragraph,
     Section,
@@ -51,6 +53,7 @@ def build_differences_section(report: Report) -> Section | None:
         [
             Paragraph(_describe_largest_difference(report), "finding"),
             Paragraph(explanation, "note"),
+            *_link_answers(report),
             *(
                 Disclosure(Name(labels.label(row)), [heat_map], is_open=i == 0 or len(series) <= MAX_OPEN_HEAT_MAPS)
                 for i, (row, heat_map) in enumerate(zip(series, heat_maps, strict=True))
@@ -59,6 +62,17 @@ def build_differences_section(report: Report) -> Section | None:
         contents_title="Differences",
         is_landscape=len(heat_maps[0].columns) > MAX_PORTRAIT_COLUMNS,
     )
+
+
+def _link_answers(report: Report) -> list[Paragraph]:
+    """Say that cells link to their answers; empty if no pages of answers were written."""
+    index = report.trace_pages.index
+    nodes = [
+        "Select a cell to read what was asked and answered, or see ",
+        Link("the list of all answers", page=index),
+        ".",
+    ]
+    return [Paragraph(nodes, "note")] if index else []
 
 
 def _describe_largest_difference(report: Report) -> Text:
@@ -88,7 +102,7 @@ def _describe_largest_difference(report: Report) -> Text:
 
 def _build_heat_map(report: Report, series: AlignmentRow, label: str, *, show_legend: bool) -> HeatMap:
     """Build the heat map of one series; the longer of countries and topics is shown as rows."""
-    cells = {(cell.country, cell.topic): _build_cell(cell, series) for cell in report.audit.cells}
+    cells = {(cell.country, cell.topic): _build_cell(report, cell, series) for cell in report.audit.cells}
     row_names, column_names = (list(dict.fromkeys(names[i] for names in cells)) for i in (0, 1))
     if len(column_names) >= len(row_names):
         row_names, column_names = column_names, row_names
@@ -105,14 +119,14 @@ def _build_heat_map(report: Report, series: AlignmentRow, label: str, *, show_le
     )
 
 
-def _build_cell(cell: CellReport, series: AlignmentRow) -> HeatMapCell:
-    """Build the heat map's cell for one country and topic."""
-    score = cell.scores[series.method].get(series.model)
+def _build_cell(report: Report, cell: CellReport, series: AlignmentRow) -> HeatMapCell:
+    """Build the heat map's cell for one country and topic; it links to the page with the answers, if there is one."""
+    score, page = cell.scores[series.method].get(series.model), report.trace_pages.find(cell.country, cell.topic)
     if cell.survey is None or score is None:
-        return NOT_ASKED if cell.survey is None else NO_ANSWER
+        return replace(NOT_ASKED if cell.survey is None else NO_ANSWER, page=page)
     difference = score - cell.survey
     tooltip = f"people {format_number(cell.survey)}, model {format_number(score)}"
-    return HeatMapCell(difference, format_short_difference(difference), tooltip)
+    return HeatMapCell(difference, format_short_difference(difference), tooltip, page=page)
 
 
 # --- scatter plots ----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.reports.data.examples import ExampleReport, ExampleVerdict
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Inline, List, ListItem, Name, Paragraph, Quote, Section, Strong
+from auditor.reports.document import Block, Inline, Link, List, ListItem, Name, Paragraph, Quote, Section, Strong
 from auditor.reports.number_format import format_count, format_signed, pluralize
 from auditor.reports.sections.panel import list_aspects
 from auditor.reports.sections.phrasing import join_names
@@ -25,7 +25,10 @@ def build_examples_section(report: Report) -> Section | None:
         "These are the cells with the largest differences, not typical ones. Each quotation is the sample whose score "
         "is nearest to the model’s score. Judges are not named, so that reviewers stay blind."
     )
-    examples = [_build_example(example, i, list_aspects(report)) for i, example in enumerate(report.examples, 1)]
+    examples = [
+        _build_example(example, i, list_aspects(report), report.trace_pages.find(example.country, example.topic))
+        for i, example in enumerate(report.examples, 1)
+    ]
     return Section(
         "examples",
         "What do the largest differences look like?",
@@ -39,8 +42,8 @@ def _name_cell(example: ExampleReport) -> list[Inline]:
     return [" on ", Name(example.topic), " in ", Name(example.country)]
 
 
-def _build_example(example: ExampleReport, position: int, aspect_titles: dict[str, str]) -> Section:
-    """One example: its scores, the reasoning and the verdicts."""
+def _build_example(example: ExampleReport, position: int, aspect_titles: dict[str, str], page: str) -> Section:
+    """One example: its scores, the reasoning and the verdicts, and a link to the page with all answers, if any."""
     difference = example.score - example.survey
     direction = "more permissive" if difference > 0 else "stricter"
     text = (
@@ -54,6 +57,8 @@ def _build_example(example: ExampleReport, position: int, aspect_titles: dict[st
         heading: list[Inline] = ["Reasoning of ", Name(example.model), f", score {format_signed(example.sample_score)}"]
         blocks.append(Quote(heading, example.reasoning, "The text is shortened." if example.shortened else ""))
         blocks += _build_verdicts(example.verdicts, aspect_titles)
+    if page:
+        blocks.append(Paragraph(Link("All answers on this cell", page=page), "note"))
     return Section(f"example-{position}", [Name(example.model), *_name_cell(example)], blocks)
 
 

@@ -9,7 +9,7 @@ from auditor.domain import AnswerKind, Purpose
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import TaskItemReport, TaskModelRow, TaskReport
-from auditor.reports.document import Block, Cell, Column, Figure, List, ListItem, Name, Paragraph, Section, Table
+from auditor.reports.document import Block, Cell, Column, Figure, Link, List, ListItem, Name, Paragraph, Section, Table
 from auditor.reports.number_format import format_count, format_number, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import build_finding, compare_interval, describe_estimate, describe_interval
@@ -180,7 +180,7 @@ def build_items_section(report: Report) -> Section | None:
         *(Column(Name(model)) for model in models),
     ]
     table = Table(
-        "task-items", "Items", caption, columns, [_item_cells(item, models) for item in listed], is_dense=True
+        "task-items", "Items", caption, columns, [_item_cells(report, item, models) for item in listed], is_dense=True
     )
     return Section("items", "Results by item", [table], "Items", is_landscape=len(models) > MAX_PORTRAIT_MODELS)
 
@@ -190,11 +190,12 @@ def _item_difficulty(item: TaskItemReport) -> float:
     return 2.0 if item.right is None else item.right.value or 0.0
 
 
-def _item_cells(item: TaskItemReport, models: Sequence[str]) -> list[Cell]:
-    """Cells of one item: question, correct answer, share correct, and each model's answer."""
+def _item_cells(report: Report, item: TaskItemReport, models: Sequence[str]) -> list[Cell]:
+    """Cells of one item: its id, which links to its answers, question, truth, share correct, each model's answer."""
+    page = report.trace_pages.find("", item.id)
     answers = (item.answers.get(model) for model in models)
     return [
-        item.id,
+        Link(item.id, page=page) if page else item.id,
         Name(item.question),
         Name(item.truth) if item.truth else "not known",
         item.right.value if item.right else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.domain import Outcome
-from auditor.reports.data.examples import HIDDEN_NAME, MAX_EXAMPLES, _hide_names
+from auditor.reports.data.examples import HIDDEN_NAME, MAX_EXAMPLES, hide_names
 from auditor.reports.data.report_schema import Report
 from auditor.storage import evidence
 from auditor.storage.audits import Audit
@@ -48,10 +48,10 @@ def test_judges_are_not_named(report: Report) -> None:
     verdicts = [verdict.model_dump_json() for example in report.examples for verdict in example.verdicts]
     assert verdicts
     assert not [text for text in verdicts for name in names if name in text]
-    assert _hide_names("As GPT-4o, unlike gpt-4, I disagree with oak.", ["gpt-4", "gpt-4o", "oak"]) == (
+    assert hide_names("As GPT-4o, unlike gpt-4, I disagree with oak.", ["gpt-4", "gpt-4o", "oak"]) == (
         f"As {HIDDEN_NAME}, unlike {HIDDEN_NAME}, I disagree with {HIDDEN_NAME}."
     )
-    assert _hide_names("oaken", ["oak"]) == "oaken"
+    assert hide_names("oaken", ["oak"]) == "oaken"
 
 
 def test_imported_scores_have_examples_without_reasoning(db: Database) -> None:

@@ -8,7 +8,7 @@ from heapq import nsmallest
 
 from auditor.config import PanelSection
 from auditor.domain import Conflict, ConflictKind, ConflictSides, ConflictState, Outcome
-from auditor.metrics.conflict import settle
+from auditor.metrics.votes import settle
 from auditor.reports.data.conflicts.method_conflicts import (
     compute_third_quartile,
     effective_threshold,

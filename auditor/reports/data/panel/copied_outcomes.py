@@ -8,8 +8,7 @@ import numpy as np
 
 from auditor.config import AuditConfig
 from auditor.domain import Conflict, ConflictState
-from auditor.metrics.conflict import judge_vote
-from auditor.metrics.votes import weighted_majority
+from auditor.metrics.votes import judge_vote, weighted_majority
 from auditor.reports.data.panel.trace_votes import decide_by_weight, share_weights
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import ReportSource

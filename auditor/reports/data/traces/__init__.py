@@ -1,0 +1,1 @@
+"""What models were asked and answered, one answer or one cell at a time."""

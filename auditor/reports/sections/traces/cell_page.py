@@ -1,0 +1,169 @@
+"""The page of one cell: all answers on it, by model, and what the models were asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from auditor.domain import Outcome, lettered_options, total_cost
+from auditor.reports.data.traces.schema import CellTraces, PromptMessage, TraceReport
+from auditor.reports.document import (
+    Block,
+    Callout,
+    Disclosure,
+    Document,
+    Facts,
+    Inline,
+    Link,
+    Name,
+    Paragraph,
+    Quote,
+    Section,
+)
+from auditor.reports.number_format import format_count, format_signed, format_usd, pluralize
+from auditor.reports.sections.traces.answer import (
+    build_answer_blocks,
+    build_prompt_blocks,
+    describe_result,
+    tag_answer,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """Where a page leads to; URLs relative to it, empty for none.
+
+    Attributes:
+        previous, following: text and URL of the neighbouring cells' pages.
+    """
+
+    report: str = ""
+    index: str = ""
+    previous: tuple[str, str] = ("", "")
+    following: tuple[str, str] = ("", "")
+
+
+def build_cell_document(cell_traces: CellTraces, audit_name: str, n_open_conflicts: int, links: PageLinks) -> Document:
+    """Build the page of a cell, or of an item of a task.
+
+    Args:
+        n_open_conflicts: if there are any, the page says why judges are not named.
+    """
+    country, topic = cell_traces.cell
+    prompts = _number_prompts(cell_traces.traces)
+    sections = [
+        _build_model_section(model, [*traces], i, cell_traces, prompts)
+        for i, (model, traces) in enumerate(groupby(cell_traces.traces, key=lambda trace: trace.model), 1)
+    ]
+    return Document(
+        kind="Answers on one cell" if country else "Answers to one item",
+        title=f"{topic}, {country}" if country else topic,
+        subtitle=["Audit ", Name(audit_name)],
+        sections=[*sections, _build_prompts_section(prompts)],
+        opening=[
+            _build_navigation(links),
+            *build_blinding_note(n_open_conflicts),
+            Facts(_list_key_figures(cell_traces)),
+            *_build_item(cell_traces),
+        ],
+    )
+
+
+def build_blinding_note(n_open_conflicts: int) -> list[Block]:
+    """Say why judges are numbered, and who should not read on; empty without open conflicts."""
+    if not n_open_conflicts:
+        return []
+    text = (
+        f"{pluralize(n_open_conflicts, 'conflict')} of this audit {'is' if n_open_conflicts == 1 else 'are'} open. If "
+        "you review them, decide first: the pages show which model wrote an answer and how judges voted. Judges are "
+        "not named until all conflicts are resolved. They are numbered anew for each answer."
+    )
+    return [Callout("Open conflicts", [Paragraph(text)])]
+
+
+def _build_navigation(links: PageLinks) -> Paragraph:
+    """Links to the list of pages, the report, and the neighbouring cells."""
+    targets = [
+        ("All answers", links.index),
+        ("Report", links.report),
+        (f"Previous: {links.previous[0]}", links.previous[1]),
+        (f"Next: {links.following[0]}", links.following[1]),
+    ]
+    nodes: list[Inline] = [node for text, page in targets if page for node in (" · ", Link(text, page=page))]
+    return Paragraph(nodes[1:], "note")
+
+
+def _list_key_figures(cell_traces: CellTraces) -> list[tuple[str, str]]:
+    """People's score or the correct answer, and the number, usability and cost of the answers."""
+    traces = cell_traces.traces
+    figures = [("people’s score", format_signed(cell_traces.survey))] if cell_traces.survey is not None else []
+    if cell_traces.item is not None and cell_traces.item.truth is not None:
+        figures.append(("correct answer", cell_traces.item.truth))
+    n_usable = sum(trace.outcome == Outcome.OK for trace in traces)
+    costs = [trace.cost_usd for trace in traces if trace.cost_usd is not None]
+    is_lower_bound = any(trace.cost_usd is None and trace.requests for trace in traces)
+    return [
+        *figures,
+        ("answers" if len(traces) > 1 else "answer", format_count(len(traces))),
+        ("usable", format_count(n_usable)),
+        ("cost of the answers", format_usd(total_cost(costs), is_lower_bound and bool(costs))),
+    ]
+
+
+def _build_item(cell_traces: CellTraces) -> list[Block]:
+    """The text of an item of a task; empty in an audit of a survey."""
+    item = cell_traces.item
+    if item is None:
+        return []
+    return [Quote("Item", "\n".join(part for part in (item.context, item.question, *lettered_options(item)) if part))]
+
+
+def _build_model_section(
+    model: str,
+    traces: Sequence[TraceReport],
+    position: int,
+    cell_traces: CellTraces,
+    prompts: dict[tuple[PromptMessage, ...], int],
+) -> Section:
+    """The answers of one model; the first is open."""
+    score, survey = cell_traces.scores.get(model), cell_traces.survey
+    text = f"{pluralize(len(traces), 'answer')}, {sum(trace.outcome == Outcome.OK for trace in traces)} usable."
+    if score is not None and cell_traces.item is None:
+        text += f" Score {format_signed(score)}"
+        text += f", people’s {format_signed(survey)}." if survey is not None else "."
+    answers = [
+        Disclosure(
+            f"Answer {trace.sample + 1}",
+            [*build_answer_blocks(trace), _link_prompt(trace, prompts)],
+            detail=describe_result(trace),
+            tags=tag_answer(trace),
+            is_open=trace is traces[0],
+        )
+        for trace in traces
+    ]
+    return Section(f"model-{position}", Name(model), [Paragraph(text, "note"), *answers], contents_title=model)
+
+
+def _number_prompts(traces: Sequence[TraceReport]) -> dict[tuple[PromptMessage, ...], int]:
+    """Number the different prompts of a cell from 1; answers without a recorded prompt have none."""
+    prompts = dict.fromkeys(tuple(trace.prompt) for trace in traces if trace.prompt)
+    return {prompt: number for number, prompt in enumerate(prompts, 1)}
+
+
+def _link_prompt(trace: TraceReport, prompts: dict[tuple[PromptMessage, ...], int]) -> Paragraph:
+    """Say which prompt the model was sent."""
+    number = prompts.get(tuple(trace.prompt))
+    if number is None:
+        return Paragraph("What the model was asked is not recorded.", "note")
+    text = "what was asked" if len(prompts) == 1 else f"prompt {number}"
+    return Paragraph(["See ", Link(text, f"prompt-{number}"), "."], "note")
+
+
+def _build_prompts_section(prompts: dict[tuple[PromptMessage, ...], int]) -> Section:
+    """What the models were asked: each different prompt once."""
+    blocks: list[Block] = [] if prompts else [*build_prompt_blocks(())]
+    for prompt, number in prompts.items():
+        title = "Prompt" if len(prompts) == 1 else f"Prompt {number}"
+        blocks.append(Section(f"prompt-{number}", title, build_prompt_blocks(prompt)))
+    return Section("asked", "What were the models asked?", blocks, "Prompts")

@@ -1,0 +1,131 @@
+"""The page that lists the pages of all cells, by country and by topic, and the answers without a score by outcome."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from auditor.domain import Cell, Outcome, Task
+from auditor.reports.document import (
+    Block,
+    Callout,
+    Column,
+    Document,
+    Facts,
+    Inline,
+    Link,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+)
+from auditor.reports.number_format import format_count, format_percent, pluralize
+from auditor.reports.sections.traces.answer import label_outcome
+from auditor.reports.sections.traces.cell_page import build_blinding_note
+from auditor.storage.count_queries import OutcomeCount
+
+MAX_LINKS_PER_OUTCOME = 100
+
+
+def build_index_document(
+    audit_name: str,
+    pages: Mapping[Cell, str],
+    counts: Sequence[OutcomeCount],
+    task: Task | None,
+    *,
+    report: str = "",
+    n_open_conflicts: int = 0,
+    n_omitted_cells: int = 0,
+) -> Document:
+    """Build the list of pages.
+
+    Args:
+        pages: URL of each cell's page, in the order of the survey or task.
+        counts: number of the answers on these pages, by model, cell and outcome.
+        task: the task whose items have pages; None for a survey.
+        report: URL of the report; empty for none.
+    """
+    outcomes = Counter[str]()
+    for count in counts:
+        outcomes[count.outcome] += count.n
+    n_models, n_answers = len({count.model for count in counts}), outcomes.total()
+    navigation: list[Block] = [Paragraph(Link("Report", page=report), "note")] if report else []
+    omitted = (
+        f"{pluralize(n_omitted_cells, 'cell has', 'cells have')} no page, because there are too many. The pages are "
+        "spread evenly over countries and topics. The command auditor traces shows all answers."
+    )
+    facts = [
+        ("model" if n_models == 1 else "models", format_count(n_models)),
+        ("page" if len(pages) == 1 else "pages", format_count(len(pages))),
+        ("answer" if n_answers == 1 else "answers", format_count(n_answers)),
+        ("usable", format_percent(outcomes[Outcome.OK], n_answers)),
+    ]
+    return Document(
+        kind="What was asked and answered",
+        title=audit_name,
+        subtitle="All answers behind the report, with their prompts, verdicts and costs",
+        sections=[*_list_pages(pages, task), *_list_losses(pages, counts)],
+        opening=[
+            *navigation,
+            *build_blinding_note(n_open_conflicts),
+            *([Callout("Not all cells have a page", [Paragraph(omitted)])] if n_omitted_cells else []),
+            Facts(facts),
+        ],
+    )
+
+
+def _list_pages(pages: Mapping[Cell, str], task: Task | None) -> list[Section]:
+    """The pages by country and by topic, or by item."""
+    if task is not None:
+        rows: list[list[Inline]] = [
+            [Link(cell.topic, page=page), Name(task.items[cell.topic].question if cell.topic in task.items else "")]
+            for cell, page in pages.items()
+        ]
+        table = Table("items", "Items", "", [Column("Item", "name"), Column("Question")], rows)
+        return [Section("items", "By item", [table], "By item")]
+    countries, topics = (dict.fromkeys(cell[i] for cell in pages) for i in (0, 1))
+    by_country = {
+        country: [(cell.topic, page) for cell, page in pages.items() if cell.country == country]
+        for country in countries
+    }
+    by_topic = {
+        topic: [(cell.country, page) for cell, page in pages.items() if cell.topic == topic] for topic in topics
+    }
+    return [
+        _build_link_section("countries", "By country", "Country", "Topics", by_country),
+        _build_link_section("topics", "By topic", "Topic", "Countries", by_topic),
+    ]
+
+
+def _build_link_section(
+    section_id: str, title: str, noun: str, others: str, links_by_name: Mapping[str, Sequence[tuple[str, str]]]
+) -> Section:
+    """A table with one row for each country or topic, which has the links to its pages."""
+    rows = [[name, _join_links(links)] for name, links in links_by_name.items()]
+    table = Table(section_id, title, "", [Column(noun, "name"), Column(others)], rows)
+    return Section(section_id, title, [table], title)
+
+
+def _join_links(links: Sequence[tuple[str, str]]) -> list[Inline]:
+    """Links by text and URL, separated by dots."""
+    nodes: list[Inline] = [node for text, page in links for node in (" · ", Link(text, page=page))]
+    return nodes[1:]
+
+
+def _list_losses(pages: Mapping[Cell, str], counts: Sequence[OutcomeCount]) -> list[Section]:
+    """The answers that are not usable, by outcome, with links to their pages; empty without any."""
+    rows = []
+    for outcome in Outcome:
+        lost = [count for count in counts if count.outcome == outcome and outcome is not Outcome.OK]
+        cells = dict.fromkeys(Cell(count.country, count.topic) for count in lost)
+        if not lost:
+            continue
+        links = [(", ".join(filter(None, (cell.topic, cell.country))), pages[cell]) for cell in pages if cell in cells]
+        nodes = _join_links(links[:MAX_LINKS_PER_OUTCOME])
+        if len(links) > MAX_LINKS_PER_OUTCOME:
+            nodes.append(f" and {format_count(len(links) - MAX_LINKS_PER_OUTCOME)} more")
+        rows.append([label_outcome(outcome), sum(count.n for count in lost), nodes])
+    columns = [Column("Outcome", "name"), Column("Answers", "number"), Column("Cells")]
+    title = "Answers that are not usable"
+    table = Table("outcomes", title, "", columns, rows)
+    return [Section("outcomes", title, [table], "Not usable")] if rows else []
