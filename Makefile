@@ -17,6 +17,7 @@ help:
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
 	@echo "make coverage  how often each printed interval contains the truth: writes docs/coverage.md"
+	@echo "make pictures  draw the pictures of README and docs again"
 	@echo "make locked  install what is tested, each file verified by its hash"
 	@echo "make clean   remove the virtual environment and the demo's results"
 
@@ -136,6 +137,11 @@ hostile: dev
 
 soak: dev
 	$(BIN)/python benchmarks/soak.py
+
+# After a change of what the worked example shows: draws docs/pictures, which README and docs show.
+.PHONY: pictures
+pictures: dev system
+	$(BIN)/python -m tests.support.docs_pictures
 
 # After a change in storage/*_tables.py: `make revision m="what changes"`; see docs/storage.md.
 .PHONY: revision

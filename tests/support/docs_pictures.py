@@ -1,0 +1,93 @@
+"""Make the pictures of README and docs from the worked example: `python -m tests.support.docs_pictures`.
+
+Each picture has a text file beside it with the words that it shows. A test compares them with the current program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+import tempfile
+from pathlib import Path
+
+from auditor.cli.demo import build_demo_config, run_worked_example
+from auditor.reports.data.report_schema import Report
+from auditor.reports.output import render_report
+from auditor.storage.database import open_database
+from auditor.tui.app import ReviewApp
+from auditor.tui.settings import ReviewSettings
+from tests.support.chromium import Chromium
+from tests.support.html_page import Page
+from tests.tui.app_driver import Driver
+
+FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+REPORT_PICTURE, REVIEW_PICTURE = FOLDER / "report.png", FOLDER / "review.svg"
+REPORT_WIDTH_PX = 960
+REVIEW_SIZE = (150, 40)
+"""Columns and rows of the terminal."""
+FIRST_HEADING_BELOW = "The strongest cross-cultural findings"
+"""The picture of the report ends above this heading."""
+END_OF_PICTURE_SCRIPT = """[...document.querySelectorAll('h3')].find(e => e.textContent.includes(%r))
+  .getBoundingClientRect().top"""
+
+
+def run_example(storage: str) -> Report:
+    """Run the worked example with its default seed."""
+    return run_worked_example(build_demo_config(), storage)
+
+
+def read_report_text(html: str) -> str:
+    """The words of a report's page that its picture shows, one text of the page a line."""
+    body = re.sub("<nav.*?</nav>", "", html.split("<body", 1)[1], flags=re.S).split(">", 1)[1]
+    lines = (" ".join(text.split()) for text in Page(body.split(FIRST_HEADING_BELOW)[0]).texts)
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def draw_review(storage: str, folder: Path) -> tuple[str, str]:
+    """The first conflict of the worked example in the review screen, before the decision: its picture and its text."""
+    with open_database(storage) as db:
+        return asyncio.run(_draw_first_conflict(ReviewApp(
+            db, rater="ada", audit=build_demo_config().name, settings=ReviewSettings(folder)
+        )))  # fmt: skip
+
+
+def read_svg_words(picture: str) -> list[str]:
+    """The texts of a picture of the terminal, in its order."""
+    return re.findall(r"<text[^>]*>(.*?)</text>", picture, re.S)
+
+
+async def _draw_first_conflict(app: ReviewApp) -> tuple[str, str]:
+    async with app.run_test(size=REVIEW_SIZE) as pilot:
+        driver = Driver(app, pilot)
+        await driver.settle()
+        await driver.press("space")
+        return app.export_screenshot(title="auditor review"), driver.text + "\n"
+
+
+def photograph_report(page: Path, profile: Path) -> bytes:
+    """A PNG of a report's page down to the forest plot."""
+    with Chromium(profile) as browser:
+        browser.open(page, REPORT_WIDTH_PX)
+        height = int(browser.evaluate(END_OF_PICTURE_SCRIPT % FIRST_HEADING_BELOW))
+        browser.open(page, REPORT_WIDTH_PX, height=height)
+        browser.call("Emulation.setScrollbarsHidden", hidden=True)
+        return base64.b64decode(browser.call("Page.captureScreenshot", format="png")["data"])
+
+
+def main() -> None:
+    """Write all pictures and their texts."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        storage = f"sqlite:///{folder}/audits.db"
+        html = render_report(run_example(storage), "html")
+        (folder / "report.html").write_text(html, encoding="utf-8")
+        REPORT_PICTURE.write_bytes(photograph_report(folder / "report.html", folder / "chromium"))
+        REPORT_PICTURE.with_suffix(".txt").write_text(read_report_text(html), encoding="utf-8")
+        picture, text = draw_review(storage, folder)
+        REVIEW_PICTURE.write_text(picture, encoding="utf-8")
+        REVIEW_PICTURE.with_suffix(".txt").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
