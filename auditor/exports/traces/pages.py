@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -87,7 +87,7 @@ def write_trace_pages(
     return WrittenPages(folder, TracePages(f"{prefix}/{INDEX_FILE}", links_by_cell), selection.n_omitted_cells)
 
 
-def _name_files(cells: list[Cell]) -> dict[Cell, str]:
+def _name_files(cells: Sequence[Cell]) -> dict[Cell, str]:
     """A file name for each cell, which its number makes unique."""
     n_digits = len(str(len(cells)))
     return {
@@ -96,7 +96,7 @@ def _name_files(cells: list[Cell]) -> dict[Cell, str]:
     }
 
 
-def _link_cell(cells: list[Cell], position: int, file_names: Mapping[Cell, str]) -> tuple[str, str]:
+def _link_cell(cells: Sequence[Cell], position: int, file_names: Mapping[Cell, str]) -> tuple[str, str]:
     """Text and URL of the page of the cell at a position; empty outside of the list."""
     if not 0 <= position < len(cells):
         return "", ""

@@ -37,7 +37,7 @@ class TraceReader:
         self.audit = audits.get_audit(db, audit_name)
         self.survey = audits.load_audit_survey(db, self.audit)
         self._config = load_stored_config(self.audit.config)
-        self._human_scores = self.survey.scores
+        self._human_scores = {} if self.survey.task else self.survey.scores  # a task's are correct answers
         self._counts = count_queries.count_traces(db, self.audit.id)
         counts = ConflictQueue(db, self.audit.id, rater="").count_by_status()
         self.n_open_conflicts = counts[ConflictStatus.OPEN] + counts[ConflictStatus.DISPUTED]

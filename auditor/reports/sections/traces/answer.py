@@ -48,11 +48,7 @@ def title_answer(trace: TraceReport) -> list[Inline]:
 def describe_result(trace: TraceReport) -> str:
     """The score or the answer in a few words; else why there is none."""
     if trace.outcome != Outcome.OK:
-        return (
-            f"no score: {label_outcome(trace.outcome)}"
-            if trace.correct_answer is None
-            else label_outcome(trace.outcome)
-        )
+        return f"no {'score' if trace.country else 'answer'}: {label_outcome(trace.outcome)}"
     if trace.answer is not None:
         return f"answer {trace.answer}"
     return f"score {format_signed(trace.score)}" if trace.score is not None else label_outcome(trace.outcome)

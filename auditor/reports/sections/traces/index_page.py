@@ -19,6 +19,7 @@ from auditor.reports.document import (
     Section,
     Table,
 )
+from auditor.reports.document import Cell as TableCell
 from auditor.reports.number_format import format_count, format_percent, pluralize
 from auditor.reports.sections.traces.answer import label_outcome
 from auditor.reports.sections.traces.cell_page import build_blinding_note
@@ -121,7 +122,7 @@ def _join_links(links: Sequence[tuple[str, str]]) -> list[Inline]:
 
 def _list_losses(pages: Mapping[Cell, str], counts: Sequence[OutcomeCount]) -> list[Section]:
     """The answers that are not usable, by outcome, with links to their pages; empty without any."""
-    rows = []
+    rows: list[list[TableCell]] = []
     for outcome in Outcome:
         lost = [count for count in counts if count.outcome == outcome and outcome is not Outcome.OK]
         cells = dict.fromkeys(Cell(count.country, count.topic) for count in lost)
