@@ -14,10 +14,12 @@ from sqlalchemy import (
     literal,
     select,
 )
+from sqlmodel import SQLModel
 
 from auditor.domain import Outcome, Ruling
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database, table_of
+from auditor.storage.probe_answers import ANSWER_ROWS
 from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
 from auditor.text_safety import OMISSION_MARK_END
 
@@ -141,10 +143,11 @@ def fetch_rows(db: Database, make_record: Callable[[Iterable[Any]], T], query: S
 
 
 def count_missing_answers(db: Database, audit_id: int) -> int:
-    """Count `ok` traces and verdicts that have a call key but no recorded answer in the ledger."""
+    """Count usable traces, verdicts and answers of probes that have a call's key but no recorded answer."""
     n_missing = 0
     answers = table_of(AnswerRow)
-    for row_class in (TraceRow, VerdictRow):
+    row_classes: list[type[SQLModel]] = [TraceRow, VerdictRow, *ANSWER_ROWS.values()]
+    for row_class in row_classes:
         table = table_of(row_class)
         query = (
             select(table.c.key)

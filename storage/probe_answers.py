@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
@@ -10,7 +10,7 @@ from sqlmodel import SQLModel
 
 from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Outcome
-from auditor.storage.database import table_of
+from auditor.storage.database import Database, table_of
 
 ANSWER_ROWS: Mapping[str, type[SQLModel]] = {
     name: section_class.parts.load("answer_row") for name, section_class in STAGE_PROBES.items()
@@ -36,3 +36,14 @@ def count_answers(connection: Connection, audit_id: int, row_class: type[SQLMode
 def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, AnswerCount]:
     """Count an audit's answers of each probe, by the probe's name."""
     return {name: count_answers(connection, audit_id, row_class) for name, row_class in ANSWER_ROWS.items()}
+
+
+def list_answering_models(db: Database, audit_id: int, probes: Iterable[str] = tuple(ANSWER_ROWS)) -> list[str]:
+    """List the names of the models with answers to some probes, in order.
+
+    Judges, in tables with the column `judge`, are left out.
+    """
+    columns = [table_of(ANSWER_ROWS[probe]).c for probe in probes]
+    queries = [select(c.model).where(c.audit_id == audit_id).distinct() for c in columns if "judge" not in c]
+    with db.read() as connection:
+        return sorted({name for query in queries for name in connection.execute(query).scalars()})

@@ -33,7 +33,8 @@ def load_last_rating_id(db: Database, audit_id: int) -> int | None:
     """Load the id of the last entry in an audit's rating log; None if it is empty."""
     c = table_of(RatingRow).c
     with db.read() as connection:
-        return connection.execute(select(func.max(c.id)).where(c.audit_id == audit_id)).scalar_one()
+        last_id: int | None = connection.execute(select(func.max(c.id)).where(c.audit_id == audit_id)).scalar_one()
+    return last_id
 
 
 def load_active_raters(db: Database, audit_id: int, since: datetime) -> set[str]:

@@ -91,14 +91,6 @@ def load_answers(
     return _load_records(db, audit_id, MoralAnswerRow, MoralAnswerRecord, question_ids, model)
 
 
-def list_answering_models(db: Database, audit_id: int) -> list[str]:
-    """List the names of the models that have answers, in order."""
-    c = table_of(MoralAnswerRow).c
-    query = select(c.model).where(c.audit_id == audit_id).distinct().order_by(c.model)
-    with db.read() as connection:
-        return list(connection.execute(query).scalars())
-
-
 def count_outcomes(db: Database, audit_id: int) -> list[tuple[str, bool, str, str | None, int]]:
     """Count answers by model, whether they are to the original wording, outcome, and the rule of thumb's outcome."""
     c = table_of(MoralAnswerRow).c

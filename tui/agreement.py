@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from auditor.review.summary import RatingSummary, SummaryRow, SummaryTable
 
 MAX_NAME_WIDTH = 26
+REFRESH_INTERVAL_S = 5.0
+"""Time between checks whether a rater has decided anything."""
 PLOT_LEGEND = "● value  ━ 95% confidence interval  ·  agreement: 0 to 100%  ·  kappa: −1 to +1, ┼ is 0"
 
 
@@ -31,8 +33,13 @@ class AgreementScreen(TextScreen):
         super().__init__()
         self.session = session
         self.summary: RatingSummary | None = None
+        self._last_rating_id: int | None = None
 
     def on_mount(self) -> None:
+        self._load_tables()
+        self.set_interval(REFRESH_INTERVAL_S, self._check_for_changes)
+
+    def _load_tables(self) -> None:
         """Load the summary in a thread, and show it when it is there."""
 
         def show(summary: RatingSummary) -> None:
@@ -41,10 +48,21 @@ class AgreementScreen(TextScreen):
 
         self.submit_read("summary", self._load_summary, show)
 
+    def _check_for_changes(self) -> None:
+        """Load the summary again if any rater has added to the rating log since the last check."""
+
+        def reload(rating_id: int | None) -> None:
+            if rating_id != self._last_rating_id:
+                self._load_tables()
+
+        if self.is_current:
+            self.submit_read("changes", self.session.load_last_rating_id, reload)
+
     def _load_summary(self) -> RatingSummary:
         """Load the audit's ratings and verdicts, and compute the tables; runs in a thread."""
         from auditor.review.summary import summarize_ratings  # loads scipy, which would delay the first screen
 
+        self._last_rating_id = self.session.load_last_rating_id()
         return summarize_ratings(self.session.db, self.session.audit)
 
     def refresh_title_bar(self) -> None:

@@ -163,7 +163,7 @@ class ConflictScreen(RatingScreen):
             skipped = f"{DECISION_SYMBOLS[item.decision].label}, " if item.decision else ""
             parts.append(to_content(f"{skipped}not decided by you"))
         if self.last_saved and not self.n_pending_saves:
-            parts.append(to_content(f"✓ saved before: {self.last_saved} (u undoes it)", "$text-success"))
+            parts.append(to_content(f"✓ saved, u undoes: {self.last_saved}", "$text-success"))
         if row.flagged:
             parts.append(Content.styled("⚑ flagged", "$text-error"))
         if item.needs_second_rater:

@@ -10,7 +10,7 @@ from auditor.tui.formatting import DECISION_SYMBOLS, draw_score_axis, format_ans
 from auditor.tui.side_panel import SAMPLE_GLYPH, sort_samples
 from auditor.tui.wording import EFFECT_REASONS, describe_decision
 
-SCORE_AXIS_WIDTH = 41
+SCORE_AXIS_WIDTH = 35
 MAX_EXCERPT_CHARS = 600
 
 

@@ -25,12 +25,12 @@ SAMPLE_GLYPH, MEAN_GLYPH, SURVEY_GLYPH = "●", "▲", "◆"
 DIFFERENCE_NOTES = {
     DifferenceUnit.WORDS: "",
     DifferenceUnit.SENTENCES: "marked by sentence",
-    DifferenceUnit.WHOLE: "no common sentence",
+    DifferenceUnit.ENTIRE_TEXT: "no common sentence",
 }
 DIFFERENCE_STYLES = {
     DifferenceUnit.WORDS: "underline $text-accent",
     DifferenceUnit.SENTENCES: "underline",
-    DifferenceUnit.WHOLE: "",
+    DifferenceUnit.ENTIRE_TEXT: "",
 }
 
 

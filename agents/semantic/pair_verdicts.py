@@ -14,6 +14,7 @@ from auditor.config.semantic import ConsistencySection, SemanticProbe
 from auditor.domain import Call, Purpose
 from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, PairVerdict
 from auditor.storage import semantic_results
+from auditor.storage.probe_answers import list_answering_models
 
 AnswerPair = tuple[MoralAnswerRecord, MoralAnswerRecord, int, int]
 """Two answers of a model to one question, and the numbers under which the pair is stored."""
@@ -63,7 +64,7 @@ def _least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> list[A
     scores = semantic_results.load_scores(context.db, context.audit_id)
     selected_scores = [
         score
-        for model in semantic_results.list_answering_models(context.db, context.audit_id)
+        for model in list_answering_models(context.db, context.audit_id, ["semantic"])
         if model != probe.contradiction
         for score in semantic_results.select_least_consistent(scores, facts, model, probe.worst)
     ]

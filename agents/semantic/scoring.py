@@ -22,6 +22,7 @@ from auditor.metrics.semantic import (
 )
 from auditor.storage import semantic_results
 from auditor.storage.database import Database
+from auditor.storage.probe_answers import list_answering_models
 
 QUESTIONS_PER_BLOCK = 256
 """Questions of a model scored together."""
@@ -86,7 +87,7 @@ class _NullSample:
 
 def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
     """Score every model's answers and store the scores; does nothing if all inputs are unchanged."""
-    models = semantic_results.list_answering_models(db, audit_id)
+    models = list_answering_models(db, audit_id, ["semantic"])
     ids = [question.id for question in semantic_results.load_questions(db, audit_id)]
     digest, n_texts = _hash_texts(db, audit_id, models, ids, plan.settings.wordings)
     evidence = canonical_hash([digest, _scoring_identity(plan.settings), plan.seed, sorted(plan.baseline_names)])

@@ -53,13 +53,17 @@ def status(
 
 def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Sequence[FailureGroup]]) -> None:
     """Print one row per audit, without the columns that no audit uses; `failures` are those of each."""
+    from auditor.config.probes import STAGE_PROBES
+
     columns: dict[str, list[object]] = {
         "audit": [status["audit"] for status in statuses],
         "stage": [STAGE_LABELS.get(status["stage"], status["stage"]) for status in statuses],
         "samples ok": [_format_progress(status, "traces") for status in statuses],
         "verdicts ok": [_format_progress(status, "verdicts") for status in statuses],
-        "comparisons ok": [_format_count(status, "comparisons") for status in statuses],
-        "moral answers ok": [_format_count(status, "moral_answers") for status in statuses],
+        **{
+            f"{key.replace('_', ' ')} ok": [_format_count(status, key) for status in statuses]
+            for key in (section_class.parts.answers_key for section_class in STAGE_PROBES.values())
+        },
         "conflicts": [status["conflicts"] for status in statuses],
         "open": [status["open"] for status in statuses],
         "cost (USD)": [

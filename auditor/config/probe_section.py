@@ -23,7 +23,8 @@ class ProbeParts:
 
     Attributes:
         tables: module with the row classes of the probe.
-        answer_row: the row class of its answers, which has a column `outcome`.
+        answer_row: the row class of its answers, with the columns `outcome`, `key` (of the call), and `model`; `judge`
+            instead of `model` for answers as a judge.
         build_graph: `() -> CompiledStateGraph`, the probe's stage; it ends at once without the probe's table.
         check_input: `(config, survey) -> str | None`, checks the probe's files before the first call, and describes in
             a few words what is planned.

@@ -100,9 +100,9 @@ class ConflictList:
         counts = self.count_by_status()
         durations = rating_pace.load_decision_durations(self.db, self.audit.id, self.rater, MAX_PACE_DECISIONS)
         self.progress = ReviewProgress(
-            total=sum(counts.values()) - counts[ConflictStatus.MAJORITY],
-            left=len(self.conflict_keys(QueueFilter(todo=True))),
-            done_by_rater=len(self._queue.keys(QueueFilter(raters=(self.rater,)))),
+            n_total=sum(counts.values()) - counts[ConflictStatus.MAJORITY],
+            n_left=len(self.conflict_keys(QueueFilter(todo=True))),
+            n_by_rater=len(self._queue.keys(QueueFilter(raters=(self.rater,)))),
             seconds_per_decision=compute_pace(durations),
         )
         return self.progress

@@ -18,26 +18,26 @@ class ReviewProgress:
     """Progress of a rater.
 
     Attributes:
-        total: conflicts that people have to settle or have settled; those that judges settled are not among them.
-        left: conflicts of these that the rater still has to decide, second opinions included.
-        done_by_rater: conflicts that the rater has settled.
+        n_total: conflicts that people have to settle or have settled; those that judges settled are not among them.
+        n_left: conflicts of these that the rater still has to decide, second opinions included.
+        n_by_rater: conflicts that the rater has settled.
         seconds_per_decision: median time of the rater's last decisions; None with fewer than `MIN_PACE_DECISIONS`.
     """
 
-    total: int
-    left: int
-    done_by_rater: int
+    n_total: int
+    n_left: int
+    n_by_rater: int
     seconds_per_decision: float | None
 
     @property
-    def done(self) -> int:
+    def n_done(self) -> int:
         """Conflicts of the total that the rater need not decide any more."""
-        return max(self.total - self.left, 0)
+        return max(self.n_total - self.n_left, 0)
 
     @property
     def seconds_left(self) -> float | None:
         """Time that the conflicts left will take at the rater's pace; None without a pace."""
-        return None if self.seconds_per_decision is None else self.left * self.seconds_per_decision
+        return None if self.seconds_per_decision is None else self.n_left * self.seconds_per_decision
 
 
 def compute_pace(durations: Sequence[float]) -> float | None:
@@ -51,10 +51,10 @@ def compute_pace(durations: Sequence[float]) -> float | None:
 def format_progress(progress: ReviewProgress) -> str:
     """Describe the progress in one line, such as `8 of 20 left · 12 done (9 by you) · 40 s each`."""
     parts = [
-        f"{progress.left:,} of {progress.total:,} left",
-        f"{progress.done:,} done ({progress.done_by_rater:,} by you)",
+        f"{progress.n_left:,} of {progress.n_total:,} left",
+        f"{progress.n_done:,} done ({progress.n_by_rater:,} by you)",
     ]
-    if progress.left and progress.seconds_per_decision is not None and progress.seconds_left is not None:
+    if progress.n_left and progress.seconds_per_decision is not None and progress.seconds_left is not None:
         parts.append(f"{format_duration(progress.seconds_per_decision)} each")
         parts.append(f"about {format_duration(progress.seconds_left)} to go")
     return " · ".join(parts)
@@ -62,9 +62,9 @@ def format_progress(progress: ReviewProgress) -> str:
 
 def format_left(progress: ReviewProgress) -> str:
     """Describe what is left in a few words, such as `8 left, about 6 min`."""
-    if not progress.left or progress.seconds_left is None:
-        return f"{progress.left:,} left"
-    return f"{progress.left:,} left, about {format_duration(progress.seconds_left)}"
+    if not progress.n_left or progress.seconds_left is None:
+        return f"{progress.n_left:,} left"
+    return f"{progress.n_left:,} left, about {format_duration(progress.seconds_left)}"
 
 
 def format_duration(seconds: float) -> str:

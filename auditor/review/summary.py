@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from auditor.metrics.agreement import Agreement
 from auditor.metrics.calibration import Calibration
 from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.reports.number_format import pluralize
 from auditor.review.judge_calibration import (
     MIN_SIDES,
     JudgeCalibration,
@@ -69,7 +70,7 @@ def summarize_ratings(db: Database, audit: Audit) -> RatingSummary:
 
 def _make_rater_table(agreement: RaterAgreement) -> SummaryTable:
     """Return the table on raters: decisions of each, kappa of all, and agreement and kappa of each pair."""
-    rows = [SummaryRow(name, f"{n} blind decisions") for name, n in agreement.n_decided_by_rater.items()]
+    rows = [SummaryRow(name, pluralize(n, "blind decision")) for name, n in agreement.n_decided_by_rater.items()]
     rows.append(_make_kappa_row("All raters: kappa", agreement.kappa))
     for pair in agreement.pairs:
         rows.append(_make_share_row(f"{pair.rater_a} and {pair.rater_b}: agree", pair.raw_agreement))

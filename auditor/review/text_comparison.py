@@ -22,7 +22,7 @@ class DifferenceUnit(StrEnum):
 
     WORDS = "words"
     SENTENCES = "sentences"
-    WHOLE = "whole"
+    ENTIRE_TEXT = "entire text"
     """Nothing is marked: no sentence has a counterpart in the other text."""
 
 
@@ -52,7 +52,7 @@ def find_differences(text: str, other_text: str) -> TextDifference:
         if not _has_counterpart(_content_words(text[start:end]), other_sentences)
     ]
     if len(unmatched) == len(sentences):
-        return TextDifference([], DifferenceUnit.WHOLE)
+        return TextDifference([], DifferenceUnit.ENTIRE_TEXT)
     return TextDifference(unmatched, DifferenceUnit.SENTENCES)
 
 

@@ -128,6 +128,13 @@ def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     assert [a["n"] for a in report["alignment"]] == [9, 9, 9]
     markdown = auditor("report", "scripted", "--format", "markdown", cwd=tmp_path).stdout
     assert "| model-a" in markdown
+    brief = auditor("report", "scripted", "--brief", "--format", "markdown", cwd=tmp_path).stdout
+    assert "What to do next" in brief
+    assert len(brief.split()) < min(1000, len(markdown.split()))
+    assert auditor("report", "scripted", "--brief", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "scripted-brief.html").is_file()
+    no_json = auditor("report", "scripted", "--brief", "--format", "json", cwd=tmp_path)
+    assert (no_json.returncode, "the brief report has no JSON form" in no_json.stderr) == (2, True)
     assert auditor("report", "other", cwd=tmp_path).stderr.startswith("auditor: the database")
 
 

@@ -44,7 +44,7 @@ class TestParts:
         row_class = STAGE_PROBES[name].parts.load("answer_row")
         assert issubclass(row_class, SQLModel)
         columns = table_of(row_class).c
-        assert "outcome" in columns
+        assert {"outcome", "key"} <= set(columns.keys())
         assert "model" in columns or "judge" in columns
 
     def test_the_module_of_tables_has_the_rows_of_its_answers(self, name: str) -> None:

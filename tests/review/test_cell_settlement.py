@@ -148,7 +148,7 @@ def test_agreement_and_pace_count_it_once(db: Database, audit: Audit) -> None:
     session.save_note(session.load_item(ConflictKey(*CELL, "alder", "cedar")), "a note is no decision of its own")
     assert load_blind_decisions(db, audit.id) == {key: {"ada": Decision.SCORE}}
     assert len(rating_pace.load_decision_durations(db, audit.id, "ada", 30)) == 1
-    assert session.load_progress().done_by_rater == 3
+    assert session.load_progress().n_by_rater == 3
 
 
 def test_a_decision_of_its_own_counts_again(db: Database, audit: Audit) -> None:

@@ -55,7 +55,7 @@ def test_texts_that_share_few_words_are_compared_by_sentences() -> None:
 
 def test_nothing_is_marked_if_no_sentence_has_a_counterpart() -> None:
     assert find_differences("Courts allow divorce.", "Priests preach sermons.") == TextDifference(
-        [], DifferenceUnit.WHOLE
+        [], DifferenceUnit.ENTIRE_TEXT
     )
 
 

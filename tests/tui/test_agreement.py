@@ -7,6 +7,7 @@ from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter
 from auditor.storage.database import Database
+from auditor.tui.agreement import AgreementScreen
 from tests.support.review_audit import save_review_audit
 from tests.tui.conftest import Run
 
@@ -52,3 +53,16 @@ async def test_an_unrated_audit_is_explained(run: Run, db: Database) -> None:
         await driver.press("a")
         assert "There is no blind decision yet." in driver.text
         assert "no item has 2 ratings" in driver.text
+
+
+async def test_the_figures_follow_the_ratings(run: Run, db: Database) -> None:
+    save_review_audit(db, name="fresh")
+    async with run("fresh") as driver:
+        await driver.press("a")
+        assert "There is no blind decision yet." in driver.text
+        session = ReviewSession(db, audits.get_audit(db, "fresh"), "grace")
+        session.decide(session.load_item(session.conflict_keys()[0]), Decision.LEFT)
+        page = driver.page
+        assert isinstance(page, AgreementScreen)
+        page._check_for_changes()
+        assert await driver.reaches(lambda d: "1 blind decision" in d.text)

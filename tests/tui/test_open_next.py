@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from auditor.domain import Decision
-from auditor.storage import results
+from auditor.storage import audits, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
@@ -31,7 +32,7 @@ async def test_the_next_conflict_opens_and_nothing_is_revealed(run: Run, size: t
         await driver.press("1")
         assert driver.conflict.conflict_key != first
         assert "not decided by you" in driver.text
-        assert "✓ saved before: left answer chosen" in driver.text
+        assert "✓ saved, u undoes: left answer chosen" in driver.text
         assert not any(name in driver.text for name in MODELS)
         assert "VALID" not in driver.text
         [entry] = driver.log
@@ -177,3 +178,47 @@ async def test_another_raters_decision_shows_on_the_open_conflict(run: Run, db: 
         assert driver.conflict.item.row.status is ConflictStatus.PERSON
         assert "Another rater has decided this conflict" in driver.messages[-1]
         assert not any(name in driver.text for name in MODELS)
+
+
+async def test_a_score_previews_what_it_settles_in_the_cell(run: Run, db: Database) -> None:
+    save_cell(db)
+    async with run(open_next=True, size=(120, 40)) as driver:
+        await driver.press("enter", "5", "end", *["backspace"] * 6)
+        await driver.type("0.5")
+        await driver.press("enter")
+        text = " ".join(driver.text.replace("│", " ").split())
+        assert "Settle the whole cell?" in text
+        assert "Your score +0.50 for divorce in Egypt also answers 1 other conflict." in text
+        assert "custom score +0.50" in text or "answer chosen" in text
+        assert not any(name in text for name in MODELS)
+        assert driver.log == []
+        await driver.press("escape")
+        assert "0.50" in driver.text
+        await driver.press("enter", "y")
+        assert len(driver.log) == 2
+        await driver.press("u")
+        assert driver.messages[-1].endswith("This includes 1 other conflict of the cell.")
+        assert "○ open" in driver.text
+
+
+async def test_a_score_can_settle_only_the_open_conflict(run: Run, db: Database) -> None:
+    save_cell(db)
+    async with run(open_next=True) as driver:
+        await driver.press("enter", "5", "enter", "n")
+        assert len(driver.log) == 1
+
+
+async def test_the_order_by_effect_shows_its_reason(run: Run) -> None:
+    async with run(size=(200, 50)) as driver:
+        await driver.press("o")
+        assert "by effect on the conclusions" in driver.text
+        assert await driver.reaches(lambda d: "Both sides have been right" in d.text)
+        await driver.press("enter")
+        assert "can change who is ahead" in driver.text
+
+
+def save_cell(db: Database) -> None:
+    """Leave two conflicts, on one cell."""
+    audit_id = audits.get_audit(db, "moral").id
+    conflict = next(c for c in results.load_conflicts(db, audit_id) if c.cell == ("Egypt", "divorce"))
+    results.replace_conflicts(db, audit_id, [conflict, replace(conflict, right="cedar", score_right=0.05)])

@@ -91,8 +91,10 @@ def select_traces(
     countries, topics = resolve_names(
         _survey_of(cells, survey.name), trace_filter.countries or "all", trace_filter.topics or "all"
     )
-    selected_models = _match_names("model", trace_filter.models, models)
-    outcomes = _match_names("outcome", trace_filter.outcomes, [outcome.value for outcome in Outcome])
+    selected_models = _match_names("no model", trace_filter.models, models)
+    outcomes = _match_names(
+        "no answers with the outcome", trace_filter.outcomes, [outcome.value for outcome in Outcome]
+    )
     selected_counts = [
         count
         for count in counts
@@ -105,8 +107,11 @@ def select_traces(
     return TraceSelection(models, [cell for cell in cells if cell in selected_cells], selected_counts)
 
 
-def _match_names(kind: str, names: Sequence[str], available_names: Sequence[str]) -> Collection[str]:
+def _match_names(missing: str, names: Sequence[str], available_names: Sequence[str]) -> Collection[str]:
     """The available names that are named, in any case; all if none is named.
+
+    Args:
+        missing: what the audit does not have, for the error message.
 
     Raises:
         UsageError: there is no such name.
@@ -114,8 +119,8 @@ def _match_names(kind: str, names: Sequence[str], available_names: Sequence[str]
     by_folded_name = {name.casefold(): name for name in available_names}
     for name in names:
         if name.casefold() not in by_folded_name:
-            hint = did_you_mean(name, available_names, f"It has: {', '.join(available_names)}.")
-            raise UsageError(f"the audit has no {kind} '{truncate_text(name)}'.", hint)
+            hint = did_you_mean(name, available_names, f"Use one of: {', '.join(available_names)}.")
+            raise UsageError(f"the audit has {missing} '{truncate_text(name)}'.", hint)
     return {by_folded_name[name.casefold()] for name in names} or set(available_names)
 
 

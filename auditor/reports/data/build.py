@@ -10,7 +10,6 @@ from importlib import metadata
 
 import numpy as np
 
-from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Cell
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
@@ -34,6 +33,7 @@ from auditor.reports.data.failures.build import build_failures_report
 from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
+from auditor.reports.data.probe_reports import build_probe_reports, measure_probe_coverage
 from auditor.reports.data.report_schema import (
     AuditSummary,
     CellReport,
@@ -88,13 +88,10 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     peer_agreement = compute_peer_agreement(source)
     sampling = build_sampling_report(source.config, source.call_counts)
     self_consistency = compute_self_consistency(source, sampling)
-    probe_reports = {
-        name: section_class.parts.load("build_report")(db, source, sampling)
-        for name, section_class in STAGE_PROBES.items()
-    }
+    probe_reports = build_probe_reports(db, source, sampling)
     return Report(
         audit=_summarize_audit(source),
-        coverage=build_coverage_report(source, probe_reports),
+        coverage=build_coverage_report(source, measure_probe_coverage(probe_reports)),
         alignment=alignment,
         sensitivity=build_sensitivity_rows(source),
         gain=compute_gains(source),

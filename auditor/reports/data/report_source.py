@@ -58,8 +58,8 @@ class ReportSource:
 
     task_answers: Mapping[tuple[str, Cell, int], str] = field(default_factory=dict, repr=False)
     """Answers to the items of a task, by model, item and sample."""
-    semantic_models: Sequence[str] = ()
-    """Models that answered moral questions."""
+    probe_models: Sequence[str] = ()
+    """Models that answered as audited models, not as judges, in probes with a stage of their own."""
 
     capability_history: Sequence[StoredCapability] = ()
     """What servers were found to accept, the oldest of each model first."""
@@ -97,7 +97,7 @@ class ReportSource:
         recorded = (
             {score.model for score in self.scores}
             | {count.model for count in self.trace_counts}
-            | set(self.semantic_models)
+            | set(self.probe_models)
         )
         return [*configured, *sorted(recorded.difference(configured))]
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from auditor.config import load_stored_config
 from auditor.reports.data.report_source import ReportSource
-from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, semantic_results, tasks
+from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, tasks
 from auditor.storage.database import Database
 from auditor.storage.judge_consistency import apply_consistency_weights
+from auditor.storage.probe_answers import list_answering_models
 from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
 from auditor.storage.votes import count_duplicate_verdicts, load_votes
 
@@ -28,7 +29,7 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "sentence_pair_counts": count_queries.count_sentence_pairs,
     "repair_counts": count_queries.count_repairs,
     "failed_attempt_counts": costs.count_unreturned_calls,
-    "semantic_models": semantic_results.list_answering_models,
+    "probe_models": list_answering_models,
     "author_guesses": judge_tests.load_guesses,
     "judge_tests": judge_tests.load_altered_trace_verdicts,
     "position_tests": judge_tests.load_contests,

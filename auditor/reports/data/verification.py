@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from auditor.domain import Outcome
 from auditor.reports.data.coverage.build import measure_coverage
 from auditor.reports.data.coverage.score_coverage import CoverageUnit, StageCoverage
+from auditor.reports.data.probe_reports import build_probe_reports, measure_probe_coverage
+from auditor.reports.data.requests.sampling_settings import build_sampling_report
 from auditor.reports.data.source_loading import load_source
 from auditor.storage import count_queries as stored
 from auditor.storage import hash_chain
@@ -52,7 +54,7 @@ class AuditVerification:
 
     Attributes:
         balances: planned against recorded calls, by stage and model.
-        unfounded: number of usable traces and verdicts whose answer is not recorded.
+        unfounded: number of usable traces, verdicts and answers of probes whose answer is not recorded.
         records: check of the hash chain over all records of the database.
     """
 
@@ -75,8 +77,12 @@ def verify_audit(db: Database, audit_name: str) -> AuditVerification:
         StorageError: there is no such audit.
     """
     source = load_source(db, audit_name)
-    balances = [
-        _balance_stage(stage_coverage, model) for stage_coverage in measure_coverage(source) for model in source.models
+    probe_reports = build_probe_reports(db, source, build_sampling_report(source.config, source.call_counts))
+    balances = [_balance_stage(stage, model) for stage in measure_coverage(source) for model in source.models]
+    balances += [
+        _balance_stage(stage, name)
+        for stage in measure_probe_coverage(probe_reports)
+        for name in dict.fromkeys(unit.name for unit in stage.planned)
     ]
     return AuditVerification(balances, stored.count_missing_answers(db, source.audit.id), hash_chain.verify_chain(db))
 

@@ -73,12 +73,18 @@ def summarize_guesses(report: Report) -> str:
 
 
 def list_guess_findings(report: Report) -> list[ListItem]:
-    """Whether each series of scores is nearer to people than every baseline, with the difference from the best one."""
+    """Whether each series of scores is nearer to people than every baseline; those with the smallest error first."""
     labels = SeriesLabels.of(report)
     rows_by_series: dict[tuple[str, str], list[BaselineRow]] = {}
     for row in report.baselines:
         rows_by_series.setdefault((row.method, row.model), []).append(row)
-    return [build_finding(labels.label(rows[0]), *_describe_guess(rows)) for rows in rows_by_series.values()]
+    ranked = sorted(rows_by_series.values(), key=lambda rows: min(map(_get_difference, rows)))
+    return [build_finding(labels.label(rows[0]), *_describe_guess(rows)) for rows in ranked]
+
+
+def _get_difference(row: BaselineRow) -> float:
+    """The model's MAE minus the baseline's; 2, the largest error, where it is not available."""
+    return 2.0 if row.mae_difference.value is None else row.mae_difference.value
 
 
 def _describe_guess(rows: Sequence[BaselineRow]) -> tuple[str, Status]:

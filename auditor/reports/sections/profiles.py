@@ -36,7 +36,7 @@ def build_profile(
     shown = [*bias][:MAX_LONG_TABLE_ROWS]
     if len(labels) == 1:
         estimates = [(name, bias[name][labels[0]]) for name in shown if labels[0] in bias[name]]
-        axis = f"Score minus people’s: left {LOW_LABEL}, right {HIGH_LABEL}"
+        axis = "← stricter than people · more permissive →"
         return build_interval_figure(f"profile-{noun}", title, estimates, axis, table_id=f"difference-by-{noun}")
     rows = [(name, [_build_cell(bias[name].get(label)) for label in labels]) for name in shown]
     states: dict[str, str] = {NO_SCORE.state: NO_SCORE.tooltip} if any(NO_SCORE in cells for _, cells in rows) else {}

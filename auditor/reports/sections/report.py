@@ -75,6 +75,12 @@ EMBEDDED_LABEL = (
 )
 
 
+SOURCES = (
+    "Terms for the strength of r: Schober, Boer & Schwarte 2018. Thresholds of the reasons for caution: EvalMORAAL, "
+    "arXiv 2510.05942."
+)
+
+
 def build_report_document(report: Report, *, is_brief: bool = False) -> Document:
     """Build the document of an audit's report; the brief one has the first section only."""
     audit = report.audit
@@ -88,11 +94,8 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
         subtitle=["Compared with ", Name(audit.survey.title)] if audit.survey.title else "",
         sections=sections,
         opening=[*_label_models(audit), *provisional, Facts(list_key_figures(report))],
-        footer=(
-            f"Made by auditor {audit.auditor} from the stored results of the audit “{audit.name}”. "
-            "Terms for the strength of r: Schober, Boer & Schwarte 2018. "
-            "Thresholds of the reasons for caution: EvalMORAAL, arXiv 2510.05942."
-        ),
+        footer=f"Made by auditor {audit.auditor} from the stored results of the audit “{audit.name}”. "
+        + ("The full report has all figures." if is_brief else SOURCES),
         is_brief=is_brief,
     )
 

@@ -35,7 +35,7 @@ from auditor.reports.sections.task import build_task_section
 
 MAX_OPEN_FINDINGS = 6
 """With more series of scores, the others' findings are in a disclosure."""
-MAX_BRIEF_ITEMS = 4
+MAX_BRIEF_ITEMS = 3
 """Findings and cautions in each list of the brief report."""
 MAX_BRIEF_ROWS = 10
 """Models in the plot of the brief report."""
@@ -72,12 +72,13 @@ def _answer_survey(report: Report, *, is_brief: bool) -> list[Block]:
     ]
     if rows:
         blocks.append(_build_forest_plot(rows[:MAX_BRIEF_ROWS] if is_brief else rows, labels))
-    if (findings := build_findings_block(report)) is not None:
-        blocks.append(findings)
+    if (cultural_findings := build_findings_block(report)) is not None:
+        blocks.append(cultural_findings)
     if report.baselines:
-        guesses = _limit(list_guess_findings(report), "model", is_brief=is_brief)
-        lead = Paragraph(summarize_guesses(report))
-        blocks.append(Section("guess", "Is it better than a simple guess?", [lead, *guesses]))
+        findings = list_guess_findings(report)
+        guesses = [List(findings[:1], is_findings=True)] if is_brief else _limit(findings, "model", is_brief=False)
+        lead = summarize_guesses(report) + " A simple guess is a mean of people’s other scores."
+        blocks.append(Section("guess", "Is it better than a simple guess?", [Paragraph(lead), *guesses]))
     return blocks
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.measurement_schema import (
+    BaselineRow,
     CeilingRow,
     GainRow,
     NonresponseBoundsRow,
@@ -14,10 +15,18 @@ from auditor.reports.data.measurement_schema import (
 )
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Paragraph, Section, Table
+from auditor.reports.number_format import format_signed
 from auditor.reports.sections.alignment_table import two_way_r
-from auditor.reports.sections.baselines import build_baselines_section, describe_ceiling, describe_gain
+from auditor.reports.sections.baselines import (
+    build_baselines_section,
+    describe_ceiling,
+    describe_gain,
+    list_guess_findings,
+    summarize_guesses,
+)
 from auditor.storage.database import Database
 from tests.reports.hostile_report import hostile_report
+from tests.reports.sections.node_text import text_of
 
 
 @pytest.mark.parametrize(
@@ -102,3 +111,52 @@ def test_nonresponse_is_a_subsection(report: Report) -> None:
 def test_no_section_without_scores_and_hostile_names_can_be_built(report: Report, db: Database) -> None:
     assert build_baselines_section(report.model_copy(update={"alignment": []})) is None
     assert build_baselines_section(hostile_report(db))
+
+
+def make_baseline(report: Report, difference: float, adjusted_p: float | None, mae: float, **more: str) -> BaselineRow:
+    """A baseline row with this difference in MAE, with an interval if it is tested."""
+    width = None if adjusted_p is None else 0.05
+    low, high = (None, None) if width is None else (difference - width, difference + width)
+    update = {
+        "mae": Estimate(mae, 40, mae - 0.05, mae + 0.05),
+        "mae_difference": Estimate(difference, 40, low, high, reason="too few" if width is None else None),
+        "adjusted_p_value": adjusted_p,
+        **more,
+    }
+    return report.baselines[0].model_copy(update=update)
+
+
+@pytest.mark.parametrize(
+    ("rows", "status", "text"),
+    [
+        (
+            ((-0.1, 0.01, 0.2), (-0.3, 0.02, 0.4)),
+            "positive",
+            "is nearer to people than every simple guess; for the best",
+        ),
+        (((-0.1, 0.01, 0.2), (-0.3, 0.2, 0.4)), "unclear", "is not shown to be nearer to people than the best simple"),
+        (((0.1, 0.01, 0.2), (-0.3, 0.01, 0.4)), "negative", "is farther from people than the best simple guess"),
+        (((0.1, None, 0.2), (-0.3, None, 0.4)), "neutral", "may or may not be nearer to people than the best simple"),
+    ],
+)
+def test_a_model_is_compared_with_the_best_guess_after_correction(
+    report: Report, rows: tuple[tuple[float, float | None, float], ...], status: str, text: str
+) -> None:
+    baselines = [make_baseline(report, *row) for row in rows]
+    [finding] = list_guess_findings(report.model_copy(update={"baselines": baselines}))
+    assert finding.status == status
+    assert text in text_of(finding.content)
+    assert f"difference in mean absolute error = {format_signed(rows[0][0])}" in text_of(finding.content)
+
+
+def test_the_models_that_beat_every_guess_are_counted(report: Report) -> None:
+    better = [make_baseline(report, -0.1, 0.01, 0.2, model=name) for name in ("a", "b")]
+    unclear = make_baseline(report, -0.1, 0.5, 0.2, model="c")
+    for rows, text in (
+        (better, "Both models are nearer to people than every simple guess."),
+        ([*better, unclear], "2 of the 3 models are shown to be nearer to people than every simple guess."),
+        ([better[0], unclear], "One of the 2 models is shown to be nearer to people than every simple guess."),
+        ([unclear], "The model is not shown to be nearer to people than every simple guess."),
+        ([make_baseline(report, -0.1, None, 0.2)], "Whether a model is better than a simple guess cannot be tested"),
+    ):
+        assert summarize_guesses(report.model_copy(update={"baselines": rows})).startswith(text)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import List, Name, Table
+from auditor.reports.document import Figure, HeatMap, List, Name, Table
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.group_errors import build_group_errors_section
+from auditor.reports.sections.profiles import build_profile, sort_by_size
 from tests.reports.sections.block_access import blocks_of, cells_of
+from tests.reports.sections.node_text import text_of
 
 
 def error_row(name: str, model: str, value: float | None) -> GroupErrorRow:
@@ -55,7 +59,7 @@ def test_the_largest_error_is_given_with_the_interval_corrected_for_the_choice(r
     model = report.alignment[0].model
     rows = [row for row in report.topics if row.model == model]
     worst = max(rows, key=lambda row: row.mae.value or 0.0)
-    text = str(findings.items[0])
+    text = text_of(findings.items[0])
     assert text.startswith(f"{model} is farthest from people on the topic {worst.name} (MAE = ")
     assert f"{format_number(worst.mae_simultaneous.ci_low)} to {format_number(worst.mae_simultaneous.ci_high)}" in text
     assert f"the largest of {len(rows)}) and in " in text
@@ -64,3 +68,36 @@ def test_the_largest_error_is_given_with_the_interval_corrected_for_the_choice(r
 def test_rescaled_scores_have_no_errors(report: Report) -> None:
     rows = [row.model_copy(update={"method": "logprob"}) for row in report.alignment]
     assert build_group_errors_section(report.model_copy(update={"alignment": rows})) is None
+
+
+def test_several_models_have_a_profile_by_topic_and_country_with_the_direction_in_each_cell(report: Report) -> None:
+    section = build_group_errors_section(report)
+    assert section is not None
+    topics, countries = blocks_of(section, HeatMap)
+    assert list(topics.columns) == [row.model for row in report.alignment]
+    bias = {(row.name, row.model): row.bias.value for row in report.topics}
+    for name, cells in topics.rows:
+        assert [cell.value for cell in cells] == [bias[name, model] for model in topics.columns]
+    sizes = [fmean(abs(cell.value or 0.0) for cell in cells) for _, cells in countries.rows]
+    assert sizes == sorted(sizes, reverse=True)
+    assert "95% CI" in topics.rows[0][1][0].tooltip
+
+
+def test_one_model_has_a_profile_with_intervals(report: Report) -> None:
+    [row, *_] = report.alignment
+    section = build_group_errors_section(report.model_copy(update={"alignment": [row]}))
+    assert section is not None
+    assert not blocks_of(section, HeatMap)
+    topics, countries = blocks_of(section, Figure)
+    assert (topics.id, countries.id) == ("profile-topic", "profile-country")
+    assert {topics.table_id, countries.table_id} <= {table.id for table in blocks_of(section, Table)}
+    assert topics.narrow_spec is not None
+
+
+def test_a_long_profile_has_the_ten_largest_differences(report: Report) -> None:
+    bias = {
+        f"topic {i}": {m: Estimate(s * i / 100, 5, reason="few") for m, s in (("m", 1), ("n", -1))} for i in range(30)
+    }
+    profile = build_profile("topic", sort_by_size(bias), ["m", "n"], show_legend=True)
+    assert isinstance(profile, HeatMap)
+    assert [name for name, _ in profile.rows] == [f"topic {i}" for i in range(29, 19, -1)]

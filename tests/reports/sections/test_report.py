@@ -12,7 +12,7 @@ from auditor.domain import Cell, CellScore
 from auditor.reports import sections
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Callout, Name, Section
+from auditor.reports.document import Callout, List, Name, Paragraph, Section
 from auditor.reports.sections.report import SECTION_BUILDERS, build_report_document, list_key_figures
 from auditor.storage import audits, results
 from auditor.storage.database import Database
@@ -31,6 +31,13 @@ def test_sections_are_in_order_and_in_the_contents(report: Report) -> None:
     ]  # fmt: skip
     assert all(section.contents_title for section in document.sections)
     assert_consistent(document)
+
+
+def test_each_section_starts_with_its_finding(report: Report) -> None:
+    for section in build_report_document(report).sections:
+        first = section.blocks[0]
+        is_finding = isinstance(first, Paragraph) and first.role in ("lead", "finding")
+        assert is_finding or (isinstance(first, List) and first.is_findings) or section.id == "made", section.id
 
 
 def test_every_section_of_the_report_is_in_it() -> None:

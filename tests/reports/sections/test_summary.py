@@ -62,8 +62,9 @@ def test_many_answers_are_in_a_disclosure_or_counted_in_the_brief_report(report:
     assert disclosure.summary == "3 more models"
     brief = build_summary(many, is_brief=True)
     assert not blocks_of(brief, Disclosure)
-    assert max(len(block.items) for block in blocks_of(brief, List)) == MAX_BRIEF_ITEMS
-    assert "The full report has 5 more models." in text_of(brief)
+    answers = next(block for block in brief.blocks if isinstance(block, List))
+    assert len(answers.items) == MAX_BRIEF_ITEMS
+    assert "The full report has 6 more models." in text_of(brief)
 
 
 def test_the_brief_report_has_the_summary_alone_and_counts_further_cautions(report: Report) -> None:
@@ -116,7 +117,7 @@ def test_three_findings_are_shown_with_the_number_compared(report: Report) -> No
     assert f"Selected from {findings.compared} figures by country and topic." in text_of(block)
 
 
-def test_no_finding_and_a_small_audit_are_told_apart(report: Report) -> None:
+def test_no_finding_and_a_small_audit_have_different_sentences(report: Report) -> None:
     assert report.cultural_findings is not None
     for update, text in (
         ({"rows": []}, "No difference is statistically distinguishable from zero when all"),

@@ -78,13 +78,13 @@ def build_cultural_findings(source: ReportSource) -> CulturalFindingsReport | No
     rows: list[CulturalFinding] = []
     reasons: list[str] = []
     for column in columns:
-        places_of_column = [place for place in places if place.column == column]
+        series_places = [place for place in places if place.column == column]
         for kind in ("country", "topic"):
-            members = [place for place in places_of_column if place.kind == kind]
+            members = [place for place in series_places if place.kind == kind]
             biases = [_estimate(BIAS, place, n_compared) for place in members]
             reasons += [bias.reason or "" for bias in biases if bias.ci_low is None]
             rows += _select_bias(source, members, biases, samples[column])
-        countries = [place for place in places_of_column if place.kind == "country"]
+        countries = [place for place in series_places if place.kind == "country"]
         maes = [_estimate(MAE, place, n_compared) for place in countries]
         rows += _select_distance(source, countries, maes, samples[column])
     has_interval = len(reasons) < len(places)

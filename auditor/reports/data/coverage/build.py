@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from auditor.config import AuditConfig
-from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Cell, Outcome
 from auditor.metrics.votes import min_majority
 from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
@@ -19,29 +18,21 @@ from auditor.reports.data.coverage.score_coverage import (
     UnitOutcomeCount,
     measure_score_coverage,
 )
-from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage.costs import CallCounts
 from auditor.storage.count_queries import OutcomeCount
 
 
-def build_coverage_report(source: ReportSource, probe_reports: Mapping[str, ReportModel | None]) -> CoverageReport:
+def build_coverage_report(source: ReportSource, probe_stages: Sequence[StageCoverage]) -> CoverageReport:
     """Compute coverage of scores, verdicts and the other probes, by model, country, topic and judge.
-
-    Answers of probes with a stage of their own belong to no country or topic, so they are counted by model only.
 
     Args:
         source: the stored records of the audit.
-        probe_reports: reports of probes with a stage of their own, by the probe's name; None without results.
+        probe_stages: coverage of probes with a stage of their own. Answers that belong to no cell are counted by model
+            only.
     """
     cell_stages = measure_coverage(source)
-    other_stages = [
-        stage
-        for name, report in probe_reports.items()
-        if report is not None
-        for stage in STAGE_PROBES[name].parts.load("measure_coverage")(report)
-    ]
-    all_stages = [*cell_stages, *other_stages]
+    all_stages = [*cell_stages, *probe_stages]
     judge_stages = [stage for stage in [_judge_coverage(source)] if stage.planned or stage.recorded]
     return CoverageReport(
         total=_build_coverage_rows(all_stages, lambda unit: None, [None]),
@@ -49,12 +40,12 @@ def build_coverage_report(source: ReportSource, probe_reports: Mapping[str, Repo
             *_build_coverage_rows(cell_stages, lambda unit: unit.name, source.models),
             *(
                 row
-                for stage in other_stages
+                for stage in probe_stages
                 for row in _build_coverage_rows([stage], lambda unit: unit.name, _unit_names(stage))
             ),
         ],
-        countries=_build_coverage_rows(cell_stages, lambda unit: unit.country, source.named_countries),
-        topics=_build_coverage_rows(cell_stages, lambda unit: unit.topic, source.topics),
+        countries=_build_coverage_rows(all_stages, lambda unit: unit.country, source.named_countries),
+        topics=_build_coverage_rows(all_stages, lambda unit: unit.topic, source.topics),
         judges=_build_coverage_rows(judge_stages, lambda unit: unit.name, source.judge_names),
         undocumented_finish_reasons=find_undocumented_finish_reasons(source.call_counts),
         unplanned_cells=source.survey.n_unplanned,

@@ -107,7 +107,7 @@ def _list_key_figures(cell_traces: CellTraces) -> list[tuple[str, str]]:
         *figures,
         ("answers" if len(traces) > 1 else "answer", format_count(len(traces))),
         ("usable", format_count(n_usable)),
-        ("cost of the answers", format_usd(total_cost(costs), is_lower_bound and bool(costs))),
+        ("cost", format_usd(total_cost(costs), is_lower_bound and bool(costs))),
     ]
 
 

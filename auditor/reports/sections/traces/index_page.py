@@ -81,7 +81,13 @@ def _list_pages(pages: Mapping[Cell, str], task: Task | None) -> list[Section]:
             [Link(cell.topic, page=page), Name(task.items[cell.topic].question if cell.topic in task.items else "")]
             for cell, page in pages.items()
         ]
-        table = Table("items", "Items", "", [Column("Item", "name"), Column("Question")], rows)
+        table = Table(
+            "items",
+            "Items",
+            "Select an item to read the answers to it.",
+            [Column("Item", "name"), Column("Question")],
+            rows,
+        )
         return [Section("items", "By item", [table], "By item")]
     countries, topics = (dict.fromkeys(cell[i] for cell in pages) for i in (0, 1))
     by_country = {
@@ -102,7 +108,8 @@ def _build_link_section(
 ) -> Section:
     """A table with one row for each country or topic, which has the links to its pages."""
     rows = [[name, _join_links(links)] for name, links in links_by_name.items()]
-    table = Table(section_id, title, "", [Column(noun, "name"), Column(others)], rows)
+    caption = f"Select one of the {others.lower()} to read the answers on it."
+    table = Table(section_id, title, caption, [Column(noun, "name"), Column(others)], rows)
     return Section(section_id, title, [table], title)
 
 
@@ -127,5 +134,6 @@ def _list_losses(pages: Mapping[Cell, str], counts: Sequence[OutcomeCount]) -> l
         rows.append([label_outcome(outcome), sum(count.n for count in lost), nodes])
     columns = [Column("Outcome", "name"), Column("Answers", "number"), Column("Cells")]
     title = "Answers that are not usable"
-    table = Table("outcomes", title, "", columns, rows)
+    caption = "Answers without a usable result, by the reason, and the pages that show them."
+    table = Table("outcomes", title, caption, columns, rows)
     return [Section("outcomes", title, [table], "Not usable")] if rows else []

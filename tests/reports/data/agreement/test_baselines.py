@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.baselines import build_baselines_section, describe_ceiling, describe_gain
 from auditor.storage.database import Database
@@ -92,3 +93,23 @@ def test_the_gain_over_one_country_is_missing_with_a_reason(db: Database) -> Non
     assert row.within_topics.value is None
     assert "cannot be tested on differences between countries: neither the model nor people" in describe_gain(row)
     assert build_baselines_section(report)
+
+
+def test_the_difference_from_a_baseline_is_the_models_error_minus_that_of_the_baseline(db: Database) -> None:
+    report, _ = import_two_models(db, 0.8)
+    errors = {row.model: row.crossed.mae.value for row in report.alignment}
+    for row in report.baselines:
+        if row.baseline != "regional mean":  # which has no score for countries without another one in their region
+            assert row.mae_difference.value == pytest.approx((errors[row.model] or 0.0) - (row.mae.value or 0.0))
+    aware = [row for row in report.baselines if row.model == "aware"]
+    assert all(is_significant(row) and (row.mae_difference.ci_high or 0.0) < 0 for row in aware)
+    tests = [(row.p_value, row.adjusted_p_value) for row in report.baselines if row.p_value is not None]
+    assert len(tests) == len(report.baselines)
+    assert all(p is not None and adjusted is not None and adjusted >= p for p, adjusted in tests)
+
+
+def test_rescaled_scores_have_no_difference_from_a_baseline(db: Database) -> None:
+    truth = {(c, t): 0.1 * i for i, c in enumerate(COUNTRIES) for t in TOPICS}
+    report = import_scores(db, truth, {("m", *cell): score for cell, score in truth.items()}, method="logprob")
+    assert report.baselines
+    assert all((row.mae_difference.value, row.p_value) == (None, None) for row in report.baselines)
