@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import re
 import shlex
@@ -34,6 +35,9 @@ CONFIGS = {page.name: list(blocks(page, "toml")) for page in PAGES}
 PROGRAMS = [block for page in PAGES for block in blocks(page, "python")]
 ACCEPTED_EXIT_CODES = {"check": {0, 3, 4}, "surveys check": {0, 1}}
 """Accepted exit codes of commands that report findings by them; only 0 for all others."""
+OUTPUT_OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+REAL_PREFIXES = ("openai/gpt-4", "anthropic/", "hosted_vllm/")
+"""Models that `auditor init` writes on the pages."""
 
 
 @pytest.fixture(scope="module")
@@ -125,19 +129,33 @@ def follow(command: DocumentedCommand, folder: Path, url: str) -> None:
     target = words[words.index(">>") + 1] if ">>" in words else None
     words = words[: words.index(">>")] if target else words
     if words[1:2] == ["init"]:
-        Path(words[2]).unlink()
+        Path(words[2]).unlink(missing_ok=True)
+    elif words[1] != "estimate" and "--dry-run" not in words:  # which send nothing
+        replace_real_models(folder)
     completed = run(words[1:], stdin_text)
     accepted_codes = ACCEPTED_EXIT_CODES.get(words[1]) or ACCEPTED_EXIT_CODES.get(" ".join(words[1:3]), {0})
     assert completed.returncode in accepted_codes, (
         f"{command.page}: {command.line}\n{completed.stdout}\n{completed.stderr}"
     )
+    if command.output:
+        printed = completed.stderr + "\n" + completed.stdout
+        assert doctest.OutputChecker().check_output(command.output, printed, OUTPUT_OPTIONS), (
+            f"{command.page}: {command.line} prints\n{printed}\nand not\n{command.output}"
+        )
     if target:
         with open(folder / target, "a", encoding="utf-8") as file:
             file.write(completed.stdout)
-    if words[1:2] == ["init"]:  # the reader then enters their own models
+    if words[1:2] == ["init"] and "--provider" not in words:  # the reader then enters their own models
         starter_text = Path(words[2]).read_text(encoding="utf-8")
-        assert "--provider" in words or scripted(starter_text, url) != starter_text
+        assert scripted(starter_text, url) != starter_text
         shutil.copy(folder / "mine.toml", words[2])
+
+
+def replace_real_models(folder: Path) -> None:
+    """Put scripted models in the place of those that `auditor init --provider` has written."""
+    for path in folder.glob("*.toml"):
+        if any(f'model = "{prefix}' in path.read_text(encoding="utf-8") for prefix in REAL_PREFIXES):
+            shutil.copy(folder / "mine.toml", path)
 
 
 def test_few_commands_are_not_run_and_each_says_why() -> None:

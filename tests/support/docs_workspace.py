@@ -42,11 +42,17 @@ EXTERNAL_PROGRAMS = {
 
 
 class DocumentedCommand(NamedTuple):
-    """A shell command of a page; `skip_reason` is the reason why it is not run here, or empty."""
+    """A shell command of a page.
+
+    Attributes:
+        skip_reason: the reason why it is not run here, or empty.
+        output: the output that the page shows, or empty; `...` stands for any text.
+    """
 
     page: str
     line: str
     skip_reason: str = ""
+    output: str = ""
 
 
 def documented_commands(path: Path) -> Iterator[DocumentedCommand]:
@@ -55,9 +61,9 @@ def documented_commands(path: Path) -> Iterator[DocumentedCommand]:
         r"(?:<!-- not run: ([^\n]*?) -->\n)?^```console\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M
     )
     for skip_reason, block in (match.groups() for match in matches):
-        for line in re.findall(r"^\$ (.+)$", block, re.MULTILINE):
-            command = line.removeprefix(".venv/bin/").replace("| .venv/bin/", "| ")
-            yield DocumentedCommand(path.name, command, skip_reason or EXTERNAL_PROGRAMS.get(command.split()[0], ""))
+        for line, output in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            reason = skip_reason or EXTERNAL_PROGRAMS.get(line.split()[0], "")
+            yield DocumentedCommand(path.name, line, reason, output)
 
 
 class Letters:
