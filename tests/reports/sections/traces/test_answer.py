@@ -73,7 +73,7 @@ def test_an_answer_has_its_result_verdicts_and_cost() -> None:
     assert [tag.text for tag in tag_answer(shown)] == ["usable", "1 of 2 VALID"]
 
 
-def test_what_is_not_recorded_is_said() -> None:
+def test_missing_records_are_named() -> None:
     bare = trace(
         text=None, prompt=[], cost_usd=None, prompt_tokens=None, requests=0, seconds=None, started_at=None,
         finish_reason=None, served_model=None,
