@@ -109,7 +109,7 @@ def _build_link_section(
 ) -> Section:
     """A table with one row for each country or topic, which has the links to its pages."""
     rows = [[name, _join_links(links)] for name, links in links_by_name.items()]
-    caption = f"Select one of the {others.lower()} to read the answers on it."
+    caption = f"Select one of the {others.lower()} to read the answers."
     table = Table(section_id, title, caption, [Column(noun, "name"), Column(others)], rows)
     return Section(section_id, title, [table], title)
 

@@ -46,11 +46,10 @@ def text_of_answer(shown: TraceReport) -> str:
 
 
 def test_every_outcome_has_words() -> None:
-    assert set(OUTCOME_LABELS) == set(Outcome)
-    assert set(OUTCOME_SENTENCES) == set(Outcome) - {Outcome.OK}
-    for outcome in OUTCOME_SENTENCES:
+    for outcome in set(Outcome) - {Outcome.OK}:
         text = text_of_answer(trace(outcome=outcome.value, score=None))
         assert f"no score: {OUTCOME_LABELS[outcome]}" in text
+        assert OUTCOME_SENTENCES[outcome]
         assert OUTCOME_SENTENCES[outcome] in text
 
 
