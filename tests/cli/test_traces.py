@@ -36,7 +36,7 @@ def test_an_answer_is_printed_with_its_prompt_verdict_and_cost(url: str) -> None
     ):
         assert text in shown.stdout
     assert "Prompt as above." in shown.stdout
-    assert "2 of " in shown.stderr
+    assert "Shown: 2 of " in shown.stderr
     assert "--limit 0 shows all" in shown.stderr
 
 

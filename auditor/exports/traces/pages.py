@@ -54,28 +54,28 @@ def write_trace_pages(
         UsageError: the audit has no answers, or the folder holds other files or cannot be written to.
     """
     from auditor.reports.render.html import render_html
-    from auditor.reports.sections.traces.cell_page import PageLinks, build_cell_document
+    from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
     from auditor.reports.sections.traces.index_page import build_index_document
 
     reader = TraceReader(db, audit_name)
     selection = reader.select().limit(max_pages, reader.seed)
     if not selection.cells:
         raise UsageError(f"audit '{audit_name}' has no answers to show.", "Leave out --traces, or run the audit.")
+    audit = PageAudit(audit_name, reader.n_open_conflicts, reader.is_simulated)
     file_names = _name_files(selection.cells)
     report = f"../{quote(report_file, safe='')}" if report_file else ""
     with replace_folder(folder, MANIFEST_FORMAT) as temporary_folder:
         for i, cell_traces in enumerate(reader.iterate_cells(selection)):
             neighbours = [_link_cell(selection.cells, position, file_names) for position in (i - 1, i + 1)]
             links = PageLinks(report, INDEX_FILE, *neighbours)
-            document = build_cell_document(cell_traces, audit_name, reader.n_open_conflicts, links)
+            document = build_cell_document(cell_traces, audit, links)
             _write(temporary_folder / file_names[cell_traces.cell], render_html(document))
         index = build_index_document(
-            audit_name,
+            audit,
             file_names,
             selection.counts,
             reader.survey.task,
             report=report,
-            n_open_conflicts=reader.n_open_conflicts,
             n_omitted_cells=selection.n_omitted_cells,
         )
         _write(temporary_folder / INDEX_FILE, render_html(index))

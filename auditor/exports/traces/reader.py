@@ -54,6 +54,11 @@ class TraceReader:
         return sum(count.n for count in self._counts)
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether the audit's models are simulated."""
+        return self._config is not None and self._config.is_simulated
+
+    @property
     def seed(self) -> int:
         """Seed of the audit's random choices; 0 for an audit of imported results."""
         return self._config.seed if self._config else 0

@@ -101,8 +101,8 @@ def test_too_many_cells_have_a_page_for_some_and_say_so(db: Database, tmp_path: 
     assert len(list((tmp_path / "out").glob("*.html"))) == 5  # pages of the first time are gone
     text = Page((tmp_path / "out" / INDEX_FILE).read_text()).text
     assert f"{limited.n_omitted_cells} cells have no page" in text
-    again = write_trace_pages(db, "population", tmp_path / "again", max_pages=4)
-    assert list(again.links.by_cell) == list(limited.links.by_cell)
+    repeated = write_trace_pages(db, "population", tmp_path / "again", max_pages=4)
+    assert list(repeated.links.by_cell) == list(limited.links.by_cell)
 
 
 def test_judges_are_not_named_while_conflicts_are_open(

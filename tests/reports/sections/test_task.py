@@ -152,5 +152,5 @@ def test_a_long_list_of_items_says_that_it_is_cut(report: Report) -> None:
 def test_items_link_to_their_answers(report: Report) -> None:
     pages = TracePages("t/index.html", {Cell("", "a"): "t/1-a.html"})
     task = make_task([], [make_item("a", 0.5), make_item("b", 0.5)])
-    [table] = tables_of(build_items(report.with_trace_pages(pages), task))
+    [table] = tables_of(build_items(report.with_trace_pages(pages), task)).values()
     assert [cells[0] for cells in cells_of(table)] == [Link("a", page="t/1-a.html"), "b"]

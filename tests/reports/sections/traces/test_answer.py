@@ -46,11 +46,10 @@ def text_of_answer(shown: TraceReport) -> str:
 
 
 def test_every_outcome_has_words() -> None:
-    assert set(OUTCOME_LABELS) == set(Outcome)
-    assert set(OUTCOME_SENTENCES) == set(Outcome) - {Outcome.OK}
-    for outcome in OUTCOME_SENTENCES:
+    for outcome in set(Outcome) - {Outcome.OK}:
         text = text_of_answer(trace(outcome=outcome.value, score=None))
         assert f"no score: {OUTCOME_LABELS[outcome]}" in text
+        assert OUTCOME_SENTENCES[outcome]
         assert OUTCOME_SENTENCES[outcome] in text
 
 
@@ -73,7 +72,7 @@ def test_an_answer_has_its_result_verdicts_and_cost() -> None:
     assert [tag.text for tag in tag_answer(shown)] == ["usable", "1 of 2 VALID"]
 
 
-def test_what_is_not_recorded_is_said() -> None:
+def test_missing_records_are_named() -> None:
     bare = trace(
         text=None, prompt=[], cost_usd=None, prompt_tokens=None, requests=0, seconds=None, started_at=None,
         finish_reason=None, served_model=None,

@@ -7,7 +7,7 @@ from auditor.reports.data.traces.schema import CellTraces, PromptMessage
 from auditor.reports.document import Disclosure, Quote
 from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.render.html import render_html
-from auditor.reports.sections.traces.cell_page import PageLinks, build_cell_document
+from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
 from tests.reports.sections.traces.test_answer import trace
 
 GERMAN = [PromptMessage(role="system", content="Du"), PromptMessage(role="user", content="Wie?")]
@@ -16,7 +16,7 @@ GERMAN = [PromptMessage(role="system", content="Du"), PromptMessage(role="user",
 def test_each_different_prompt_is_shown_once() -> None:
     traces = [trace(), trace(sample=2), trace(model="n", prompt=GERMAN), trace(model="n", sample=2, prompt=[])]
     cell_traces = CellTraces(Cell("Egypt", "divorce"), -0.5, None, traces, {"m": 0.3, "n": None})
-    document = build_cell_document(cell_traces, "a", 0, PageLinks(index="index.html"))
+    document = build_cell_document(cell_traces, PageAudit("a"), PageLinks(index="index.html"))
     assert [section.id for section in document.sections] == ["model-1", "model-2", "asked"]
     blocks = [*iterate_blocks(document)]
     assert [block.is_open for block in blocks if isinstance(block, Disclosure)] == [True, False, True, False]
@@ -33,8 +33,12 @@ def test_each_different_prompt_is_shown_once() -> None:
 def test_an_item_has_its_text_options_and_correct_answer() -> None:
     item = TaskItem("q1", "Which?", "Once.", ("yes", "no"), "yes")
     answer = trace(country="", topic="q1", score=None, answer="yes", survey=None, correct_answer="yes")
-    document = build_cell_document(CellTraces(item.cell, None, item, [answer], {"m": None}), "a", 1, PageLinks())
+    document = build_cell_document(
+        CellTraces(item.cell, None, item, [answer], {"m": None}), PageAudit("a", 1, True), PageLinks()
+    )
     html = render_html(document)
     assert "Once.\nWhich?\nA) yes\nB) no" in html
     assert ("correct answer", "yes") in next(block.items for block in document.opening if hasattr(block, "items"))
     assert "1 conflict of this audit is open." in html
+    assert "worked example with simulated models" in document.kind
+    assert "made by a program, not by a language model" in html
