@@ -31,7 +31,7 @@ def test_the_summary_has_tables_of_raters_judges_and_weights(db: Database) -> No
         "No interval: an interval needs at least 5 countries and 5 topics, but there are 4 topics."
     )
     assert judges.note.count("No interval") == 1
-    assert rows["cedar: curve"].text.startswith("0% VALID is ")
+    assert rows["cedar: curve"].text.startswith("0% VALID: ")
     assert "after" in rows["cedar: error"].text
     assert float(rows["cedar: weight"].text) > 0
     assert "needs 30 ratings" in rows["alder: curve"].text

@@ -122,7 +122,7 @@ async def test_an_invalid_filter_is_explained_and_the_previous_one_stays(run: Ru
 
 async def test_sort_orders(run: Run) -> None:
     async with run() as driver:
-        await driver.press("o")
+        await driver.press("o", "o")
         assert driver.queue.queue_filter.sort is QueueSort.GAP
         assert "by gap" in driver.text
         gap = visible_rows(driver)[0].split()[-2]

@@ -61,7 +61,7 @@ async def test_the_app_is_served_to_its_own_page_only(served: str, tmp_path: Pat
             await browser.send_str(json.dumps(["stdin", "\r"]))
             await _read_until(browser, b"1 left")
             await browser.send_str(json.dumps(["stdin", "1"]))
-            await _read_until(browser, b"saved:")
+            await _read_until(browser, b"saved, u undoes:")
     with open_database(f"sqlite:///{tmp_path}/audits.db") as db:
         assert len(rating_log.load_entries(db, audits.get_audit(db, "moral").id)) == 1
 
