@@ -33,8 +33,6 @@ ROOT = Path(__file__).parents[2]
 COUNTRIES, TOPICS = ("Germany", "Japan", "Nigeria"), ("divorce", "homosexuality", "abortion", "suicide")
 EXTERNAL_PROGRAMS = {
     "pip": "installing is set-up: `make test` does it",
-    "python3": "installing is set-up: `make test` does it",
-    ".": "installing is set-up: `make test` does it",
     "make": "what continuous integration runs",
     "promptfoo": "another program's command",
     "createdb": "another program's command",
