@@ -57,11 +57,14 @@ SUITE = {
         ("--samples", "2", "--turns", "1"),
         (
             Figure(
-                "An audit, CPU beside a bare litellm loop", lambda f: f["cpu_ratio_to_bare_litellm"], "×", max_goal=1.3
+                "An audit, CPU compared with a bare litellm loop",
+                lambda f: f["cpu_ratio_to_bare_litellm"],
+                "×",
+                max_goal=1.3,
             ),
             Figure("The same, wall time", lambda f: f["wall_ratio_to_bare_litellm"], "×"),
             Figure(
-                "An audit, wall time beside Inspect AI",
+                "An audit, wall time compared with Inspect AI",
                 lambda f: f.get("wall_ratio_to_inspect_ai"),
                 "×",
                 max_goal=0.25,
@@ -107,7 +110,7 @@ SUITE = {
                 )
             ),
             Figure(
-                "Time a call, a million beside a hundred thousand",
+                "Time a call, a million compared with a hundred thousand",
                 lambda f: _per_call(f, "seconds") if "large" in f else None,
                 "×",
                 max_goal=1.2,
@@ -119,15 +122,19 @@ SUITE = {
         (),
         ("--scale", "0.05"),
         (
-            Figure("SaGE, beside loops", lambda f: f["semantic_graph_entropy"]["ratio"], "× as fast"),
-            Figure("Transitivity of 200 items, beside networkx", lambda f: f["transitivity_200"]["ratio"], "× as fast"),
+            Figure("SaGE, compared with loops", lambda f: f["semantic_graph_entropy"]["ratio"], "× as fast"),
+            Figure(
+                "Transitivity of 200 items, compared with networkx",
+                lambda f: f["transitivity_200"]["ratio"],
+                "× as fast",
+            ),
         ),
     ),
     "embeddings": Bench(
         "bench_embeddings.py",
         (),
         ("--texts", "90", "--turns", "1"),
-        (Figure("Embedding, CPU beside plain `encode`", lambda f: f["cpu_ratio_to_plain"], "×", max_goal=1.05),),
+        (Figure("Embedding, CPU compared with plain `encode`", lambda f: f["cpu_ratio_to_plain"], "×", max_goal=1.05),),
     ),
     "tui": Bench(
         "bench_tui.py",

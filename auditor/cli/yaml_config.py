@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 YAML_SUFFIXES = (".yaml", ".yml")
+MAX_TABLE_LENGTH = 110
 _TABLE = re.compile(r"\[(\[)?([\w-]+)\]\]?$")
 """The heading of a table, or of a table in a list."""
 _SETTING = re.compile(r"([\w-]+) = (.*)$")
@@ -17,9 +18,19 @@ _SETTING = re.compile(r"([\w-]+) = (.*)$")
 def convert_to_yaml(text: str) -> str:
     """Convert a configuration, as `auditor init` writes it, to YAML; comments stay, also those that hold settings.
 
-    Each setting and each heading of a table is on a line of its own; tables are not nested by their headings.
+    Each setting and each heading of a table begins on a line of its own; tables are not nested by their headings.
     """
-    return "\n".join(_convert_lines(text.splitlines())) + "\n"
+    return "\n".join(_convert_lines(_join_values(text.splitlines()))) + "\n"
+
+
+def _join_values(lines: list[str]) -> list[str]:
+    """Join the lines of each value that has several."""
+    joined: list[str] = []
+    is_open = False
+    for line in lines:
+        joined = [*joined[:-1], f"{joined[-1]} {line.strip()}"] if is_open else [*joined, line]
+        is_open = _SETTING.match(joined[-1]) is not None and _parse_setting(joined[-1]) is None
+    return joined
 
 
 def _convert_lines(lines: list[str]) -> Iterator[str]:
@@ -73,8 +84,16 @@ def _parse_setting(line: str) -> str | None:
             value = tomllib.loads(f"value = {match[2][:end]}")["value"]
         except tomllib.TOMLDecodeError:
             continue
-        return f"{match[1]}: {_format_value(value)}{match[2][end:]}"
+        return f"{match[1]}:{_format_setting_value(value)}{match[2][end:]}"
     return None
+
+
+def _format_setting_value(value: Any) -> str:
+    """A value after its key: on the same line, or with one line for each member of a table that is too long."""
+    on_one_line = f" {_format_value(value)}"
+    if not isinstance(value, dict) or len(on_one_line) <= MAX_TABLE_LENGTH:
+        return on_one_line
+    return "".join(f"\n  {key}: {_format_value(child)}" for key, child in value.items())
 
 
 def _format_value(value: Any) -> str:

@@ -130,7 +130,7 @@ def _require_enough_decisions(audit: str, judges: Sequence[str], calibrations: M
         )
     if not any(known_weights):
         raise ReviewError(
-            f"no judge of '{audit}' says what people say more often than chance, so that no vote should count.",
+            f"no judge of '{audit}' agrees with people more often than chance, so no vote should count.",
             "Choose other judges; `auditor review` shows each one's agreement with people.",
         )
 
@@ -150,7 +150,7 @@ def _format_weight_basis(judge_weight: JudgeWeight) -> str:
         return f"too few sides ({judge_weight.raw_agreement.n} of at least {MIN_SIDES}): weighs as much as the average"
     agreement = judge_weight.raw_agreement
     interval = "" if agreement.ci_low is None else f" [{agreement.ci_low:.0%}, {agreement.ci_high:.0%}]"
-    return f"says what people say on {agreement.value:.0%}{interval} of {agreement.n} sides"
+    return f"agrees with people on {agreement.value:.0%}{interval} of {agreement.n} sides"
 
 
 def _format_rater_count(panel_weights: PanelWeights) -> str:

@@ -250,7 +250,7 @@ def test_the_command_writes_every_line_that_a_config_needs(tmp_path: Path) -> No
     trust_command = auditor("trust", tmp_path / "audit.yaml")
     assert [f"Allowed: {line}" for line in lines] == trust_command.stderr.splitlines()[:3]
     assert (tmp_path / "home" / "trust.txt").read_text().splitlines() == lines
-    assert "No new line is needed." in auditor("trust", tmp_path / "audit.yaml").stderr
+    assert "Nothing new to allow." in auditor("trust", tmp_path / "audit.yaml").stderr
     require_trust(audit)
 
 

@@ -49,6 +49,7 @@ def docs_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[P
     patch.setenv(KEY_VARIABLE, KEY)
     patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
     patch.delenv("AUDITOR_STORAGE", raising=False)
+    patch.delenv("OPENAI_API_KEY", raising=False)  # `auditor init` says that it is to be set
     patch.setattr("auditor.models.embeddings.load_encoder", lambda name: Letters())
     patch.setattr("auditor.models.embeddings.check_encoder", lambda name: None)
     with FakeServer(script) as server:

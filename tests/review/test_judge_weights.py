@@ -48,7 +48,7 @@ def test_exported_weights_are_a_valid_configuration(db: Database) -> None:
     )
     mean /= len(estimated_judges)
     assert cedar.weight == pytest.approx(log(cedar.raw_agreement.n + 1) / mean)
-    assert f"says what people say on 100% of {cedar.raw_agreement.n} sides" in format_weights_toml(panel_weights)
+    assert f"agrees with people on 100% of {cedar.raw_agreement.n} sides" in format_weights_toml(panel_weights)
 
 
 def test_a_judge_with_too_few_sides_gets_the_average_weight(db: Database) -> None:
@@ -74,5 +74,5 @@ def test_too_few_decisions_are_refused_with_the_counts_per_judge(db: Database) -
 def test_judges_no_better_than_chance_are_refused(db: Database) -> None:
     audit = save_review_audit(db)
     decide(db, audit, 20, with_judges=False)
-    with pytest.raises(ReviewError, match="no judge of 'moral' says what people say more often than chance"):
+    with pytest.raises(ReviewError, match="no judge of 'moral' agrees with people more often than chance"):
         estimate_panel_weights(db, audit)

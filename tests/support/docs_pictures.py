@@ -23,7 +23,7 @@ from tests.tui.app_driver import Driver
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 REPORT_PICTURE, REVIEW_PICTURE = FOLDER / "report.png", FOLDER / "review.svg"
-REPORT_WIDTH_PX = 960
+REPORT_WIDTH_PX = 1000
 REVIEW_SIZE = (150, 40)
 """Columns and rows of the terminal."""
 FIRST_HEADING_BELOW = "The strongest cross-cultural findings"
@@ -68,10 +68,10 @@ async def _draw_first_conflict(app: ReviewApp) -> tuple[str, str]:
 def photograph_report(page: Path, profile: Path) -> bytes:
     """A PNG of a report's page down to the forest plot."""
     with Chromium(profile) as browser:
+        browser.call("Emulation.setScrollbarsHidden", hidden=True)
         browser.open(page, REPORT_WIDTH_PX)
         height = int(browser.evaluate(END_OF_PICTURE_SCRIPT % FIRST_HEADING_BELOW))
         browser.open(page, REPORT_WIDTH_PX, height=height)
-        browser.call("Emulation.setScrollbarsHidden", hidden=True)
         return base64.b64decode(browser.call("Page.captureScreenshot", format="png")["data"])
 
 

@@ -56,14 +56,18 @@ class DocumentedCommand(NamedTuple):
 
 
 def documented_commands(path: Path) -> Iterator[DocumentedCommand]:
-    """Yield every command of a page; a comment `<!-- not run: why -->` above a block excludes it."""
-    matches = re.finditer(
-        r"(?:<!-- not run: ([^\n]*?) -->\n)?^```console\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M
-    )
+    """Yield every command of a page, those of a workflow last.
+
+    A comment `<!-- not run: why -->` above a block excludes it.
+    """
+    text = path.read_text(encoding="utf-8")
+    matches = re.finditer(r"(?:<!-- not run: ([^\n]*?) -->\n)?^```console\n(.*?)^```", text, re.S | re.M)
     for skip_reason, block in (match.groups() for match in matches):
         for line, output in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             reason = skip_reason or EXTERNAL_PROGRAMS.get(line.split()[0], "")
             yield DocumentedCommand(path.name, line, reason, output)
+    for line in re.findall(r"^ +run: (auditor .+)$", text, re.MULTILINE):
+        yield DocumentedCommand(path.name, line)
 
 
 class Letters:
