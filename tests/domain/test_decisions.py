@@ -38,8 +38,8 @@ def test_a_declared_decision_works_everywhere(tmp_path: Path) -> None:
     for words in (
         "9 lean_left",
         "w later",
-        "✓ saved before: left is rather right",
-        "saved before: the question is unclear",
+        "✓ saved: ~ left is rather right",
+        "✓ saved: ~ the question is unclear",
     ):
         assert words in shown["screens"]
     assert "w put off" in shown["screens"]
