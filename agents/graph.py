@@ -14,7 +14,7 @@ from auditor.agents.audit_state import AuditState, Batch
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
 from auditor.agents.preflight import preflight
 from auditor.agents.run_context import RunContext
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 
 RECURSION_LIMIT = 500
 """Maximum number of graph steps; each precision check takes two."""
@@ -38,7 +38,7 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
         graph.add_node(node)
     for branch in (nodes.elicit, nodes.review):
         graph.add_node(branch, input_schema=Batch)
-    for name, section_class in STAGE_PROBES.items():
+    for name, section_class in SECTION_BY_PROBE.items():
         graph.add_node(name, section_class.parts.load("build_graph")())
     graph.add_node(score_logprobs, input_schema=LogprobBatch)
     graph.add_edge(START, "plan")
@@ -47,7 +47,7 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
     graph.add_edge("elicit", "check_precision")
     graph.add_edge("score_logprobs", "check_precision")
     graph.add_conditional_edges("check_precision", nodes.route_precision_check, ["elicit", "measure"])
-    stages = ["measure", *STAGE_PROBES]
+    stages = ["measure", *SECTION_BY_PROBE]
     for stage, next_stage in pairwise(stages):
         graph.add_edge(stage, next_stage)
     graph.add_conditional_edges(stages[-1], nodes.route_review, ["review", "detect"])

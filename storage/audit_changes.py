@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select, update
 from sqlmodel import SQLModel
 
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.errors import UsageError
 from auditor.storage.audit_tables import AuditRow
 from auditor.storage.audits import Audit, deleted_name, find_audit
@@ -45,7 +45,7 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
             samples=_count_rows(connection, TraceRow, audit_id),
             verdicts=_count_rows(connection, VerdictRow, audit_id),
             probe_answers={
-                STAGE_PROBES[name].parts.answers_noun: count.n
+                SECTION_BY_PROBE[name].parts.answers_noun: count.n
                 for name, count in count_probe_answers(connection, audit_id).items()
             },
             conflicts=_count_rows(connection, ConflictRow, audit_id),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from auditor.config import AuditConfig, load_stored_config
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.errors import ConfigError
 from auditor.storage import costs
 from auditor.storage.audit_tables import SurveyCellRow
@@ -69,7 +69,7 @@ class AuditOverview:
 
     def describe_probe_answers(self) -> list[str]:
         """Name the number of answers of each probe that has some, such as "1,200 comparisons"."""
-        nouns = {name: section_class.parts.answers_noun for name, section_class in STAGE_PROBES.items()}
+        nouns = {name: section_class.parts.answers_noun for name, section_class in SECTION_BY_PROBE.items()}
         return [
             f"{count.n:,} {nouns[name]}{'' if count.n == 1 else 's'}"
             for name, count in self.probe_answers.items()

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select
 from sqlmodel import SQLModel
 
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Outcome
 from auditor.storage.database import Database, table_of
 
 ANSWER_ROWS: Mapping[str, type[SQLModel]] = {
-    name: section_class.parts.load("answer_row") for name, section_class in STAGE_PROBES.items()
+    name: section_class.parts.load("answer_row") for name, section_class in SECTION_BY_PROBE.items()
 }
 """Row class of a probe's answers, by the probe's name."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlalchemy import Column, LargeBinary, String, Text
 from sqlmodel import AutoString, Field, SQLModel
 
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.storage import audit_tables as audit_tables
 from auditor.storage import call_tables as call_tables
 from auditor.storage import result_tables as result_tables
@@ -45,7 +45,7 @@ class VectorRow(AppendOnlyRow, table=True):
     values: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
-for _probe in STAGE_PROBES.values():
+for _probe in SECTION_BY_PROBE.values():
     _probe.parts.load("tables")
 
 for _table in SQLModel.metadata.tables.values():

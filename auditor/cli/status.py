@@ -53,7 +53,7 @@ def status(
 
 def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Sequence[FailureGroup]]) -> None:
     """Print one row per audit, without the columns that no audit uses; `failures` are those of each."""
-    from auditor.config.probes import STAGE_PROBES
+    from auditor.config.probes import SECTION_BY_PROBE
 
     columns: dict[str, list[object]] = {
         "audit": [status["audit"] for status in statuses],
@@ -62,7 +62,7 @@ def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Seque
         "verdicts ok": [_format_progress(status, "verdicts") for status in statuses],
         **{
             f"{key.replace('_', ' ')} ok": [_format_count(status, key) for status in statuses]
-            for key in (section_class.parts.answers_key for section_class in STAGE_PROBES.values())
+            for key in (section_class.parts.answers_key for section_class in SECTION_BY_PROBE.values())
         },
         "conflicts": [status["conflicts"] for status in statuses],
         "open": [status["open"] for status in statuses],

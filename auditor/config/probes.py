@@ -114,7 +114,7 @@ class Probes(ConfigSection):
     @property
     def stages(self) -> dict[str, ProbeSection]:
         """The configured probes with a stage of their own, by name, in the order of their stages."""
-        sections = {name: getattr(self, name) for name in STAGE_PROBES}
+        sections = {name: getattr(self, name) for name in SECTION_BY_PROBE}
         return {name: section for name, section in sections.items() if section is not None}
 
     @model_validator(mode="before")
@@ -132,7 +132,7 @@ def _find_section_class(annotation: Any) -> type[ProbeSection] | None:
     return next(classes, None)
 
 
-STAGE_PROBES: Mapping[str, type[ProbeSection]] = {
+SECTION_BY_PROBE: Mapping[str, type[ProbeSection]] = {
     name: section_class
     for name, field in Probes.model_fields.items()
     if (section_class := _find_section_class(field.annotation)) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 import numpy as np
 
@@ -67,6 +67,8 @@ def make_alpha(counts: Floats, values: Floats, level: MeasurementLevel) -> Coeff
             return _alpha(sums[:, 0], total, total**2 - (sums[:, 1:] ** 2).sum(axis=1))
 
         return Coefficient(np.column_stack([disagreement, counts]), nominal_alpha, is_share=_has_two_categories(counts))
+    if level != "interval":
+        assert_never(level)
     centred = values - (counts.sum(axis=0) @ values) / counts.sum()
     scaled = centred / max(float(np.abs(centred).max()), 1e-300)
     first, second = counts @ scaled, counts @ scaled**2

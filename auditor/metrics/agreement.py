@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,8 +111,8 @@ def krippendorff_alpha(
     Raises:
         ValueError: not a table, an infinite rating, an unknown level, or another number of labels than of items.
     """
-    if level not in ("nominal", "ordinal", "interval"):
-        raise ValueError(f"level must be nominal, ordinal or interval, but got {level!r}")
+    if level not in get_args(MeasurementLevel):
+        raise ValueError(f"level must be one of {', '.join(get_args(MeasurementLevel))}, but got {level!r}")
     counts, values = _count_by_category(_as_ratings(ratings))
     return _estimate_agreement(counts, lambda c: make_alpha(c, values, level), units)
 

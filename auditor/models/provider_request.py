@@ -14,9 +14,9 @@ import httpx
 
 from auditor.domain import Answer, Attempt, Call, Capability, Outcome
 from auditor.models import litellm_client
+from auditor.models.answer_details import add_exchange_details, redact_response_body
 from auditor.models.budget import NO_CHARGE, RequestCharge, charge_estimate, charge_usage
 from auditor.models.endpoint import DEFAULT_CAPABILITY, Endpoint
-from auditor.models.exchange_record import add_exchange_details, redact_response_body
 from auditor.models.failures import RequestFailure, classify_failure, clear_traceback_frames, is_unreachable
 from auditor.models.logprobs import UNSUPPORTED_STATUSES, parse_choice_logprobs, parse_echo_logprobs
 from auditor.models.response_body import TokenUsage, fill_missing_fields, has_integer_counts, parse_usage

@@ -8,7 +8,7 @@ import pytest
 from sqlmodel import SQLModel
 
 from auditor.agents.graph import build_graph
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.report import SECTION_BUILDERS
@@ -29,40 +29,40 @@ PARAMETERS = {
 
 
 def test_the_probes_are_known() -> None:
-    assert list(STAGE_PROBES) == ["semantic", "logic"]
+    assert list(SECTION_BY_PROBE) == ["semantic", "logic"]
 
 
-@pytest.mark.parametrize("name", STAGE_PROBES)
+@pytest.mark.parametrize("name", SECTION_BY_PROBE)
 class TestParts:
     def test_functions_take_what_their_users_pass(self, name: str) -> None:
-        parts = STAGE_PROBES[name].parts
+        parts = SECTION_BY_PROBE[name].parts
         for part, parameters in PARAMETERS.items():
             if getattr(parts, part) is not None:
                 assert list(inspect.signature(parts.load(part)).parameters) == parameters, part
 
     def test_answers_can_be_counted_by_model(self, name: str) -> None:
-        row_class = STAGE_PROBES[name].parts.load("answer_row")
+        row_class = SECTION_BY_PROBE[name].parts.load("answer_row")
         assert issubclass(row_class, SQLModel)
         columns = table_of(row_class).c
         assert {"outcome", "key"} <= set(columns.keys())
         assert "model" in columns or "judge" in columns
 
     def test_the_module_of_tables_has_the_rows_of_its_answers(self, name: str) -> None:
-        parts = STAGE_PROBES[name].parts
+        parts = SECTION_BY_PROBE[name].parts
         rows = [value for value in vars(parts.load("tables")).values() if isinstance(value, type)]
         assert parts.load("answer_row") in rows
         assert parts.load("answer_row") in DerivedRow.__subclasses__()
 
     def test_the_report_has_a_field_and_a_section(self, name: str) -> None:
-        report_type = inspect.signature(STAGE_PROBES[name].parts.load("measure_coverage")).parameters["report"]
+        report_type = inspect.signature(SECTION_BY_PROBE[name].parts.load("measure_coverage")).parameters["report"]
         annotation = Report.model_fields[name].annotation
         assert report_type.annotation in str(annotation)
-        assert STAGE_PROBES[name].parts.load("build_section") in SECTION_BUILDERS
+        assert SECTION_BY_PROBE[name].parts.load("build_section") in SECTION_BUILDERS
 
     def test_the_graph_has_a_stage(self, name: str) -> None:
         assert name in build_graph().get_graph().nodes
 
     def test_the_sampled_purpose_names_the_figures_that_depend_on_it(self, name: str) -> None:
-        parts = STAGE_PROBES[name].parts
+        parts = SECTION_BY_PROBE[name].parts
         assert bool(parts.sampled_figures) == (parts.sampled_purpose in set(Purpose))
-        assert (STAGE_PROBES[name]().sampled_temperature is None) == (parts.sampled_purpose is None)
+        assert (SECTION_BY_PROBE[name]().sampled_temperature is None) == (parts.sampled_purpose is None)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from auditor.config import AuditConfig, load_stored_config
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Outcome, Purpose
 from auditor.reports.data.coverage.build import count_planned_verdicts
 from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
@@ -71,7 +71,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
 
 def _name_counts(probe: str, count: AnswerCount) -> dict[str, int]:
     """The entries on the answers of a probe: how many there are, and how many can be used."""
-    key = STAGE_PROBES[probe].parts.answers_key
+    key = SECTION_BY_PROBE[probe].parts.answers_key
     return {key: count.n, f"{key}_ok": count.ok}
 
 

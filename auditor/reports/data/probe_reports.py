@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.reports.data.coverage.score_coverage import StageCoverage
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
@@ -19,7 +19,7 @@ def build_probe_reports(db: Database, source: ReportSource, sampling: SamplingRe
     """Build the report of each probe."""
     return {
         name: section_class.parts.load("build_report")(db, source, sampling)
-        for name, section_class in STAGE_PROBES.items()
+        for name, section_class in SECTION_BY_PROBE.items()
     }
 
 
@@ -29,5 +29,5 @@ def measure_probe_coverage(probe_reports: ProbeReports) -> list[StageCoverage]:
         stage
         for name, report in probe_reports.items()
         if report is not None
-        for stage in STAGE_PROBES[name].parts.load("measure_coverage")(report)
+        for stage in SECTION_BY_PROBE[name].parts.load("measure_coverage")(report)
     ]

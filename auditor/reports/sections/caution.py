@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Purpose
 from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.coverage.lost_samples import has_unknown_sign
@@ -53,7 +53,7 @@ def _sampling_cautions(report: Report) -> Iterator[str]:
     """Yield a caution for each kind of answers whose spread is not comparable, since sampling settings differ."""
     figures_by_purpose = {
         section_class.parts.sampled_purpose: section_class.parts.sampled_figures
-        for name, section_class in STAGE_PROBES.items()
+        for name, section_class in SECTION_BY_PROBE.items()
         if section_class.parts.sampled_purpose is not None and getattr(report, name) is not None
     }
     if report.task is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.reports.data.report_schema import AuditSummary, Report
 from auditor.reports.document import Callout, Document, Facts, Name, Paragraph, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd
@@ -53,7 +53,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_sensitivity_section,
     build_variance_section,
     build_consistency_section,
-    *(section_class.parts.load("build_section") for section_class in STAGE_PROBES.values()),
+    *(section_class.parts.load("build_section") for section_class in SECTION_BY_PROBE.values()),
     build_panel_section,
     build_conflicts_section,
     build_refusals_section,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, CountShare, Table
@@ -18,7 +18,7 @@ def build_run_summary(report: Report) -> list[Table]:
     """Build a table for each probe that was run: the survey, the task, and probes with a stage of their own."""
     tables_of_probes = [
         table
-        for section_class in STAGE_PROBES.values()
+        for section_class in SECTION_BY_PROBE.values()
         for table in section_class.parts.load("build_summary_tables")(report)
     ]
     return [*_alignment_table(report), *_task_table(report), *tables_of_probes]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Method
 from auditor.reports.data.report_model import ReportModel
 
@@ -14,7 +14,7 @@ from auditor.reports.data.report_model import ReportModel
 class CoverageRow(ReportModel):
     """Planned and recorded items of one group. Planned = ok + all losses + missing."""
 
-    stage: Annotated[str, Field(json_schema_extra={"enum": ["direct", "review", *STAGE_PROBES]})]
+    stage: Annotated[str, Field(json_schema_extra={"enum": ["direct", "review", *SECTION_BY_PROBE]})]
     """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts. `semantic`: answers to
     moral questions, and rules of thumb. `logic`: comparisons of items."""
     method: str | None
@@ -33,7 +33,7 @@ class CoverageRow(ReportModel):
         """Name of the counted items, in the plural."""
         if self.stage == "direct":
             return f"{self.method} {'comparisons' if self.method == Method.LOGPROB else 'samples'}"
-        return "verdicts" if self.stage == "review" else STAGE_PROBES[self.stage].parts.counted_labels[self.method]
+        return "verdicts" if self.stage == "review" else SECTION_BY_PROBE[self.stage].parts.counted_labels[self.method]
 
 
 class FinishReasonRow(ReportModel):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.probes import STAGE_PROBES
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.config.signed_providers import extract_provider
 from auditor.domain import Purpose
 from auditor.reports.data.report_model import ReportModel
@@ -21,7 +21,7 @@ SAMPLED_PURPOSES = (
     Purpose.DIRECT,
     *(
         section_class.parts.sampled_purpose
-        for section_class in STAGE_PROBES.values()
+        for section_class in SECTION_BY_PROBE.values()
         if section_class.parts.sampled_purpose is not None
     ),
 )

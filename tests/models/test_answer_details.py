@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.models.exchange_record import add_exchange_details, list_altered_params, redact_response_body, sent_form
+from auditor.models.answer_details import add_exchange_details, list_altered_params, redact_response_body, sent_form
 from auditor.models.transport import MAX_RECORDED_BYTES, HttpExchange
 from auditor.redaction import register_secrets
 from tests.models.test_gateway import ask as ask_openai
