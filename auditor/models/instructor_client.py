@@ -19,8 +19,8 @@ from auditor import bootstrap
 
 S = TypeVar("S", bound=BaseModel)
 InstructorMode = Literal["JSON_SCHEMA", "TOOLS"]
-READ_CACHE_SIZE = 1024
-"""Number of answers that are kept as read: a judge's verdict is read twice, and short answers are often equal."""
+READ_CACHE_SIZE, MAX_CACHED_CHARS = 1024, 4000
+"""Number and largest length of answers that are kept as read: a verdict is read twice, and short ones are often equal."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,8 @@ def read_structured_answer(structure: type[S], text: str) -> S | None:
 
     The arguments of a tool are read in the same way, since answers are recorded as texts.
     """
-    return cast("S | None", _read_cached(structure, text))
+    read = _read_cached if len(text) <= MAX_CACHED_CHARS else _read_cached.__wrapped__
+    return cast("S | None", read(structure, text))
 
 
 @functools.lru_cache(maxsize=READ_CACHE_SIZE)

@@ -81,6 +81,7 @@ def test_reading_makes_one_request_whatever_the_text(text: str, monkeypatch: pyt
         return complete(**request)
 
     instructor_client._client.cache_clear()
+    instructor_client._read_cached.cache_clear()
     monkeypatch.setattr(instructor_client, "_complete", count)
     read_structured_answer(MoralJudgement, text)
     instructor_client._client.cache_clear()
