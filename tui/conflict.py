@@ -150,15 +150,13 @@ class ConflictScreen(RatingScreen):
     def _format_status_line(self, item: ReviewItem) -> Content:
         """Return the status line: the conflict's state, whether the rater's decision is saved, flag, and note."""
         row = item.row
-        has_decided = item.decision is not None and item.decision.resolves_conflict
+        decision = item.decision if item.decision and item.decision.resolves_conflict else None
         parts = [STATUS_SYMBOLS[row.status].with_text(STATUS_LABELS[row.status])]
         if self.n_pending_saves:
             parts.append(Content.styled("… saving", "$text-warning"))
-        elif has_decided:
-            symbol = DECISION_SYMBOLS[item.decision]
-            parts.append(
-                to_content(f"✓ saved: {symbol.glyph} {describe_decision(item.decision, row.score)}", symbol.style)
-            )  # type: ignore[arg-type]
+        elif decision:
+            symbol = DECISION_SYMBOLS[decision]
+            parts.append(to_content(f"✓ saved: {symbol.glyph} {describe_decision(decision, row.score)}", symbol.style))
         else:
             skipped = f"{DECISION_SYMBOLS[item.decision].label}, " if item.decision else ""
             parts.append(to_content(f"{skipped}not decided by you"))
@@ -171,7 +169,7 @@ class ConflictScreen(RatingScreen):
         if row.note:
             parts.append(to_content(f"✎ {to_single_line(row.note)}", "$text-accent"))
         if not item.revealed:
-            hint = "v shows the hidden evidence" if has_decided else "the rest is hidden until you decide"
+            hint = "v shows the hidden evidence" if decision else "the rest is hidden until you decide"
             parts.append(to_content(hint, "$text-muted"))
             if item.disclosed_elsewhere:
                 parts.append(Content.styled("not blind: you have seen this cell", "$text-warning"))

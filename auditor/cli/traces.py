@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -82,22 +81,22 @@ def _print_traces(shown: Iterator[TraceReport]) -> None:
 
 
 def _print_summary(reader: TraceReader, selection: TraceSelection, limit: int) -> None:
-    """Say how many of the audit's answers were shown, how to see others, and why judges are not named."""
+    """Say how many answers were shown, how to see others, and why judges are not named."""
     from auditor.reports.number_format import pluralize
 
     n_shown = min(selection.n_traces, limit or selection.n_traces)
-    total = pluralize(reader.n_traces, "answer")
     if not reader.n_traces:
         print_message(f"'{reader.audit.name}' has no answers yet.")
     elif not selection.n_traces:
-        print_message(f"None of {total} matches.")
+        print_message(f"None of {pluralize(reader.n_traces, 'answer')} matches.")
     elif n_shown < selection.n_traces:
-        matching = "" if selection.n_traces == reader.n_traces else f" of {selection.n_traces} that match"
+        noun = "answer" if selection.n_traces == reader.n_traces else "matching answer"
         print_message(
-            f"{n_shown}{matching} of {total}. Choose others with --model, --country, --topic or --outcome; "
-            "--limit 0 shows all."
+            f"Shown: {n_shown} of {pluralize(selection.n_traces, noun)}. Choose with --model, --country, --topic or "
+            "--outcome; --limit 0 shows all."
         )
+    if reader.is_simulated and n_shown:
+        print_message("All models are simulated: a program made these answers and verdicts.")
     if reader.n_open_conflicts and n_shown:
         conflicts = pluralize(reader.n_open_conflicts, "conflict")
         print_message(f"{conflicts} open: judges are numbered anew for each answer, and not named.")
-    sys.stderr.flush()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from auditor.metrics.agreement import gwet_ac1 as gwet_ac1
     from auditor.metrics.agreement import krippendorff_alpha as krippendorff_alpha
     from auditor.metrics.agreement import leave_one_rater_out as leave_one_rater_out
+    from auditor.metrics.annotator_test import AnnotatorTest as AnnotatorTest
+    from auditor.metrics.annotator_test import alternative_annotator_test as alternative_annotator_test
     from auditor.metrics.attenuation import crossed_corrected as crossed_corrected
     from auditor.metrics.calibration import calibrate as calibrate
     from auditor.metrics.cell_statistics import BIAS as BIAS
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
 
 _NAMES_BY_MODULE = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
+    "annotator_test": ("AnnotatorTest", "alternative_annotator_test"),
     "attenuation": ("crossed_corrected",),
     "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
     "cell_statistics": ("BIAS", "MAE", "PEARSON", "RMSE"),

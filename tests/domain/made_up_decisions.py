@@ -47,7 +47,7 @@ from tests.tui.app_driver import Driver
 
 async def press_keys(db: Database, folder: Path) -> str:
     """Open a conflict on the screen, decide it and the next one by key, and return what the screens showed."""
-    app = ReviewApp(db, rater="grace", audit="moral", settings=ReviewSettings(folder))
+    app = ReviewApp(db, rater="grace", audit="moral", settings=ReviewSettings(folder, open_next=False))
     async with app.run_test(size=(160, 50)) as pilot:
         driver: Any = Driver(app, pilot)
         await driver.settle()
@@ -61,7 +61,7 @@ async def press_keys(db: Database, folder: Path) -> str:
 
 def type_commands(url: str) -> str:
     """Decide in plain text, and return what was printed."""
-    commands = ("next", "lean_right", "next", "unclear", "next", "later", "help")
+    commands = ("open-next off", "next", "lean_right", "next", "unclear", "next", "later", "help")
     output = io.StringIO()
     run_plain_text_review(url, "moral", rater="ada", stdin=io.StringIO("\n".join(commands)), stdout=output)
     return output.getvalue()

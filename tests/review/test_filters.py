@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -43,9 +43,9 @@ def test_every_filter_key_is_parsed() -> None:
         ("gap:0.5", "gap:>0.5"),
         ("gap:>wide", "gap:>0.5"),
         ("gap:>nan", "gap:>0.5"),
-        ("gap:>3", "between 0 and 2"),
+        ("gap:>3", "from 0 to 2"),
         ("kind:", "no value"),
-        ('country:"Egypt', "quote"),
+        ('country:"Egypt', "quotation mark"),
         ("sort:size", "Known:"),
     ],
 )
@@ -83,7 +83,28 @@ def test_every_field_of_a_filter_is_tested() -> None:
 
 @given(st.builds(QueueFilter, **STRATEGIES))
 def test_formatted_filters_parse_to_the_same_filter(queue_filter: QueueFilter) -> None:
-    assert parse_filter(format_filter(queue_filter)) == queue_filter
+    parsed = parse_filter(format_filter(queue_filter))
+    assert set(parsed.states) == set(queue_filter.states)
+    assert replace(parsed, states=()) == replace(queue_filter, states=())
+
+
+@pytest.mark.parametrize(
+    ("word", "states"),
+    [
+        ("open", {ConflictStatus.OPEN}),
+        ("contested", {ConflictStatus.DISPUTED}),
+        ("settled", {ConflictStatus.MAJORITY, ConflictStatus.PERSON}),
+        ("settled-by-judges", {ConflictStatus.MAJORITY}),
+        ("Settled-by-people", {ConflictStatus.PERSON}),
+        ("disputed", {ConflictStatus.DISPUTED}),
+        ("majority", {ConflictStatus.MAJORITY}),
+        ("person", {ConflictStatus.PERSON}),
+    ],
+)
+def test_states_have_the_words_of_the_screen_and_the_stored_names(word: str, states: set[ConflictStatus]) -> None:
+    queue_filter = parse_filter(f"state:{word}")
+    assert set(queue_filter.states) == states
+    assert set(parse_filter(format_filter(queue_filter)).states) == states
 
 
 def test_sort_orders_cycle_and_match_everything() -> None:

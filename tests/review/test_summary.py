@@ -12,9 +12,9 @@ from tests.support.review_audit import save_review_audit
 def test_the_summary_has_tables_of_raters_judges_and_weights(db: Database) -> None:
     audit = save_review_audit(db)
     assert [t.note for t in summarize_ratings(db, audit).tables] == [
-        "Nobody has decided anything blind yet.",
-        "No judged side has been decided blind yet.",
-        "Nothing to learn from yet.",
+        "There is no blind decision yet.",
+        "No side with verdicts has a blind decision yet.",
+        "There are no blind decisions on judged sides yet.",
     ]
     for rater in ("ada", "grace"):
         session = ReviewSession(db, audit, rater)
@@ -24,15 +24,15 @@ def test_the_summary_has_tables_of_raters_judges_and_weights(db: Database) -> No
             session.decide(item, B if rater == "grace" and number < 2 else negative_side)
     raters, judges, weights = summarize_ratings(db, audit).tables
     rows = {row.name: row for table in (raters, judges, weights) for row in table.rows}
-    assert rows["ada"].text == "20 decided blind"
-    assert rows["ada and grace: same"].text == "90% of 20, no interval"
-    assert rows["cedar: same"].text == "100% of 36, no interval"
+    assert rows["ada"].text == "20 blind decisions"
+    assert rows["ada and grace: agree"].text == "90% of 20, no interval"
+    assert rows["cedar: agrees"].text == "100% of 36, no interval"
     assert raters.note.endswith(
         "No interval: an interval needs at least 5 countries and 5 topics, but there are 4 topics."
     )
     assert judges.note.count("No interval") == 1
     assert rows["cedar: curve"].text.startswith("0% VALID is ")
-    assert "held out" in rows["cedar: error"].text
+    assert "after" in rows["cedar: error"].text
     assert float(rows["cedar: weight"].text) > 0
     assert "needs 30 ratings" in rows["alder: curve"].text
 
@@ -47,7 +47,7 @@ def test_intervals_over_countries_and_topics_are_in_the_summary(db: Database) ->
             session.decide(session.load_item(k), L if rater == "grace" and number % 5 == 0 else decision)
     raters = summarize_ratings(db, audit).tables[0]
     rows = {row.name: row for row in raters.rows}
-    same, kappa = rows["ada and grace: same"], rows["ada and grace: kappa"]
+    same, kappa = rows["ada and grace: agree"], rows["ada and grace: kappa"]
     assert same.value == pytest.approx(33 / 42)
     assert same.low is not None
     assert kappa.low is not None

@@ -36,8 +36,9 @@ def run_scripted_audit(storage: str) -> list[dict[str, Any]]:
 
 def describe_results(storage: str, folder: Path) -> dict[str, Any]:
     """Stored verdicts, reports, exported rows, and the evidence in the terminal."""
-    from auditor.exports.inspect_samples import TraceRecord, build_sample
+    from auditor.exports.inspect_samples import build_sample
     from auditor.exports.tables import export_tables
+    from auditor.exports.trace_records import TraceRecord
     from auditor.models.structured import AnswerReview
     from auditor.reports.data.json_schema import render_json_schema
     from auditor.reports.output import render_report

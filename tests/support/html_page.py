@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from html.parser import HTMLParser
 
 VOID_ELEMENTS = frozenset(("meta", "br"))
@@ -55,8 +56,11 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def assert_well_formed_and_inert(html: str) -> None:
+def assert_well_formed_and_inert(html: str, pages: Collection[str] = ()) -> None:
     """Check that a page's tags are balanced, and that it has no script, no request and no element of another kind.
+
+    Args:
+        pages: URLs of other pages that it may link to.
 
     Raises:
         AssertionError: the page is not so.
@@ -68,4 +72,5 @@ def assert_well_formed_and_inert(html: str) -> None:
         assert not {"src", "srcset"} & set(attributes)
         assert "style" not in attributes or tag == "svg"
         assert not [name for name in attributes if name.startswith("on")]
-        assert (attributes.get("href") or "#").startswith("#")
+        target = attributes.get("href") or "#"
+        assert target.startswith("#") or target in pages

@@ -250,6 +250,7 @@ _KEY_FIELDS = frozenset(
         "id",
         "table_id",
         "section_id",
+        "page",
         "key",
         "interval_key",
         "kind",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -54,28 +54,28 @@ def write_trace_pages(
         UsageError: the audit has no answers, or the folder holds other files or cannot be written to.
     """
     from auditor.reports.render.html import render_html
-    from auditor.reports.sections.traces.cell_page import PageLinks, build_cell_document
+    from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
     from auditor.reports.sections.traces.index_page import build_index_document
 
     reader = TraceReader(db, audit_name)
     selection = reader.select().limit(max_pages, reader.seed)
     if not selection.cells:
         raise UsageError(f"audit '{audit_name}' has no answers to show.", "Leave out --traces, or run the audit.")
+    audit = PageAudit(audit_name, reader.n_open_conflicts, reader.is_simulated)
     file_names = _name_files(selection.cells)
     report = f"../{quote(report_file, safe='')}" if report_file else ""
     with replace_folder(folder, MANIFEST_FORMAT) as temporary_folder:
         for i, cell_traces in enumerate(reader.iterate_cells(selection)):
             neighbours = [_link_cell(selection.cells, position, file_names) for position in (i - 1, i + 1)]
             links = PageLinks(report, INDEX_FILE, *neighbours)
-            document = build_cell_document(cell_traces, audit_name, reader.n_open_conflicts, links)
+            document = build_cell_document(cell_traces, audit, links)
             _write(temporary_folder / file_names[cell_traces.cell], render_html(document))
         index = build_index_document(
-            audit_name,
+            audit,
             file_names,
             selection.counts,
             reader.survey.task,
             report=report,
-            n_open_conflicts=reader.n_open_conflicts,
             n_omitted_cells=selection.n_omitted_cells,
         )
         _write(temporary_folder / INDEX_FILE, render_html(index))
@@ -87,7 +87,7 @@ def write_trace_pages(
     return WrittenPages(folder, TracePages(f"{prefix}/{INDEX_FILE}", links_by_cell), selection.n_omitted_cells)
 
 
-def _name_files(cells: list[Cell]) -> dict[Cell, str]:
+def _name_files(cells: Sequence[Cell]) -> dict[Cell, str]:
     """A file name for each cell, which its number makes unique."""
     n_digits = len(str(len(cells)))
     return {
@@ -96,7 +96,7 @@ def _name_files(cells: list[Cell]) -> dict[Cell, str]:
     }
 
 
-def _link_cell(cells: list[Cell], position: int, file_names: Mapping[Cell, str]) -> tuple[str, str]:
+def _link_cell(cells: Sequence[Cell], position: int, file_names: Mapping[Cell, str]) -> tuple[str, str]:
     """Text and URL of the page of the cell at a position; empty outside of the list."""
     if not 0 <= position < len(cells):
         return "", ""

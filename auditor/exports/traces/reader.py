@@ -37,7 +37,7 @@ class TraceReader:
         self.audit = audits.get_audit(db, audit_name)
         self.survey = audits.load_audit_survey(db, self.audit)
         self._config = load_stored_config(self.audit.config)
-        self._human_scores = self.survey.scores
+        self._human_scores = {} if self.survey.task else self.survey.scores  # a task's are correct answers
         self._counts = count_queries.count_traces(db, self.audit.id)
         counts = ConflictQueue(db, self.audit.id, rater="").count_by_status()
         self.n_open_conflicts = counts[ConflictStatus.OPEN] + counts[ConflictStatus.DISPUTED]
@@ -52,6 +52,11 @@ class TraceReader:
     def n_traces(self) -> int:
         """Number of the audit's answers."""
         return sum(count.n for count in self._counts)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the audit's models are simulated."""
+        return self._config is not None and self._config.is_simulated
 
     @property
     def seed(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
@@ -43,7 +43,7 @@ from auditor.reports.data.requests.capabilities import RequestsReport
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.data.task.schema import TaskReport
-from auditor.reports.data.traces.schema import TracePages
+from auditor.reports.data.traces.schema import LinkedReport
 
 
 class RewordingReport(ReportModel):
@@ -234,7 +234,7 @@ class ConflictsReport(ReportModel):
     not_listed: int
 
 
-class Report(ReportModel):
+class Report(LinkedReport):
     """The report of an audit. `semantic` and `logic` are null where they were not measured."""
 
     audit: AuditSummary
@@ -297,16 +297,3 @@ class Report(ReportModel):
     """The strongest differences from people by country and topic; null without scores."""
     examples: list[ExampleReport] = Field(default_factory=list)
     """The three largest differences between a model's direct score and people's."""
-
-    _trace_pages: TracePages = PrivateAttr(default_factory=TracePages)
-
-    @property
-    def trace_pages(self) -> TracePages:
-        """The pages with the answers behind the report; not part of its data, and empty unless they were written."""
-        return self._trace_pages
-
-    def with_trace_pages(self, pages: TracePages) -> Report:
-        """A copy whose cells link to pages with their answers."""
-        report = self.model_copy()
-        report._trace_pages = pages
-        return report

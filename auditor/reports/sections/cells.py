@@ -67,12 +67,10 @@ def build_differences_section(report: Report) -> Section | None:
 def _link_answers(report: Report) -> list[Paragraph]:
     """Say that cells link to their answers; empty if no pages of answers were written."""
     index = report.trace_pages.index
-    nodes = [
-        "Select a cell to read what was asked and answered, or see ",
-        Link("the list of all answers", page=index),
-        ".",
-    ]
-    return [Paragraph(nodes, "note")] if index else []
+    if not index:
+        return []
+    link = Link("the list of all answers", page=index)
+    return [Paragraph(["Select a cell to read what was asked and answered, or see ", link, "."], "note")]
 
 
 def _describe_largest_difference(report: Report) -> Text:

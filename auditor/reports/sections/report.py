@@ -28,6 +28,7 @@ from auditor.reports.sections.self_comparisons import (
     build_methods_section,
 )
 from auditor.reports.sections.sensitivity import build_sensitivity_section
+from auditor.reports.sections.simulation_note import build_simulation_note, label_kind
 from auditor.reports.sections.summary import build_summary, build_summary_section
 from auditor.reports.sections.task import build_items_section, build_task_section
 from auditor.reports.sections.tiers import build_tiers_section
@@ -64,11 +65,6 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
 )
 """Sections of the report in their order; each builder returns None where nothing was measured."""
 
-SIMULATED_LABEL = (
-    "All answers and verdicts below were made by a program, not by a language model. Each simulated model has a known "
-    "property, which its name says, so that readers can see how the report shows it. The figures are about no real "
-    "model."
-)
 EMBEDDED_LABEL = (
     "All models below are real but very small, and ran on this machine. They know little about the world, so expect "
     "correlations near zero. They show how an audit runs, not how good language models are."
@@ -89,7 +85,7 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
     kind = "Audit of moral alignment" if report.task is None else "Audit of answers"
     sections = [build_summary(report, is_brief=True)] if is_brief else _build_sections(report)
     return Document(
-        kind=f"{kind} – worked example with simulated models" if audit.simulated else kind,
+        kind=label_kind(kind, is_simulated=audit.simulated),
         title=audit.name,
         subtitle=["Compared with ", Name(audit.survey.title)] if audit.survey.title else "",
         sections=sections,
@@ -103,7 +99,7 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
 def _label_models(audit: AuditSummary) -> list[Callout]:
     """Say which models the figures are about if they are simulated, or small ones that run on this machine."""
     if audit.simulated:
-        return [Callout("Worked example: simulated models", [Paragraph(SIMULATED_LABEL)])]
+        return build_simulation_note(is_simulated=True)
     if audit.models and all((model.model or "").startswith("embedded/") for model in audit.models):
         return [Callout("Live demo: small local models", [Paragraph(EMBEDDED_LABEL)])]
     return []

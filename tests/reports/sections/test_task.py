@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.domain import AnswerKind
+from auditor.domain import AnswerKind, Cell
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import ScoreAccuracy, TaskItemReport, TaskModelRow, TaskReport
-from auditor.reports.document import Figure, Name, Section
+from auditor.reports.data.traces.schema import TracePages
+from auditor.reports.document import Figure, Link, Name, Section
 from auditor.reports.sections.task import MAX_LISTED_ITEMS, build_items_section, build_task_section
 from tests.reports.hostile_report import EVIL, NAME
 from tests.reports.sections.block_access import cells_of
@@ -146,3 +147,10 @@ def test_a_long_list_of_items_says_that_it_is_cut(report: Report) -> None:
     section = build_items(report, make_task([], items))
     assert len(tables_of(section)["task-items"].rows) == MAX_LISTED_ITEMS
     assert "Listed are 60 items of 61; the JSON report has all." in text_of(section)
+
+
+def test_items_link_to_their_answers(report: Report) -> None:
+    pages = TracePages("t/index.html", {Cell("", "a"): "t/1-a.html"})
+    task = make_task([], [make_item("a", 0.5), make_item("b", 0.5)])
+    [table] = tables_of(build_items(report.with_trace_pages(pages), task)).values()
+    assert [cells[0] for cells in cells_of(table)] == [Link("a", page="t/1-a.html"), "b"]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
+
+from pydantic import PrivateAttr
 
 from auditor.domain import Cell, TaskItem
 from auditor.reports.data.report_model import ReportModel
@@ -119,3 +122,20 @@ class TracePages:
     def find(self, country: str, topic: str) -> str:
         """The page of a cell; empty if it has none."""
         return self.by_cell.get(Cell(country, topic), "")
+
+
+class LinkedReport(ReportModel):
+    """A report that may have pages with the answers behind it; they are not part of its data."""
+
+    _trace_pages: TracePages = PrivateAttr(default_factory=TracePages)
+
+    @property
+    def trace_pages(self) -> TracePages:
+        """The pages with the answers behind the report; empty unless they were written."""
+        return self._trace_pages
+
+    def with_trace_pages(self, pages: TracePages) -> Self:
+        """A copy whose cells link to pages with their answers."""
+        report = self.model_copy()
+        report._trace_pages = pages
+        return report

@@ -23,6 +23,7 @@ OUTCOME_LABELS: Mapping[Outcome, str] = {
     Outcome.NOT_MEASURABLE: "not measurable",
 }
 OUTCOME_SENTENCES: Mapping[Outcome, str] = {
+    Outcome.OK: "",
     Outcome.REFUSED: "The model refused to answer.",
     Outcome.TRUNCATED: "The answer was cut off before its end.",
     Outcome.UNPARSED: "The answer contains no result that can be read.",
@@ -48,11 +49,7 @@ def title_answer(trace: TraceReport) -> list[Inline]:
 def describe_result(trace: TraceReport) -> str:
     """The score or the answer in a few words; else why there is none."""
     if trace.outcome != Outcome.OK:
-        return (
-            f"no score: {label_outcome(trace.outcome)}"
-            if trace.correct_answer is None
-            else label_outcome(trace.outcome)
-        )
+        return f"no {'score' if trace.country else 'answer'}: {label_outcome(trace.outcome)}"
     if trace.answer is not None:
         return f"answer {trace.answer}"
     return f"score {format_signed(trace.score)}" if trace.score is not None else label_outcome(trace.outcome)
@@ -73,8 +70,8 @@ def tag_answer(trace: TraceReport) -> list[Tag]:
 def build_answer_blocks(trace: TraceReport) -> list[Block]:
     """The blocks of an answer, without its prompt."""
     blocks: list[Block] = []
-    if trace.outcome != Outcome.OK:
-        blocks.append(Paragraph(OUTCOME_SENTENCES[Outcome(trace.outcome)]))
+    if sentence := OUTCOME_SENTENCES[Outcome(trace.outcome)]:
+        blocks.append(Paragraph(sentence))
     if trace.first_text is not None:
         blocks.append(Quote("First answer, which could not be read; the question was repeated", trace.first_text))
     if trace.text is not None:

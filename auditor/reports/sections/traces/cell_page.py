@@ -22,6 +22,7 @@ from auditor.reports.document import (
     Section,
 )
 from auditor.reports.number_format import format_count, format_signed, format_usd, pluralize
+from auditor.reports.sections.simulation_note import build_simulation_note, label_kind
 from auditor.reports.sections.traces.answer import (
     build_answer_blocks,
     build_prompt_blocks,
@@ -44,42 +45,55 @@ class PageLinks:
     following: tuple[str, str] = ("", "")
 
 
-def build_cell_document(cell_traces: CellTraces, audit_name: str, n_open_conflicts: int, links: PageLinks) -> Document:
-    """Build the page of a cell, or of an item of a task.
+@dataclass(frozen=True, slots=True)
+class PageAudit:
+    """What the pages say of their audit.
 
-    Args:
-        n_open_conflicts: if there are any, the page says why judges are not named.
+    Attributes:
+        n_open_conflicts: if there are any, the pages say why judges are not named.
+        is_simulated: whether its models are simulated.
     """
+
+    name: str
+    n_open_conflicts: int = 0
+    is_simulated: bool = False
+
+
+def build_cell_document(cell_traces: CellTraces, audit: PageAudit, links: PageLinks) -> Document:
+    """Build the page of a cell, or of an item of a task."""
     country, topic = cell_traces.cell
     prompts = _number_prompts(cell_traces.traces)
+    kind = "Answers on one cell" if country else "Answers to one item"
     sections = [
         _build_model_section(model, [*traces], i, cell_traces, prompts)
         for i, (model, traces) in enumerate(groupby(cell_traces.traces, key=lambda trace: trace.model), 1)
     ]
     return Document(
-        kind="Answers on one cell" if country else "Answers to one item",
+        kind=label_kind(kind, is_simulated=audit.is_simulated),
         title=f"{topic}, {country}" if country else topic,
-        subtitle=["Audit ", Name(audit_name)],
+        subtitle=["Audit ", Name(audit.name)],
         sections=[*sections, _build_prompts_section(prompts)],
         opening=[
             _build_navigation(links),
-            *build_blinding_note(n_open_conflicts),
+            *build_audit_notes(audit),
             Facts(_list_key_figures(cell_traces)),
             *_build_item(cell_traces),
         ],
     )
 
 
-def build_blinding_note(n_open_conflicts: int) -> list[Block]:
-    """Say why judges are numbered, and who should not read on; empty without open conflicts."""
-    if not n_open_conflicts:
-        return []
+def build_audit_notes(audit: PageAudit) -> list[Block]:
+    """Say that models are simulated, why judges are numbered, and who should not read on; empty if nothing applies."""
+    notes: list[Block] = [*build_simulation_note(is_simulated=audit.is_simulated)]
+    if not audit.n_open_conflicts:
+        return notes
+    are_open = "conflict of this audit is open" if audit.n_open_conflicts == 1 else "conflicts of this audit are open"
     text = (
-        f"{pluralize(n_open_conflicts, 'conflict')} of this audit {'is' if n_open_conflicts == 1 else 'are'} open. If "
-        "you review them, decide first: the pages show which model wrote an answer and how judges voted. Judges are "
-        "not named until all conflicts are resolved. They are numbered anew for each answer."
+        f"{format_count(audit.n_open_conflicts)} {are_open}. If you review them, decide first: the pages show which "
+        "model wrote an answer and how judges voted. Judges are not named until all conflicts are resolved. They are "
+        "numbered anew for each answer."
     )
-    return [Callout("Open conflicts", [Paragraph(text)])]
+    return [*notes, Callout("Open conflicts", [Paragraph(text)])]
 
 
 def _build_navigation(links: PageLinks) -> Paragraph:

@@ -19,22 +19,23 @@ from auditor.reports.document import (
     Section,
     Table,
 )
+from auditor.reports.document import Cell as TableCell
 from auditor.reports.number_format import format_count, format_percent, pluralize
+from auditor.reports.sections.simulation_note import label_kind
 from auditor.reports.sections.traces.answer import label_outcome
-from auditor.reports.sections.traces.cell_page import build_blinding_note
+from auditor.reports.sections.traces.cell_page import PageAudit, build_audit_notes
 from auditor.storage.count_queries import OutcomeCount
 
 MAX_LINKS_PER_OUTCOME = 100
 
 
 def build_index_document(
-    audit_name: str,
+    audit: PageAudit,
     pages: Mapping[Cell, str],
     counts: Sequence[OutcomeCount],
     task: Task | None,
     *,
     report: str = "",
-    n_open_conflicts: int = 0,
     n_omitted_cells: int = 0,
 ) -> Document:
     """Build the list of pages.
@@ -61,13 +62,13 @@ def build_index_document(
         ("usable", format_percent(outcomes[Outcome.OK], n_answers)),
     ]
     return Document(
-        kind="What was asked and answered",
-        title=audit_name,
+        kind=label_kind("What was asked and answered", is_simulated=audit.is_simulated),
+        title=audit.name,
         subtitle="All answers behind the report, with their prompts, verdicts and costs",
         sections=[*_list_pages(pages, task), *_list_losses(pages, counts)],
         opening=[
             *navigation,
-            *build_blinding_note(n_open_conflicts),
+            *build_audit_notes(audit),
             *([Callout("Not all cells have a page", [Paragraph(omitted)])] if n_omitted_cells else []),
             Facts(facts),
         ],
@@ -108,7 +109,7 @@ def _build_link_section(
 ) -> Section:
     """A table with one row for each country or topic, which has the links to its pages."""
     rows = [[name, _join_links(links)] for name, links in links_by_name.items()]
-    caption = f"Select one of the {others.lower()} to read the answers on it."
+    caption = f"Select one of the {others.lower()} to read the answers."
     table = Table(section_id, title, caption, [Column(noun, "name"), Column(others)], rows)
     return Section(section_id, title, [table], title)
 
@@ -121,7 +122,7 @@ def _join_links(links: Sequence[tuple[str, str]]) -> list[Inline]:
 
 def _list_losses(pages: Mapping[Cell, str], counts: Sequence[OutcomeCount]) -> list[Section]:
     """The answers that are not usable, by outcome, with links to their pages; empty without any."""
-    rows = []
+    rows: list[list[TableCell]] = []
     for outcome in Outcome:
         lost = [count for count in counts if count.outcome == outcome and outcome is not Outcome.OK]
         cells = dict.fromkeys(Cell(count.country, count.topic) for count in lost)

@@ -1,0 +1,44 @@
+"""A page has each model's answers, and each different prompt once."""
+
+from __future__ import annotations
+
+from auditor.domain import Cell, TaskItem
+from auditor.reports.data.traces.schema import CellTraces, PromptMessage
+from auditor.reports.document import Disclosure, Quote
+from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.render.html import render_html
+from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
+from tests.reports.sections.traces.test_answer import trace
+
+GERMAN = [PromptMessage(role="system", content="Du"), PromptMessage(role="user", content="Wie?")]
+
+
+def test_each_different_prompt_is_shown_once() -> None:
+    traces = [trace(), trace(sample=2), trace(model="n", prompt=GERMAN), trace(model="n", sample=2, prompt=[])]
+    cell_traces = CellTraces(Cell("Egypt", "divorce"), -0.5, None, traces, {"m": 0.3, "n": None})
+    document = build_cell_document(cell_traces, PageAudit("a"), PageLinks(index="index.html"))
+    assert [section.id for section in document.sections] == ["model-1", "model-2", "asked"]
+    blocks = [*iterate_blocks(document)]
+    assert [block.is_open for block in blocks if isinstance(block, Disclosure)] == [True, False, True, False]
+    prompts = [block.text for block in blocks if isinstance(block, Quote) and block.heading != "Answer"]
+    assert prompts == ["How?", "Du", "Wie?"]
+    html = render_html(document)
+    assert html.count('href="#prompt-1"') == 2
+    assert html.count('href="#prompt-2"') == 1
+    assert "What the model was asked is not recorded." in html
+    assert "2 answers, 2 usable. Score +0.30, people’s −0.50." in html
+    assert "Open conflicts" not in html
+
+
+def test_an_item_has_its_text_options_and_correct_answer() -> None:
+    item = TaskItem("q1", "Which?", "Once.", ("yes", "no"), "yes")
+    answer = trace(country="", topic="q1", score=None, answer="yes", survey=None, correct_answer="yes")
+    document = build_cell_document(
+        CellTraces(item.cell, None, item, [answer], {"m": None}), PageAudit("a", 1, True), PageLinks()
+    )
+    html = render_html(document)
+    assert "Once.\nWhich?\nA) yes\nB) no" in html
+    assert ("correct answer", "yes") in next(block.items for block in document.opening if hasattr(block, "items"))
+    assert "1 conflict of this audit is open." in html
+    assert "worked example with simulated models" in document.kind
+    assert "made by a program, not by a language model" in html
