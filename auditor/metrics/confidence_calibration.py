@@ -27,6 +27,8 @@ MIN_LABELS = 30
 """Fewest labels for these figures, as for `calibrate`."""
 MIN_PROBABILITY = 0.005
 """Probabilities closer to 0 or 1 are taken as this far from it in the regression, where their log-odds are infinite."""
+ROUNDING_ERROR = 1e-9
+"""Probabilities this close below the end of a bin belong to the bin above."""
 MAX_ITERATIONS = 50
 MAX_COEFFICIENT = 50.0
 """A coefficient beyond it does not exist: the labels are separated by the probability."""
@@ -121,7 +123,7 @@ def confidence_calibration_error(
         undefined = Estimate(None, sample.n, reason=reason)
         return ConfidenceCalibration(None, None, None, None, None, undefined, undefined, (), sample.n, reason)
     probability = sample.labelled_judge
-    bin_index = np.minimum((probability * n_bins).astype(np.intp), n_bins - 1)
+    bin_index = np.minimum((probability * n_bins + ROUNDING_ERROR).astype(np.intp), n_bins - 1)
     used, bin_rows = np.unique(bin_index, return_inverse=True)
     membership = (np.arange(len(used))[:, None] == bin_rows) * sample.weights  # shape (bins, n)
     totals = membership.sum(axis=1)

@@ -58,13 +58,13 @@ def _slow_p_value(humans: Floats, judge: Floats, rater: int, epsilon: float, sco
     differences = []
     for item in range(humans.shape[1]):
         others = [humans[k, item] for k in range(len(humans)) if k != rater and not np.isnan(humans[k, item])]
-        mine, judged = humans[rater, item], judge[item]
-        if np.isnan(mine) or np.isnan(judged) or not others:
+        own_label, judged = humans[rater, item], judge[item]
+        if np.isnan(own_label) or np.isnan(judged) or not others:
             continue
         if scoring == "accuracy":
-            score, judge_score = np.mean(np.equal(others, mine)), np.mean(np.equal(others, judged))
+            score, judge_score = np.mean(np.equal(others, own_label)), np.mean(np.equal(others, judged))
         else:
-            score, judge_score = (-np.sqrt(np.mean((np.array(others) - label) ** 2)) for label in (mine, judged))
+            score, judge_score = (-np.sqrt(np.mean((np.array(others) - label) ** 2)) for label in (own_label, judged))
         differences.append(int(score >= judge_score) - int(judge_score >= score))
     return float(ttest_1samp(differences, epsilon, alternative="less").pvalue)
 

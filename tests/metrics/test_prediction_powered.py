@@ -104,11 +104,11 @@ def test_only_ratios_of_inclusion_within_a_stratum_matter(seed: int) -> None:
     judge, labels = _labelled(seed, "verdicts")
     strata, rng = np.arange(400) % 2, np.random.default_rng(seed)
     inclusion = rng.uniform(0.1, 0.5, 400)
-    whole = prediction_powered_mean(judge, labels, inclusion=inclusion, strata=strata)
+    full = prediction_powered_mean(judge, labels, inclusion=inclusion, strata=strata)
     halved = prediction_powered_mean(
         judge, labels, inclusion=np.where(np.isnan(labels), NAN, inclusion / (1 + strata)), strata=strata
     )
-    assert _ends(whole) == pytest.approx(_ends(halved))
+    assert _ends(full) == pytest.approx(_ends(halved))
 
 
 def test_other_traces_are_less_certain_than_these() -> None:
