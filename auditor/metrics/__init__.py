@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from auditor.metrics.cell_statistics import MAE as MAE
     from auditor.metrics.cell_statistics import PEARSON as PEARSON
     from auditor.metrics.cell_statistics import RMSE as RMSE
+    from auditor.metrics.confidence_calibration import ConfidenceCalibration as ConfidenceCalibration
+    from auditor.metrics.confidence_calibration import confidence_calibration_error as confidence_calibration_error
     from auditor.metrics.conflict import find_conflicts as find_conflicts
     from auditor.metrics.conflict import third_quartile as third_quartile
     from auditor.metrics.correlation import dependent_correlation_difference as dependent_correlation_difference
@@ -39,10 +41,14 @@ if TYPE_CHECKING:
     from auditor.metrics.jackknife import crossed_jackknife as crossed_jackknife
     from auditor.metrics.jackknife import gap_jackknife as gap_jackknife
     from auditor.metrics.jackknife import paired_jackknife as paired_jackknife
+    from auditor.metrics.judge_accuracy import JudgeQuality as JudgeQuality
+    from auditor.metrics.judge_accuracy import judge_quality as judge_quality
+    from auditor.metrics.judge_accuracy import rogan_gladen as rogan_gladen
     from auditor.metrics.max_gap import widest_gap as widest_gap
     from auditor.metrics.multiple_testing import benjamini_yekutieli as benjamini_yekutieli
     from auditor.metrics.multiple_testing import holm as holm
     from auditor.metrics.panel_design import balanced_panels as balanced_panels
+    from auditor.metrics.prediction_powered import prediction_powered_mean as prediction_powered_mean
     from auditor.metrics.preference import commutativity as commutativity
     from auditor.metrics.preference import human_agreement as human_agreement
     from auditor.metrics.preference import negation_invariance as negation_invariance
@@ -79,12 +85,15 @@ _NAMES_BY_MODULE = {
     "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
     "cell_statistics": ("BIAS", "MAE", "PEARSON", "RMSE"),
     "calibration": ("calibrate",),
+    "confidence_calibration": ("ConfidenceCalibration", "confidence_calibration_error"),
     "conflict": ("find_conflicts", "third_quartile"),
     "correlation": ("dependent_correlation_difference", "pearson", "spearman"),
     "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
     "error": ("bias", "mae", "rmse"),
+    "judge_accuracy": ("JudgeQuality", "judge_quality", "rogan_gladen"),
     "multiple_testing": ("benjamini_yekutieli", "holm"),
     "panel_design": ("balanced_panels",),
+    "prediction_powered": ("prediction_powered_mean",),
     "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement"),
     "proportion": ("proportion",),
     "preference_repair": ("repair",),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ DATA = next(
     None,
 )
 """The folder `data` of the repository nitaytech/AltTest, which has no licence and may not be passed on."""
-PUBLISHED = {
+PUBLISHED: dict[tuple[str, str], tuple[Scoring, float, bool, float, float]] = {
     ("wax", "gemini_pro"): ("accuracy", 0.1, True, 0.50, 0.74),
     ("wax", "llama-31"): ("accuracy", 0.1, False, 0.00, 0.57),
     ("lgbteen", "gpt-4o"): ("accuracy", 0.2, True, 0.75, 0.77),
@@ -57,13 +58,13 @@ def _slow_p_value(humans: Floats, judge: Floats, rater: int, epsilon: float, sco
     differences = []
     for item in range(humans.shape[1]):
         others = [humans[k, item] for k in range(len(humans)) if k != rater and not np.isnan(humans[k, item])]
-        mine, judged = humans[rater, item], judge[item]
-        if np.isnan(mine) or np.isnan(judged) or not others:
+        own_label, judged = humans[rater, item], judge[item]
+        if np.isnan(own_label) or np.isnan(judged) or not others:
             continue
         if scoring == "accuracy":
-            score, judge_score = np.mean(np.equal(others, mine)), np.mean(np.equal(others, judged))
+            score, judge_score = np.mean(np.equal(others, own_label)), np.mean(np.equal(others, judged))
         else:
-            score, judge_score = (-np.sqrt(np.mean((np.array(others) - label) ** 2)) for label in (mine, judged))
+            score, judge_score = (-np.sqrt(np.mean((np.array(others) - label) ** 2)) for label in (own_label, judged))
         differences.append(int(score >= judge_score) - int(judge_score >= score))
     return float(ttest_1samp(differences, epsilon, alternative="less").pvalue)
 
@@ -235,15 +236,16 @@ def test_the_clustered_test_keeps_its_level_where_the_plain_one_does_not() -> No
 
 def test_wrong_arguments_are_named() -> None:
     labels = np.ones((2, 3))
-    for arguments, message in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"epsilon": 1.5}, "epsilon must be from 0 to 1"),
         ({"epsilon": NAN}, "epsilon must be from 0 to 1"),
         ({"epsilon": 0.1, "scoring": "kappa"}, "scoring must be 'accuracy' or 'neg_rmse'"),
         ({"epsilon": 0.1, "min_raters": 1}, "min_raters must be at least 2"),
         ({"epsilon": 0.1, "clusters": [1, 2]}, "clusters must have the shape of judge"),
-    ):
+    ]
+    for arguments, message in cases:
         with pytest.raises(ValueError, match=message):
-            alternative_annotator_test(labels, np.ones(3), **arguments)  # type: ignore[arg-type]
+            alternative_annotator_test(labels, np.ones(3), **arguments)
     with pytest.raises(ValueError, match="humans must have the shape"):
         alternative_annotator_test(labels, np.ones(4), epsilon=0.1)
     with pytest.raises(ValueError, match="finite"):

@@ -1,0 +1,151 @@
+"""How often a judge agrees with people, over all traces, from a random sample that people labelled.
+
+The apparent share of VALID by a judge, corrected for its sensitivity and specificity, is Rogan & Gladen's estimate
+(American J. of Epidemiology 107, 1978).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from auditor.metrics._complete_cases import Floats
+from auditor.metrics._labelled_sample import (
+    UNLABELLED_REASON,
+    LabelledSample,
+    design_based_share,
+    read_sample,
+    student_estimate,
+)
+from auditor.metrics.confidence import UPPER_QUANTILE
+from auditor.metrics.estimate import Estimate
+
+Bools = NDArray[np.bool_]
+
+NO_POSITIVE_REASON = "people gave no labelled trace a 1, so the sensitivity is unknown"
+NO_NEGATIVE_REASON = "people gave no labelled trace a 0, so the specificity is unknown"
+NO_BETTER_REASON = (
+    "the judge is no better than chance on the labelled traces (sensitivity + specificity is at most 1), so its "
+    "verdicts cannot be corrected"
+)
+UNCERTAIN_REASON = (
+    "the labels do not show that the judge is better than chance (sensitivity + specificity above 1): no interval"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeQuality:
+    """Shares of traces on which a judge agrees with people, each in [0, 1], with an interval for these traces.
+
+    Attributes:
+        sensitivity: of the traces that people label 1 (VALID), those that the judge does too.
+        specificity: of the traces that people label 0 (INVALID), those that the judge does too.
+        accuracy: of all traces, those on which both agree.
+    """
+
+    sensitivity: Estimate
+    specificity: Estimate
+    accuracy: Estimate
+
+
+def judge_quality(
+    judge: ArrayLike, labels: ArrayLike, *, inclusion: ArrayLike | None = None, strata: ArrayLike | None = None
+) -> JudgeQuality:
+    """Estimate sensitivity, specificity and accuracy of a judge over all traces from a labelled random sample.
+
+    Shares are ratios of weighted totals. The intervals are Korn & Graubard's (Survey Methodology 24, 1998), with
+    the design variance, the finite population correction and Σ(n_h - 1) degrees of freedom, widened where a large
+    stratum may hide errors that its few labels do not show.
+
+    Args:
+        judge: shape (traces,), 1 for VALID and 0 for INVALID.
+        labels: shape (traces,), people's; nan where a trace is not labelled.
+        inclusion, strata: as for `prediction_powered_mean`.
+
+    Returns:
+        `n` counts the labelled traces of the denominator. No value, with a reason, without labels in a stratum, or
+        without a labelled trace of the denominator. No interval with one label in a stratum.
+
+    Raises:
+        ValueError: as for `prediction_powered_mean`, or a verdict or label is neither 0 nor 1.
+    """
+    sample = _read_verdicts(judge, labels, inclusion, strata)
+    positive, agrees = sample.labels, (sample.labels == sample.labelled_judge).astype(np.float64)
+    is_valid, either = sample.judge == 1, np.ones(sample.size, dtype=np.bool_)
+
+    def estimate(cases: Floats, can_hit: Bools, can_miss: Bools, empty_reason: str) -> Estimate:
+        return design_based_share(
+            sample, agrees * cases, cases, can_hit=can_hit, can_miss=can_miss, empty_reason=empty_reason
+        )
+
+    return JudgeQuality(
+        estimate(positive, is_valid, ~is_valid, NO_POSITIVE_REASON),
+        estimate(1 - positive, ~is_valid, is_valid, NO_NEGATIVE_REASON),
+        estimate(np.ones_like(agrees), either, either, UNLABELLED_REASON),
+    )
+
+
+def rogan_gladen(
+    judge: ArrayLike, labels: ArrayLike, *, inclusion: ArrayLike | None = None, strata: ArrayLike | None = None
+) -> Estimate:
+    """Estimate the share of 1 by people over all traces: (p + specificity - 1) / (sensitivity + specificity - 1).
+
+    p is the share of 1 by the judge. The interval is Student's, by the delta method with the design variance of both
+    rates, with Σ(n_h - 1) degrees of freedom, clipped to [0, 1]. `prediction_powered_mean` is mostly more precise:
+    it does not divide.
+
+    Args, Raises: as for `judge_quality`.
+
+    Returns:
+        In [0, 1]; `n` counts labels. No value, with a reason, if sensitivity or specificity is unknown, or if both
+        add up to at most 1. No interval if their sum is not shown to be above 1.
+    """
+    sample = _read_verdicts(judge, labels, inclusion, strata)
+    positive, verdicts = sample.labels, sample.labelled_judge
+    n_positive, n_negative = (float((sample.weights * side).sum()) for side in (positive, 1 - positive))
+    reason = sample.reason_against_value() or _missing_side_reason(n_positive, n_negative)
+    if reason is not None:
+        return Estimate(None, sample.n, reason=reason)
+    sensitivity = float((sample.weights * positive * verdicts).sum()) / n_positive
+    specificity = float((sample.weights * (1 - positive) * (1 - verdicts)).sum()) / n_negative
+    gain = sensitivity + specificity - 1
+    if gain <= 0:
+        return Estimate(None, sample.n, reason=NO_BETTER_REASON)
+    share = (float(sample.judge.mean()) + specificity - 1) / gain
+    of_sensitivity: Floats = positive * (verdicts - sensitivity) / n_positive
+    of_specificity: Floats = (1 - positive) * (1 - verdicts - specificity) / n_negative
+    value = min(1.0, max(0.0, share))
+    if not _is_surely_positive(gain, of_sensitivity + of_specificity, sample):
+        return Estimate(value, sample.n, reason=UNCERTAIN_REASON)
+    variance = sample.total_variance((-share * of_sensitivity + (1 - share) * of_specificity) / gain)
+    estimate = student_estimate(share, variance, sample, (0.0, 1.0))
+    return Estimate(value, sample.n, estimate.ci_low, estimate.ci_high, estimate.reason, (), estimate.generalizes_to)
+
+
+def _read_verdicts(
+    judge: ArrayLike, labels: ArrayLike, inclusion: ArrayLike | None, strata: ArrayLike | None
+) -> LabelledSample:
+    """The sample; ValueError for a verdict or label that is neither 0 nor 1."""
+    sample = read_sample(judge, labels, inclusion, strata)
+    for name, values in (("judge", sample.judge), ("labels", sample.labels)):
+        if not np.isin(values, (0.0, 1.0)).all():
+            raise ValueError(f"{name} must be 1 for VALID or 0 for INVALID")
+    return sample
+
+
+def _missing_side_reason(n_positive: float, n_negative: float) -> str | None:
+    """Why a rate is unknown; None where both are known."""
+    if not n_positive:
+        return NO_POSITIVE_REASON
+    return None if n_negative else NO_NEGATIVE_REASON
+
+
+def _is_surely_positive(gain: float, influence: Floats, sample: LabelledSample) -> bool:
+    """Whether the 95% interval of sensitivity + specificity - 1 is above 0; true where there is no interval."""
+    if sample.is_census or sample.reason_against_interval() is not None:
+        return True
+    half_width = float(stdtrit(sample.df, UPPER_QUANTILE)) * sample.total_variance(influence) ** 0.5
+    return bool(gain > half_width)
