@@ -20,7 +20,7 @@ from auditor import bootstrap
 S = TypeVar("S", bound=BaseModel)
 InstructorMode = Literal["JSON_SCHEMA", "TOOLS"]
 READ_CACHE_SIZE, MAX_CACHED_CHARS = 1024, 4000
-"""Number and largest length of answers that are kept as read: a verdict is read twice, and short ones are often equal."""
+"""Number and largest length of answers that are kept as read: a verdict is read twice, short ones are often equal."""
 
 
 @dataclass(slots=True)
