@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import json
+import os
 import re
 import shlex
 import shutil
@@ -11,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -131,9 +134,9 @@ def follow(command: DocumentedCommand, folder: Path, url: str) -> None:
     words = words[: words.index(">>")] if target else words
     if words[1:2] == ["init"]:
         Path(words[2]).unlink(missing_ok=True)
-    elif words[1] != "estimate" and "--dry-run" not in words:  # which send nothing
-        replace_real_models(folder)
-    completed = run(words[1:], stdin_text)
+    sends_nothing = words[1] == "init" or "--dry-run" in words or (words[1] == "estimate" and bool(command.output))
+    with database_before_the_run() if sends_nothing else scripted_models(folder):
+        completed = run(words[1:], stdin_text)
     accepted_codes = ACCEPTED_EXIT_CODES.get(words[1]) or ACCEPTED_EXIT_CODES.get(" ".join(words[1:3]), {0})
     assert completed.returncode in accepted_codes, (
         f"{command.page}: {command.line}\n{completed.stdout}\n{completed.stderr}"
@@ -152,11 +155,25 @@ def follow(command: DocumentedCommand, folder: Path, url: str) -> None:
         shutil.copy(folder / "mine.toml", words[2])
 
 
-def replace_real_models(folder: Path) -> None:
-    """Put scripted models in the place of those that `auditor init --provider` has written."""
-    for path in folder.glob("*.toml"):
-        if any(f'model = "{prefix}' in path.read_text(encoding="utf-8") for prefix in REAL_PREFIXES):
-            shutil.copy(folder / "mine.toml", path)
+@contextlib.contextmanager
+def database_before_the_run() -> Iterator[None]:
+    """Use a database without audits for one command: the folder's has the audit that the reader runs later."""
+    with mock.patch.dict(os.environ, AUDITOR_STORAGE="sqlite:///before.db"):
+        yield
+
+
+@contextlib.contextmanager
+def scripted_models(folder: Path) -> Iterator[None]:
+    """Use scripted models in place of those that `auditor init --provider` has written, for one command."""
+    texts = {path: path.read_text(encoding="utf-8") for path in folder.glob("*.toml")}
+    real = {path: text for path, text in texts.items() if any(f'model = "{p}' in text for p in REAL_PREFIXES)}
+    for path in real:
+        shutil.copy(folder / "mine.toml", path)
+    try:
+        yield
+    finally:
+        for path, text in real.items():
+            path.write_text(text, encoding="utf-8")
 
 
 def test_few_commands_are_not_run_and_each_says_why() -> None:
