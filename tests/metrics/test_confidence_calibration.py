@@ -38,7 +38,7 @@ def test_bins_are_those_of_the_definition() -> None:
 
 def test_an_end_of_a_bin_belongs_to_the_bin_above() -> None:
     # 0.57 * 100 is 56.99999999999999 in floating point.
-    result = _measure(np.full(40, 0.57), np.arange(40) % 2, n_bins=100)
+    result = _measure(np.full(40, 0.57), np.tile([0.0, 1.0], 20), n_bins=100)
     assert [(b.low, b.n) for b in result.bins] == [(0.57, 40)]
 
 
@@ -68,12 +68,15 @@ def test_slope_and_intercept_maximize_the_weighted_likelihood() -> None:
     is_labelled = ~np.isnan(labels)
     weights, y, x = 1 / inclusion[is_labelled], labels[is_labelled], logit(probabilities[is_labelled])
 
-    def loss(slope: float, intercept: float) -> float:
-        fitted = expit(slope * x + intercept)
+    def loss(coefficients: Floats) -> float:
+        fitted = expit(coefficients[0] * x + coefficients[1])
         return float(-(weights * (y * np.log(fitted) + (1 - y) * np.log(1 - fitted))).sum())
 
-    joint = minimize(lambda c: loss(c[0], c[1]), [1.0, 0.0], method="BFGS")
-    offset = minimize(lambda c: loss(1.0, c[0]), [0.0], method="BFGS")
+    def loss_at_slope_1(coefficients: Floats) -> float:
+        return loss(np.array([1.0, coefficients[0]]))
+
+    joint = minimize(loss, np.array([1.0, 0.0]), method="BFGS")
+    offset = minimize(loss_at_slope_1, np.zeros(1), method="BFGS")
     assert result.slope.value == pytest.approx(joint.x[0], abs=1e-4)
     assert result.intercept.value == pytest.approx(offset.x[0], abs=1e-4)
 
