@@ -68,7 +68,7 @@ def crossed_corrected(
     unused_scores = np.zeros(len(moments))
     z = crossed_jackknife(statistic, unused_scores, unused_scores, *cluster_labels)
     if z.value is None:
-        reason = OVERCORRECTED_REASON if reliability > 0 else "no variance beside noise"
+        reason = OVERCORRECTED_REASON if reliability > 0 else "no variance beyond sampling noise"
         return CorrectedCorrelation(None, z.n, reason=reason, reliability=reliability)
     low, high = (None if end is None else float(np.tanh(end)) for end in (z.ci_low, z.ci_high))
     return CorrectedCorrelation(float(np.tanh(z.value)), z.n, low, high, z.reason, z.resampled, reliability=reliability)

@@ -129,7 +129,7 @@ def third_quartile(differences: ArrayLike, units: Labels | None = None) -> Estim
     levels = np.clip([0.75 + end - share.value for end in (share.ci_low, share.ci_high)], 0, 1)
     low, high = (float(end) for end in np.quantile(known_sizes, levels))
     if low == high:
-        return Estimate(value, len(known_sizes), reason="too many differences are equal to it for an interval")
+        return Estimate(value, len(known_sizes), reason="too many differences equal it for an interval")
     return Estimate(value, len(known_sizes), low, high, resampled=share.resampled)
 
 

@@ -80,7 +80,7 @@ def area_under_curve(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike
     if not len(correct):
         return Estimate(None, 0, reason="no answer")
     if correct.all() or not correct.any():
-        return Estimate(None, len(correct), reason=f"all answers are {'right' if correct.all() else 'wrong'}")
+        return Estimate(None, len(correct), reason=f"all answers are {'correct' if correct.all() else 'incorrect'}")
     return _estimate_over_items(
         lambda included: _auc(support_values[included], correct[included]), item_labels, len(correct), LOGIT
     )
@@ -108,7 +108,7 @@ def area_under_curve_within_items(support: ArrayLike, is_correct: ArrayLike, ite
         )
     has_both = n_pairs > 0
     if not has_both.any():
-        reason = "no item has both right and wrong answers" if len(correct) else "no answer"
+        reason = "no item has both correct and incorrect answers" if len(correct) else "no answer"
         return Estimate(None, len(correct), reason=reason)
     won, pairs = n_won[has_both], n_pairs[has_both]
     return _estimate_over_items(

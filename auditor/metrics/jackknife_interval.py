@@ -28,7 +28,7 @@ from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 MIN_UNITS = 5
 """Fewest units of each kind for an interval: fewer show too little of how they differ."""
 BOUNDARY_REASON = "it is at the end of its range, where its uncertainty cannot be estimated"
-UNDEFINED_REASON = "leaving one unit out leaves no value: no interval"
+UNDEFINED_REASON = "the figure is undefined without one of the units: no interval"
 ROUNDING_ERROR = 1e-12
 """Statistics of scores and shares that are closer to 0 than this are 0: they differ from it by rounding only."""
 CONSTANT_REASON = "the figure is the same whichever unit is left out, so its uncertainty cannot be estimated"

@@ -29,8 +29,8 @@ MIN_JUDGES = 3
 """Fewest judges for a median judge: of two, either may be the biased one."""
 N_DRAWS = 2000
 """Draws for the probability of being the median judge; each is used with both signs."""
-UNLINKED_REASON = "no trace links it with the judges of whom the median is taken"
-REFERENCE_REASON = "it is the median judge, with which the others are compared: 0 by definition"
+UNLINKED_REASON = "no trace links it with the judges that define the median"
+REFERENCE_REASON = "it is the median judge: 0 by definition"
 
 
 def leniency(verdicts: ArrayLike, units: Labels) -> list[JudgeDifference]:

@@ -229,7 +229,7 @@ def consistency_weights(judges: Mapping[str, ConsistencyMeasures], bench_below: 
 def _exclusion_reason(consistency: ConsistencyMeasures) -> str | None:
     """Why a judge is excluded whatever the others do; None where it is included."""
     if not consistency.questions:
-        return "it compared nothing"
+        return "it made no comparison"
     if consistency.answered < MIN_ANSWERED_SHARE * consistency.questions:
         return f"it answered {consistency.answered} of {consistency.questions} questions"
     if consistency.decided < MIN_DECIDED_SHARE * consistency.decidable:

@@ -166,7 +166,7 @@ def estimate_over_sets(
     measured = [(entry, name) for entry, name in zip(counts, names, strict=True) if entry.n]
     measured_counts, measured_names = [entry for entry, _ in measured], [name for _, name in measured]
     if empty_reason is None:
-        unanswered_reason = "no case has the answers it takes" if n_lost else "not asked"
+        unanswered_reason = "no case has all the answers that it needs" if n_lost else "not asked"
         empty_reason = "every answered case has a tie" if n_ties else unanswered_reason
     share = averaged_share(
         [entry.hits for entry in measured_counts],

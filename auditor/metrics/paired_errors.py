@@ -33,7 +33,7 @@ def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike, unit: st
     d = np.abs(b - y) - np.abs(a - y)
     n = len(d)
     if n == 0:
-        return EstimateWithTest(None, 0, reason="no cell that both have a score on")
+        return EstimateWithTest(None, 0, reason="no cell has both scores")
     value = float(d.mean())
     if n < MIN_UNITS:
         return EstimateWithTest(value, n, reason=f"an interval needs {MIN_UNITS} cells")

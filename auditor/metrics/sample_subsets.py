@@ -57,7 +57,7 @@ def estimate_over_subsets(
     if not len(known):
         return Estimate(None, n_cells, reason="too few cells, or no variation among them")
     if len(subset_figures) == 1:
-        return Estimate(float(known[0]), n_cells, reason="all samples: there is one subset, and so no range")
+        return Estimate(float(known[0]), n_cells, reason="all samples: there is only one subset, so no range")
     mean = float(known.mean())
     low, high = np.clip(
         mean + (np.quantile(known, (LOWER_QUANTILE, UPPER_QUANTILE)) - mean) / np.sqrt(unused_share), *bounds

@@ -161,7 +161,7 @@ def shuffled_null(
     """
     q, n = embeddings.shape[:2]
     if q < max(n, 2) or n < 2:
-        return NullDistribution(None, None, None, 0, f"{q} questions of {n} answers are too few to mix")
+        return NullDistribution(None, None, None, 0, f"too few questions to shuffle: {q}, with {n} answers each")
     order = np.arange(q) if lengths is None else np.argsort(np.asarray(lengths, dtype=float), kind="stable")
     length_classes = np.array_split(order, 1 if lengths is None else max(1, min(strata, q // n)))
     rng = np.random.default_rng(seed)

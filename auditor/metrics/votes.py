@@ -145,4 +145,4 @@ def agreement_with_others(
         is_decided = (2 * other_counts.max(axis=2) > total) & indicators.any(axis=2)
         agrees = is_decided & (indicators.argmax(axis=2) == other_counts.argmax(axis=2))
     tables = [ShareTable(hits, decided, unit_labels) for hits, decided in zip(agrees, is_decided, strict=True)]
-    return shares_over_units(tables, empty_reason="no item on which most of the others agree")
+    return shares_over_units(tables, empty_reason="no item has a majority of the other judges")

@@ -44,8 +44,8 @@ def test_without_an_earlier_audit_it_is_taken_from_the_survey_and_labelled() -> 
     text = describe_detectable_differences(planned)
     assert text.startswith("With 12 countries, 8 topics and")
     assert (
-        "the planned audit finds (80% power, two-sided 5%) a difference between two models of about "
-        f"{planned.mae:.2f} in mean absolute error, and of about {planned.pearson_r:.2f} in r."
+        "the smallest detectable difference between two models is about "
+        f"{planned.mae:.2f} in mean absolute error and about {planned.pearson_r:.2f} in r (80% power, two-sided 5%)."
     ) in text
     assert text.endswith(
         "The variation is taken from predicting each cell by its topic’s mean and by its country’s mean."
@@ -91,6 +91,6 @@ def test_too_small_an_audit_has_no_figure_but_a_reason() -> None:
     assert planned is not None
     assert (planned.mae, planned.pearson_r) == (None, None)
     assert describe_detectable_differences(planned) == (
-        "Which differences between models it could find is not known: an interval needs at least 5 countries and 5 "
-        "topics, but there are 4 topics."
+        "The smallest detectable difference between models is not available: an interval needs at least 5 "
+        "countries and 5 topics, but there are 4 topics."
     )

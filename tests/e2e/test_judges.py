@@ -218,7 +218,7 @@ def test_guesses_against_chance(probed: Report, name: str, attribute: str, n_opt
     row: BlindingCheckRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, attribute))
     assert row.chance == pytest.approx(1 / n_options)
     assert holds(row.hits, 1.0 if (name, attribute) == ("honest1", "country") else 1 / n_options)
-    assert "Blinding is incomplete. Better than chance, honest1 guesses the country" in " ".join(
+    assert "Blinding is incomplete. Guesses better than chance: honest1, the country" in " ".join(
         probed.panel.certificate
     )
 

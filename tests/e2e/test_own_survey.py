@@ -54,7 +54,7 @@ def test_an_audit_runs_on_an_imported_survey(server: FakeServer, folder: Path) -
         assert row.mae is not None
         assert bound.mae_best <= row.mae <= bound.mae_worst
     text = render_report(report, "markdown")
-    assert "Even a perfect model is expected to reach no more than r = " in text
+    assert "A perfect model is expected to reach at most r = " in text
     assert "MAE at worst" in text
 
 

@@ -248,7 +248,7 @@ def test_an_incomplete_panel_has_equal_shares_and_loses_nothing(server: FakeServ
     assert [(r.planned, r.ok, r.missing) for r in report.coverage.judges] == [(24, 24, 0)] * 5
     [reviews] = [r for r in report.coverage.total if r.stage == "review"]
     assert (reviews.planned, reviews.ok, reviews.missing) == (120, 120, 0)
-    assert any("Each trace went to 2 judges" in text for text in report.panel.certificate)
+    assert any("Each trace was assigned to 2 judges" in text for text in report.panel.certificate)
     assert report.panel.seats == 120
     judges_by_cell: dict[tuple[str, object], set[str]] = defaultdict(set)
     for v in verdicts:

@@ -70,7 +70,7 @@ def test_no_noise_changes_nothing_and_one_sample_has_the_noise_of_the_others() -
         ([0.1, 0.2, 0.3], [0.1] * 3, "fewer than 4 cells"),
         ([0.5] * 5, [0.1] * 5, "x constant"),
         ([0.1, 0.2, 0.4, 0.3, 0.6], [np.nan] * 5, "no cell has two samples"),
-        ([0.1, 0.2, 0.4, 0.3, 0.6], [9.0] * 5, "no variance beside noise"),
+        ([0.1, 0.2, 0.4, 0.3, 0.6], [9.0] * 5, "no variance beyond sampling noise"),
         ([0.1, 0.2, 0.3, 0.4, 0.55], [0.05] * 5, "a correlation above 1"),
     ],
 )

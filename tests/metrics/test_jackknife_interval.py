@@ -66,7 +66,7 @@ def test_combined_variances_are_taken_element_by_element() -> None:
     (0.5, {"country": [X[:1], X], "topic": X}, "5 countries in each group and 5 topics, but there is 1 country"),
     (0.5, {"country": X[:2], "topic": X[:1]}, "but there are 2 countries and 1 topic"),
     (0.5, {"country": X[:1], "topic": X[:2]}, "but there is 1 country and 2 topics"),
-    (0.5, {"item": np.array([0.1, 0.2, np.nan, 0.3, 0.4])}, "leaving one unit out leaves no value"),
+    (0.5, {"item": np.array([0.1, 0.2, np.nan, 0.3, 0.4])}, "the figure is undefined without one of the units"),
     (0.5, {"item": np.full(8, 0.5)}, "the same whichever unit is left out"),
 ])  # fmt: skip
 def test_what_has_no_interval_says_why(value: float, replicates: dict[str, object], reason: str) -> None:

@@ -217,6 +217,6 @@ def test_judges_without_a_common_measure_cannot_be_compared() -> None:
     weights = weights_of(a=single_measures[0], b=single_measures[1], c=single_measures[2])
     assert {weight.reason for weight in weights.values()} == {"the judges have no measure in common"}
     nothing = ConsistencyMeasures(None, None, None, None, 0, 0, 0, 0, None)
-    assert weights_of(none=nothing)["none"].reason == "it compared nothing"
+    assert weights_of(none=nothing)["none"].reason == "it made no comparison"
     only_repeats = measures(None, None, None, 0.9)
     assert weights_of(a=only_repeats)["a"].reason == "none of its answers can be compared"

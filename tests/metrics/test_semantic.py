@@ -162,7 +162,7 @@ def test_matched_null_mixes_only_answers_of_like_length() -> None:
 def test_null_of_too_few_questions_says_so() -> None:
     null = shuffled_null(np.ones((3, 5, 2)))
     assert null.mean is None
-    assert null.reason == "3 questions of 5 answers are too few to mix"
+    assert null.reason == "too few questions to shuffle: 3, with 5 answers each"
 
 
 def test_failed_judgements_stay_out_of_the_consistency_score() -> None:

@@ -64,7 +64,7 @@ def test_plots_have_text_alternatives(page: Page, html: str) -> None:
 def test_the_page_opens_with_the_main_finding(page: Page) -> None:
     text = " ".join(page.text.split())
     first = text.index("All 3 models agree with people beyond chance (r from")
-    assert first < text.index("Where do they differ from people?")
+    assert first < text.index("Where do the models differ from people?")
     assert re.search(r"alder agrees [a-z ]*with people \(r = ", text)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from auditor.domain import Method
 
 RESCALED_SCORES_REASON = (
-    "log-probability scores are stretched to the whole scale within each model, "
-    "so their distance from people says nothing"
+    "log-probability scores are rescaled to the full scale within each model, so their distance from people has no "
+    "meaning"
 )
 
 

@@ -127,8 +127,8 @@ def _remark(cell: Cell) -> str:
         return cell.reason or ""
     units = " or ".join(cell.resampled) + (", whichever are fewer," if len(cell.resampled) > 1 else "")
     return (
-        "Where all or none count, the interval has the design effect of the other rows; without one, each "
-        f"{units} counts as one case."
+        f"For a share of 0 or 1, the CI uses the design effect of the other rows. Without one, each {units} counts as "
+        "one case."
     )
 
 

@@ -66,15 +66,13 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
     marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
     ceiling_note = "" if any(row.ceiling is not None for row in rows) else " (not available here)"
     caption = (
-        "Agreement with people, over the cells (country × topic) with a score of people and of the model. r and ρ "
-        "range from −1 to +1; higher is better. MAE, RMSE and bias are on the scale of the scores, from "
-        f"−1 ({low_label}) to +1 ({high_label}). Lower MAE and RMSE are better; a positive bias is more permissive "
-        "than people. r without sampling noise estimates r for an unlimited number of samples per cell "
-        "(Spearman’s correction by the spread of the samples, on the model’s side only). The highest r "
-        f"is what a perfect model is expected to reach against this survey{ceiling_note}. Intervals are 95% CIs "
-        "over countries and topics. "
-        "Lost samples are planned ones without a usable score, such as refusals, also in cells with a score. "
-        f"p tests r = 0, also over countries and topics.{marks.remark('Values of r without sampling noise')}"
+        "Agreement with people over cells (country × topic) with scores of both. r and ρ range from −1 to +1; higher "
+        f"is better. MAE, RMSE and bias are on the scale of the scores, from −1 ({low_label}) to +1 ({high_label}). "
+        "Lower MAE and RMSE are better; a positive bias is more permissive than people. r without sampling noise "
+        "estimates r for unlimited samples per cell (Spearman’s correction, for the model only). The highest r is "
+        f"what a perfect model is expected to reach against this survey{ceiling_note}. Lost samples are planned ones "
+        "without a usable score, such as refusals, in all cells. 95% CIs and p (test of r = 0) are over countries and "
+        f"topics.{marks.remark('Values of r without sampling noise')}"
     )
     derived = {"model": labels.label, **DERIVED_CELLS, **marks.derived}
     columns = [*ALIGNMENT_COLUMNS, *marks.columns]
@@ -89,8 +87,7 @@ def build_alignment_remarks(report: Report) -> Paragraph:
     not_asked = f"People were not asked in {n_not_asked}; in the others" if n_not_asked else "In these,"
     return Paragraph(
         f"Dropped cells lack a score. {not_asked} no answer of the model was usable. Cells of one country or topic are "
-        "correlated. The 95% CI therefore leaves out each country and each topic in turn (two-way jackknife) and is a "
-        f"statement about other countries and topics like these. It needs at least {MIN_UNITS} countries and "
-        f"{MIN_UNITS} topics; with fewer, the uncertainty is not available.",
+        "correlated, so the 95% CI is a two-way jackknife over countries and topics. It generalizes to other "
+        f"countries and topics, and needs at least {MIN_UNITS} of each.",
         "note",
     )

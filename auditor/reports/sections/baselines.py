@@ -25,10 +25,10 @@ from auditor.reports.sections.phrasing import (
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate, tabulate_matrix
 
 _INTRODUCTION = (
-    "A baseline predicts people’s scores without a model: by the mean of the topic over countries, of the country over "
-    "topics, or of the topic over the countries of the region. Baselines use the cells of this audit only, and are "
-    "compared on the cells that the model has scores on. MAE excludes the predicted cell from the mean. r includes it, "
-    "since excluding it biases r downwards; the r of a baseline is therefore an upper limit."
+    "A baseline predicts people’s scores without a model: by the mean of the topic over countries, of the country "
+    "over topics, or of the topic over the region. Baselines use only this audit’s cells, and are compared on the "
+    "cells that the model has scores on. MAE excludes the predicted cell from the mean. r includes it, since "
+    "excluding it biases r downwards; the r of a baseline is therefore an upper limit."
 )
 
 
@@ -56,12 +56,12 @@ def build_baselines_section(report: Report) -> Section | None:
 
 
 def summarize_guesses(report: Report) -> str:
-    """State how many series of scores are nearer to people than every baseline."""
+    """State how many series of scores are closer to people than every baseline."""
     statuses = [item.status for item in list_guess_findings(report)]
     if all(status == "neutral" for status in statuses):
         return "Whether a model is better than a simple guess cannot be tested: there is no 95% CI."
     n_better, n_all = statuses.count("positive"), len(statuses)
-    claim = "nearer to people than every simple guess"
+    claim = "closer to people than every simple guess"
     if n_all == 1:
         return f"The model is {'' if n_better else 'not shown to be '}{claim}."
     if n_better == n_all:
@@ -73,7 +73,7 @@ def summarize_guesses(report: Report) -> str:
 
 
 def list_guess_findings(report: Report) -> list[ListItem]:
-    """Whether each series of scores is nearer to people than every baseline; those with the smallest error first."""
+    """Whether each series of scores is closer to people than every baseline; those with the smallest error first."""
     labels = SeriesLabels.of(report)
     rows_by_series: dict[tuple[str, str], list[BaselineRow]] = {}
     for row in report.baselines:
@@ -98,12 +98,12 @@ def _describe_guess(rows: Sequence[BaselineRow]) -> tuple[str, Status]:
     if best.adjusted_p_value is not None:
         figures += f", adjusted {describe_p_value(best.adjusted_p_value)}"
     if best.adjusted_p_value is None:
-        return f"may or may not be nearer to people than {guess} ({figures})", "neutral"
+        return f"may or may not be closer to people than {guess} ({figures})", "neutral"
     if all(is_significant(row) and (row.mae_difference.value or 0.0) < 0 for row in measured):
-        return f"is nearer to people than every simple guess; for {guess}: {figures}", "positive"
+        return f"is closer to people than every simple guess; for {guess}: {figures}", "positive"
     if is_significant(best) and (best.mae_difference.value or 0.0) > 0:
-        return f"is farther from people than {guess} ({figures})", "negative"
-    return f"is not shown to be nearer to people than {guess} ({figures})", "unclear"
+        return f"is further from people than {guess} ({figures})", "negative"
+    return f"is not shown to be closer to people than {guess} ({figures})", "unclear"
 
 
 def describe_ceiling(report: Report) -> str:
@@ -118,8 +118,8 @@ def describe_ceiling(report: Report) -> str:
         if row.reliability.value is not None
     )
     return (
-        f"Even a perfect model is expected to reach no more than r = {format_number(overall.largest_r)}. The survey’s "
-        f"split-half reliability, from halves of its respondents, is {reliabilities}."
+        f"A perfect model is expected to reach at most r = {format_number(overall.largest_r)}. The survey’s split-half "
+        f"reliability is {reliabilities}."
     )
 
 
@@ -146,10 +146,10 @@ def _build_baselines_table(report: Report, labels: SeriesLabels) -> Table:
     titles = list(dict.fromkeys(title for by_title in cells.values() for title in by_title))
     return Table(
         "baselines",
-        "Agreement without any model",
-        "r within topics is the r of the model after each topic’s mean is subtracted from both sides: how well it "
-        "captures differences between countries. The other columns are r (higher is better) and mean absolute error "
-        "(MAE, lower is better) of each baseline. Intervals are 95% CIs over countries and topics; n counts cells.",
+        "Agreement of baselines with people",
+        "r within topics measures how well the model captures differences between countries: each topic’s mean is "
+        "subtracted from both sides. The other columns are r (higher is better) and mean absolute error (MAE, lower "
+        "is better) of each baseline. 95% CIs are over countries and topics; n counts cells.",
         [Column("Model", "name"), *(Column(title, "estimate", emphasis=i == 0) for i, title in enumerate(titles))],
         [[label, *map(by_title.get, titles)] for label, by_title in cells.items()],
     )
@@ -159,9 +159,9 @@ def _build_differences_table(report: Report, labels: SeriesLabels) -> Table:
     """The table of each model's MAE minus that of each baseline, with its adjusted p-value."""
     return tabulate(
         "baseline-differences",
-        "Models minus simple guesses",
-        "Mean absolute error of the model minus that of the baseline, on the same cells. Negative: the model is nearer "
-        "to people. 95% CIs are over countries and topics. P-values are adjusted for all rows (Holm).",
+        "Models minus baselines",
+        "Mean absolute error of the model minus that of the baseline, on the same cells. Negative: the model is "
+        "closer to people. 95% CIs are over countries and topics. P-values are adjusted for all rows (Holm).",
         report.baselines,
         [
             Column("Model", "name"),
@@ -179,7 +179,7 @@ def _build_nonresponse_section(nonresponse: NonresponseReport, labels: SeriesLab
         "nonresponse-treatments",
         "Agreement with people under each treatment",
         "r with people (higher is better) under each treatment of respondents without an answer. Low and high count "
-        "all of them as never and as always acceptable; r may also lie outside these two.",
+        "all of them as never and as always acceptable. These two are no bounds of r.",
         Column("Treatment"),
         {
             treatment.treatment: {labels.label(row): two_way_r(row) for row in treatment.alignment}

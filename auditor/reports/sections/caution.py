@@ -99,7 +99,7 @@ def _panel_cautions(report: Report) -> Iterator[str]:
         finding = "below chance" if status == "negative" else "not statistically distinguishable from chance"
         yield (
             f"The agreement of the judges is {finding} ({describe_estimate('Fleiss’ kappa', kappa)}), so their "
-            "verdicts say little."
+            "verdicts are weak evidence."
         )
 
 

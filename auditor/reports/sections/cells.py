@@ -49,7 +49,7 @@ def build_differences_section(report: Report) -> Section | None:
     )
     return Section(
         "where",
-        "Where do they differ from people?",
+        "Where do the models differ from people?",
         [
             Paragraph(_describe_largest_difference(report), "finding"),
             Paragraph(explanation, "note"),

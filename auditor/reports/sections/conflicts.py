@@ -146,8 +146,8 @@ def _build_method_tables(conflicts: ConflictsReport) -> Iterator[Table]:
     ]
     if rows:
         caption = (
-            "How often two methods contradict each other on one model: share of the cells with both scores that differ "
-            "by at least the threshold, and how many of these scores have opposite signs. n counts cells."
+            "Cells in conflict: share of the cells with scores by both methods that differ by at least the threshold. "
+            "Opposite signs: number of these whose scores have opposite signs. n counts cells."
         )
         columns = [
             *series_columns,

@@ -39,9 +39,9 @@ def build_cost_section(report: Report) -> Section:
     table = tabulate(
         "cost-by-model",
         "Cost by model and purpose",
-        "Everything that this audit requested, and the answers that it uses, whenever they were requested. Requests "
-        "include retries. From cache: share of the prompt tokens that the provider had cached, among answers that "
-        "report it. Cost is in US dollars; ≥ marks a lower bound. Without price: answers whose price is unknown.",
+        "All requests of this audit, and all answers that it uses, including earlier ones. Requests include retries. "
+        "From cache: share of the prompt tokens that the provider had cached, among answers that report it. Cost is "
+        "in US dollars; ≥ marks a lower bound. Without price: answers whose price is unknown.",
         cost.rows,
         COLUMNS if cost.total.reasoning_tokens is None else REASONING_COLUMNS,
         {
@@ -75,9 +75,9 @@ def describe_cost(cost: CostReport) -> Iterator[str]:
     if total.estimated_usd:
         yield (
             f"Of this, {format_usd(total.estimated_usd)} is an estimate: "
-            f"{pluralize(total.estimated_requests, 'request')} returned no usable token counts, or no answer that "
-            "arrived. Prompt tokens are estimated as characters / 4, completion tokens as max_tokens, or as the "
-            "model’s maximum where max_tokens was not set."
+            f"{pluralize(total.estimated_requests, 'request')} returned no usable token counts or no answer. Prompt "
+            "tokens are estimated as characters / 4, completion tokens as max_tokens, or as the model’s maximum if "
+            "unset."
         )
     if total.answers and total.cached_tokens is not None:
         # `told_tokens` counts prompt tokens of the answers that report cached tokens.
@@ -93,8 +93,8 @@ def describe_cost(cost: CostReport) -> Iterator[str]:
     if cost.lost:
         amount = "the amount is unknown" if cost.lost_usd is None else f"up to {format_usd(cost.lost_usd)}"
         yield (
-            f"{pluralize(cost.lost, 'further request')} without an answer may have been charged, {amount}. "
-            "They were in flight or about to be sent when a run was interrupted, or they are now."
+            f"{pluralize(cost.lost, 'further request')} without an answer may have been charged, {amount}. They were "
+            "in flight, or about to be sent, when a run was interrupted, or are so now."
         )
 
 

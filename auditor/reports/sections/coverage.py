@@ -27,7 +27,7 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import format_count, format_percent, format_styled, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.phrasing import describe_interval, join_texts
+from auditor.reports.sections.phrasing import describe_interval, join_texts, join_with_and
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 MAX_PLOTTED_ROWS = 10
@@ -66,7 +66,7 @@ def build_coverage_section(report: Report) -> Section | None:
 def _summarize_coverage(rows: Sequence[CoverageRow]) -> str:
     """The share of usable answers of each kind."""
     parts = [f"{format_percent(row.ok, row.planned)} of the planned {row.counted_label}" for row in rows]
-    return f"Usable are {', and '.join(parts)}."
+    return f"{join_with_and(parts)} are usable."
 
 
 def _build_table(noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) -> Table:
@@ -92,8 +92,8 @@ def _build_table(noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) 
     table = tabulate(
         f"coverage-{f'by-{noun}' if noun else 'total'}",
         f"Coverage {f'by {noun}' if noun else 'in total'}",
-        "Numbers of scores, verdicts and other answers that were planned, that are usable, and that are missing by "
-        "cause. Share is usable out of planned (higher is better).",
+        "Scores, verdicts and other answers: planned, usable, and missing by cause. Share is usable out of planned "
+        "(higher is better).",
         sorted(rows, key=lambda row: row.ok / row.planned if row.planned else 1.0) if noun in LONG_GROUPS else rows,
         columns,
         derived,
@@ -152,12 +152,12 @@ def build_refusals_section(report: Report) -> Section | None:
             else "other countries and topics like these; those by topic for other countries, those by country for "
             "other topics"
         )
-        cells, questions = ("items", "items") if report.task else ("cells", "questions")
+        questions = "items" if report.task else "questions"
         note = (
-            "A refusal is an answer that the provider marks as one. An answer without a readable score also counts if "
-            "it says, in the language of the question or in English, that its author will not answer. 95% CIs are for "
-            f"{population}. Where refusals are too few for that, only the interval for these {cells} is shown: "
-            f"for other answers to the same {questions}. n is the number of answers."
+            "A refusal is an answer that the provider marks as one, or that has no readable score and declines to "
+            "answer. Declining is recognized in the language of the question and in English. 95% CIs are for "
+            f"{population}. With too few refusals, the CI is only for other answers to the same {questions}. n counts "
+            "answers."
         )
         topic_noun = "topic" if report.task is None else "item"
         blocks += [
@@ -166,7 +166,7 @@ def build_refusals_section(report: Report) -> Section | None:
             *_build_group_blocks(topic_noun, refusals.topics),
             *_build_group_blocks("country", refusals.countries),
         ]
-    return Section("refusals", "What do they refuse?", blocks, "Refusals")
+    return Section("refusals", "What do the models refuse?", blocks, "Refusals")
 
 
 def _describe_refusals(refusals: RefusalsReport) -> Text:

@@ -25,7 +25,7 @@ def build_findings_block(report: Report) -> Section | None:
     if not findings.rows:
         text = (
             f"No difference is statistically distinguishable from zero when all {compared} by country and topic are "
-            "compared together. That does not show that there is no difference."
+            "compared jointly. This does not show that there is none."
         )
         return Section("findings", TITLE, [Paragraph(text)])
     labels = SeriesLabels.of(report)
@@ -34,7 +34,7 @@ def build_findings_block(report: Report) -> Section | None:
         for row in findings.rows[:MAX_FINDINGS]
     ]
     note = (
-        f"Selected from {compared} by country and topic. The 95% CIs hold for all of these together (Bonferroni), so "
+        f"Selected from {compared} by country and topic. The 95% CIs hold for all of these jointly (Bonferroni), so "
         "they are valid for the largest too. They are too short where differences are strongly skewed. A model has at "
         "most one finding of each kind."
     )
@@ -51,8 +51,8 @@ def describe_cultural_finding(row: CulturalFinding) -> str:
         if row.mae is None or row.nearest_mae is None:
             raise ValueError(f"a finding of the kind {row.kind!r} needs two mean absolute errors")
         return (
-            f"is nearest to people in {row.nearest} ({describe_estimate('mean absolute error', row.nearest_mae)}) and "
-            f"farthest from people in {row.name} ({describe_estimate('mean absolute error', row.mae)}){lost}"
+            f"is closest to people in {row.nearest} ({describe_estimate('mean absolute error', row.nearest_mae)}) and "
+            f"furthest from people in {row.name} ({describe_estimate('mean absolute error', row.mae)}){lost}"
         )
     direction = "more permissive" if (row.bias.value or 0.0) > 0 else "stricter"
     preposition, unit = ("in", ("topic", "topics")) if row.kind == "country" else ("on", ("country", "countries"))

@@ -23,7 +23,7 @@ def build_examples_section(report: Report) -> Section | None:
     ]
     note = (
         "These are the cells with the largest differences, not typical ones. Each quotation is the sample whose score "
-        "is nearest to the model’s score. Judges are not named, so that reviewers stay blind."
+        "is nearest to the model’s score. Judges are not named, to keep reviewers blinded."
     )
     examples = [
         _build_example(example, i, list_aspects(report), report.trace_pages.find(example.country, example.topic))

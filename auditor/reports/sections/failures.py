@@ -21,17 +21,16 @@ def build_failures_section(report: Report) -> Section | None:
     unsent_sentence = describe_unsent_calls(failures.unsent_calls)
     unsent_note = f"{unsent_sentence} " if unsent_sentence else ""
     summary = (
-        f"{pluralize(n_requests, 'request')} failed. A request that was sent again may have succeeded: "
+        f"{pluralize(n_requests, 'request')} failed. Retries may have succeeded: "
         f"{pluralize(failures.unusable, 'call')} {'has' if failures.unusable == 1 else 'have'} no usable answer for "
-        f"this reason. {unsent_note}Requests by which a model’s server showed what it accepts are among those that "
-        "failed."
+        f"this reason. {unsent_note}Failures include requests that detected what a server accepts."
     )
     table = tabulate(
         "failures",
         "Reasons of failures",
-        "Failed requests of each model, grouped by outcome, HTTP status and message; those that left most calls "
-        "without a usable answer come first. The message is the provider’s, of the first of these requests; the others "
-        "differ from it in numbers, ids and quoted names at most.",
+        "Failed requests by model, outcome, HTTP status and message; those that left most calls without a usable "
+        "answer come first. The message is the provider’s, of the first request of the group. The others differ from "
+        "it at most in numbers, ids and quoted names.",
         failures.groups,
         [
             Column("Model", "name", "name"),

@@ -71,21 +71,21 @@ def describe_forecast(forecast: CostForecast) -> str:
 def describe_detectable_differences(detectable: DetectableDifferences) -> str:
     """State the smallest difference between two models that the audit is expected to find."""
     if detectable.mae is None:
-        return f"Which differences between models it could find is not known: {detectable.reason}."
+        return f"The smallest detectable difference between models is not available: {detectable.reason}."
     r, caution = detectable.pearson_r, ""
     if r is not None and r > LARGE_R_DIFFERENCE:
         caution = (
             f" A difference in r above {LARGE_R_DIFFERENCE:g} means that the design can hardly separate models by r."
         )
-    r_text = "" if r is None else f", and of about {format_number(r)} in r"
+    r_text = "" if r is None else f" and about {format_number(r)} in r"
     size = (
         f"{pluralize(detectable.countries, 'country', 'countries')}, {pluralize(detectable.topics, 'topic')} and "
         f"{pluralize(detectable.samples, 'sample')} a cell"
     )
     return (
-        f"With {size}, the planned audit finds (80% power, two-sided 5%) a difference between two models of about "
-        f"{format_number(detectable.mae)} in mean absolute error{r_text}. Smaller differences are likely to be missed."
-        f"{caution} The variation is taken from {detectable.basis}."
+        f"With {size}, the smallest detectable difference between two models is about {format_number(detectable.mae)} "
+        f"in mean absolute error{r_text} (80% power, two-sided 5%). Smaller differences are likely to be "
+        f"missed.{caution} The variation is taken from {detectable.basis}."
     )
 
 

@@ -44,11 +44,11 @@ def build_group_errors_section(report: Report) -> Section | None:
     if not labels:
         return None
     findings = _list_largest_errors(report)
-    no_finding = "The audit is too small to say on which topic or in which country a model is farthest from people."
+    no_finding = "The audit is too small to identify the topic or country on which a model is furthest from people."
     note = (
         "Positive: the model’s mean score is above people’s, so it is more permissive. Negative: it is stricter. The "
-        "largest of several errors is biased upwards; the 95% CIs of the sentences above are corrected for the number "
-        "of topics or countries. Those of the tables are for one row alone."
+        "largest of several errors is biased upwards; the 95% CIs in the sentences above are corrected for the number "
+        "of topics or countries. Those in the tables are not."
     )
     blocks: list[Block] = [
         List(findings, is_findings=True) if findings else Paragraph(no_finding, "finding"),
@@ -74,8 +74,8 @@ def _build_mae_table(report: Report, rows: Sequence[GroupErrorRow], noun: str, o
     return tabulate_matrix(
         f"error-by-{noun}",
         f"Mean absolute error by {noun}",
-        f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is "
-        f"better). The 95% CI is over other {other_nouns} like these. n is the number of cells.",
+        f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is better). "
+        f"95% CIs are for other {other_nouns} like these. n counts cells.",
         Column(noun.capitalize(), "name"),
         dict(errors),
         _label_series_with_errors(report),
@@ -98,7 +98,7 @@ def _list_largest_errors(report: Report) -> list[ListItem]:
             if n > 1 and error.ci_low is not None
         ]
         if parts:
-            findings.append(build_finding(label, f"is farthest from people {' and '.join(parts)}"))
+            findings.append(build_finding(label, f"is furthest from people {' and '.join(parts)}"))
     return findings
 
 
@@ -130,21 +130,21 @@ def build_map_section(report: Report) -> Section | None:
     blocks: list[Block] = [
         Paragraph(_describe_extremes(mean_errors), "finding"),
         Paragraph(
-            "The stronger a country’s colour on this map, the further the models are from its people: mean absolute "
-            f"difference over its topics{average_text}, from 0 to 2 (lower is better).",
+            f"Mean absolute difference between the models and a country’s people, over its topics{average_text}, from "
+            "0 to 2 (lower is better). Stronger colours show larger differences.",
             "note",
         ),
         figure,
         Paragraph(
-            "The next maps show each model’s mean score minus people’s. Positive: the model is more permissive than "
-            "the country’s people. Negative: it is stricter.",
+            "The next maps show each model’s mean score minus people’s. Positive: the model is more permissive. "
+            "Negative: it is stricter.",
             "note",
         ),
         FigureGrid(_map_differences(bias, labels), "medium"),
     ]
     if world_map.unplaced:
         blocks.append(Paragraph(["Not on the map: ", *join_names(world_map.unplaced), "."], role="note"))
-    return Section("map", "Where in the world do they differ from people?", blocks, "Map")
+    return Section("map", "Where in the world do the models differ from people?", blocks, "Map")
 
 
 def _describe_extremes(errors: Sequence[CountryEstimate]) -> str:
@@ -218,8 +218,8 @@ def _build_bias_table(
     return tabulate_matrix(
         f"difference-by-{noun}",
         f"Difference from people by {noun}",
-        f"Mean of the model’s score minus people’s by {noun}, from −2 (stricter) to +2 (more permissive). The 95% CI "
-        f"is over other {other_nouns} like these. n is the number of cells.",
+        f"Mean of the model’s score minus people’s by {noun}, from −2 (stricter) to +2 (more permissive). 95% CIs are "
+        f"for other {other_nouns} like these. n counts cells.",
         Column(noun.capitalize(), "name"),
         bias,
         labels,

@@ -50,9 +50,9 @@ class _BiasRow:
 def build_padding_table(judges: Sequence[JudgeRow]) -> Table:
     """Build the table of the experiment that pads traces; without rows where no trace was padded."""
     caption = (
-        "Share of VALID on padded traces minus that on the same traces as written. The padding has no content, so a "
-        "difference is caused by the length; 0 is none. P-values are adjusted for all biases of the report (Holm). n "
-        "counts traces."
+        "Share of VALID on padded traces minus that on the same traces as written; 0 is none. The padding has no "
+        "content, so a difference is caused by the length. P-values are adjusted for all biases of the report (Holm). "
+        "n counts traces."
     )
     columns = [
         Column("Judge", "name"),
@@ -67,13 +67,12 @@ def build_bias_table(judges: Sequence[JudgeRow]) -> Table:
     """Build the table of all differences, by kind and judge; those that no judge can have are left out."""
     rows = sorted(_build_rows(judges), key=lambda row: 2.0 if row.adjusted_p_value is None else row.adjusted_p_value)
     caption = (
-        "Differences in the share of VALID; 0 is none. Padded traces: with sentences that have no content, compared "
-        "with the same traces without them. Leniency: compared with the known truth of the same answers or, in a "
-        "survey, with the median judge on the same traces, which shows a bias if more than half of the judges have "
-        "none. Longer traces: compared with shorter ones of the same author. Own family: models of its family compared "
-        "with others. Later verdicts: compared with its earlier ones, beyond the median judge’s difference. An "
-        "association does not show a bias, since traces differ in other ways too, such as quality. P-values are "
-        "adjusted for all rows (Holm). n counts traces."
+        "Differences in the share of VALID; 0 is none. Padded traces: with added text without content, minus the same "
+        "traces without it. Leniency: compared with the known truth or, in a survey, with the median judge. The "
+        "latter shows a bias if more than half of the judges have none. Longer traces: compared with shorter ones of "
+        "the same author. Own family: compared with other models. Later verdicts: compared with earlier ones, "
+        "relative to the median judge. Associations do not show a bias, since traces differ in other ways too. "
+        "P-values are adjusted for all rows (Holm). n counts traces."
     )
     label_error_columns = (
         [Column("With up to 10% wrong truths", "estimate", "with_label_errors", style="signed")]

@@ -25,12 +25,12 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
     pairs = sorted(copying.pairs, key=_sort_key)[:MAX_LISTED_PAIRS]
     n_left_out = len(copying.pairs) - len(pairs)
     caption = (
-        "Whether one judge copies another. Agreement: share of equal verdicts. Excess: how much more the errors of "
-        f"both are correlated than those of other pairs, on at least {MIN_LABELS} labelled traces (planted faults, or "
-        "answers to a task with a known truth); 0 is as much as other pairs, and its 95% CIs hold for all pairs "
-        "together. A pair copies if its CI is above 0. Without labels, verdicts cannot tell copies from judges that "
-        f"are both right: pairs that agree on at least 99% of {MIN_SHARED_TRACES} traces count as one vote by "
-        "convention." + (f" {n_left_out} pairs are left out here and are in the JSON report." if n_left_out else "")
+        "Agreement: share of equal verdicts. Excess: how much more the errors of two judges are correlated than those "
+        f"of other pairs, on at least {MIN_LABELS} labelled traces (injected faults, or tasks with a known truth). Its "
+        "95% CIs hold for all pairs jointly; a CI above 0 indicates copying. Verdicts without labels cannot "
+        "distinguish copies from judges that are both right. By convention, pairs that agree on at least 99% of "
+        f"{MIN_SHARED_TRACES} traces count as one vote."
+        + (f" {n_left_out} further pairs are only in the JSON report." if n_left_out else "")
     )
     columns = [
         *(Column("Judge", "name", "first"), Column("Other judge", "name", "second")),
@@ -40,13 +40,13 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
     ]
     derived = {"verdict": lambda pair: FINDING_TITLES[pair.verdict], "metadata": describe_metadata}
     yield tabulate(
-        "judge-pairs", "Do judges copy each other?", caption, pairs, columns, derived, max_rows=MAX_LONG_TABLE_ROWS
+        "judge-pairs", "Copying between judges", caption, pairs, columns, derived, max_rows=MAX_LONG_TABLE_ROWS
     )
     caption = (
-        "How many judges that err independently would be worth as much as the panel: equal to the number of judges if "
-        "their errors are uncorrelated, and one less for each exact copy. Traces that are hard for all judges lower it "
-        f"too. Judges with enough errors have at least {MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on labelled "
-        "traces; the number is about them. n counts labelled traces."
+        "Number of judges with independent errors that are equivalent to the panel: all judges if their errors are "
+        "uncorrelated, and one fewer for each exact copy. Traces that are hard for all judges lower it too. Judges "
+        f"with enough errors have at least {MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on labelled traces; "
+        "only these are included. n counts labelled traces."
     )
     columns = [Column("Judges with enough errors", "number", "judges"), Column("Effective number", "estimate")]
     rows = [copying] if copying.pairs else []

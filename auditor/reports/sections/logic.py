@@ -84,11 +84,10 @@ def _describe_comparisons(logic: LogicReport) -> str:
     )
     contexts = f": {', '.join(logic.contexts)}" if is_short else ""
     return (
-        f"Each judge compared pairs of items from {pluralize(logic.sets, 'set')} "
-        f"({pluralize(logic.items, 'item')} in total{contexts}). It was asked {criteria}. "
-        "A consistent judge has three properties. Its preferences have no cycles (transitivity). Its decision does not "
-        "depend on which item is shown first (commutativity). It names the other item if the question is negated "
-        "(negation)."
+        f"Each judge compared pairs of items from {pluralize(logic.sets, 'set')} ({pluralize(logic.items, 'item')} in "
+        f"total{contexts}). It was asked {criteria}. A consistent judge has three properties. Its preferences have no "
+        "cycles (transitivity). Its decisions do not depend on the order of the items (commutativity). It names the "
+        "other item if the question is negated (negation)."
     )
 
 
@@ -116,9 +115,9 @@ def _describe_share(share: Estimate) -> str:
 def _build_correlation_table(logic: LogicReport) -> Table | None:
     """Build the table of correlations between the figures; None without correlations."""
     caption = (
-        "Pearson’s r between figures over judges or wordings (figures 4 and 5 of Aligning with Logic). 95% CIs and p "
-        "are for other judges or wordings like these. p is that of a permutation test and needs 5 of them; a CI needs "
-        "8. Judges of one model family are averaged first; n then counts families."
+        "Pearson’s r between figures, over judges or wordings (figures 4 and 5 of Aligning with Logic). 95% CIs and p "
+        "generalize to other judges or wordings. p is from a permutation test and needs 5 of them; a CI needs 8. "
+        "Judges of one model family are averaged first; n then counts families."
     )
     columns = [
         Column("Over", "name"),

@@ -21,8 +21,8 @@ def build_rankings_section(logic: LogicReport) -> Section | None:
     for row in logic.rankings:
         rows_by_judge.setdefault(row.judge, []).append(row)
     explanation = (
-        "The judges’ recorded answers are replayed. PairS ranks by merge sort and asks about N log N pairs. The "
-        "Bradley–Terry model uses all pairs, or a random sample of them. Figures are means over ten starting orders."
+        "Recorded answers are replayed. PairS ranks by merge sort and asks about N log N pairs. The Bradley–Terry "
+        "model uses all pairs, or a random sample of them. Figures are means over ten starting orders."
     )
     columns = [
         Column("Judge", "name"),
@@ -66,9 +66,9 @@ def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:
 def build_repair_section(rows: Sequence[RankingRepairRow]) -> Section:
     """Build the subsection on how ranking the items changes each judge's answers and their agreement with people."""
     caption = (
-        "Ranking the items by win-loss rate removes all cycles, and reverses the answers that contradict the ranking. "
-        "Agreement with people: share, with 95% CI, of the questions that people, answers and ranking all decide (n). "
-        "Tied: questions that people decide, excluded because the judge’s answer or the ranking is tied."
+        "Ranking items by win-loss rate removes all cycles, and reverses the answers that contradict the ranking. "
+        "Agreement with people: share, with 95% CI, of the questions decided by people, answers and ranking (n). "
+        "Tied: excluded questions, in which the judge’s answer or the ranking is tied."
     )
     columns = [
         Column("Judge", "name"),

@@ -25,10 +25,10 @@ SHARE_TITLES = {
 CHANCE_TRANSITIVITY_K3 = 0.75
 """2 of the 8 tournaments of three items are cycles, so random preferences are transitive in 6 of 8."""
 AVERAGING_NOTE = (
-    "Mean over sets: each set counts the same, as in Aligning with Logic; n counts sets. Pooled: each case counts the "
-    "same; n counts cases."
+    "Mean over sets: each set has equal weight, as in Aligning with Logic; n counts sets. Pooled: each case has equal "
+    "weight; n counts cases."
 )
-TIE_NOTE = "A tie is neither agreement nor violation: cases with a tie are left out, and Decided is the share without."
+TIE_NOTE = "Ties count as neither agreement nor violation: they are excluded. Decided: share of cases without a tie."
 
 
 class _ShareRow(NamedTuple):
@@ -48,8 +48,8 @@ def label_judge(row: LogicRow) -> str:
 def build_answer_table(rows: Sequence[LogicRow]) -> Table:
     """Build the table with the judges' usable answers, ties and position bias."""
     caption = (
-        "Answers of each judge. Names the first: share of decisions for the item shown first, with 95% CI, over pairs "
-        "answered in both orders; 0.5 is no position bias."
+        "Names the first: share of decisions for the item shown first, with 95% CI, over pairs answered in both "
+        "orders; 0.5 is no position bias."
     )
     columns = [
         Column("Judge", "name"),
@@ -75,11 +75,10 @@ def build_share_tables(logic: LogicReport) -> Iterator[Table]:
         for key, title in SHARE_TITLES.items()
     ]
     definitions = (
-        "Commutativity: pairs with the same decision in both orders. Negation: questions whose negated form is "
-        "answered with the other item. Self-agreement: repeated answers that agree with the most frequent one; by "
-        "chance alone this is well above 0.5. Agreement with people: questions answered as people do, where people "
-        "have a preference. Calibrated: both orders are averaged first, so a judge that always names the first item "
-        "ties everywhere."
+        "Commutativity: same decision in both orders. Negation: the negated question is answered with the other item. "
+        "Self-agreement: repeated answers equal to the most frequent one; by chance alone well above 0.5. Agreement "
+        "with people: same answer as people, where they have a preference. Calibrated: both orders are averaged "
+        "first, so a judge that always names the first item ties everywhere."
     )
     caption = f"Shares from 0 to 1 (higher is better), with 95% CI. {definitions} {AVERAGING_NOTE} {TIE_NOTE}"
     columns = [
@@ -107,11 +106,10 @@ def build_share_tables(logic: LogicReport) -> Iterator[Table]:
 def build_complete_table(rows: Sequence[LogicRow]) -> Table:
     """Build the table of transitivity over the subsets of items in which every pair is decided."""
     caption = (
-        "Transitivity: share of subsets of K items whose preferences have no cycle (higher is better), with 95% CI, of "
-        "the subsets with a decision on every pair. One order: one of the two answers to each pair, drawn at random. "
-        f"Calibrated: the average of both. {AVERAGING_NOTE} Margin: half-width of the 95% CI of the pooled share from "
-        f"sampling subsets. The last three columns count pairs. Random preferences reach {CHANCE_TRANSITIVITY_K3} for "
-        "K = 3."
+        "Share of subsets of K items without a cycle of preferences (higher is better), with 95% CI, among subsets "
+        "with all pairs decided. One order: one of the two answers to each pair, drawn at random. Calibrated: the "
+        f"average of both. {AVERAGING_NOTE} Margin: half-width of the 95% CI from sampling subsets. The last three "
+        f"columns count pairs. Random preferences reach {CHANCE_TRANSITIVITY_K3} for K = 3."
     )
     columns = [
         Column("Judge", "name"),
@@ -145,10 +143,10 @@ def _complete_cells(row: LogicRow, entry: TransitivityRow) -> list[Cell]:
 def build_partial_table(rows: Sequence[LogicRow]) -> Table:
     """Build the table of transitivity over all subsets of items, by the comparisons there are."""
     caption = (
-        "Transitivity by the comparisons there are: share of all subsets of K items without a cycle, with 95% CI. A "
-        "missing or tied comparison cannot be part of a cycle, so the share is higher where fewer pairs are decided. "
-        "Pairs present: mean share of a subset’s pairs that are decided. Fully answered: share of the subsets with an "
-        f"answer to every pair; both as means over sets. {AVERAGING_NOTE}"
+        "Share of all subsets of K items without a cycle, with 95% CI. Missing and tied comparisons cannot be part of "
+        "a cycle, so the share is higher where fewer pairs are decided. Pairs present: mean share of decided pairs in "
+        "a subset. Fully answered: share of subsets with an answer to every pair. Both are means over sets. "
+        f"{AVERAGING_NOTE}"
     )
     columns = [
         Column("Judge", "name"),
@@ -160,7 +158,7 @@ def build_partial_table(rows: Sequence[LogicRow]) -> Table:
         Column("Fully answered", "number", style="percent", digits=0),
     ]
     cells = [_partial_cells(row, entry) for row in rows for entry in row.transitivity]
-    return Table("logic-partial", "Transitivity by the comparisons there are", caption, columns, cells)
+    return Table("logic-partial", "Transitivity with missing and tied comparisons", caption, columns, cells)
 
 
 def _partial_cells(row: LogicRow, entry: TransitivityRow) -> list[Cell]:
@@ -190,11 +188,11 @@ def build_interval_note(rows: Sequence[LogicRow]) -> Paragraph | None:
     if not populations:
         return None
     caveat = (
-        " With fewer than 5 item sets, they say nothing about other sets."
+        " With fewer than 5 item sets, they do not generalize to other sets."
         if "other items like these" in populations
         else ""
     )
-    return Paragraph(f"The 95% CIs are statements about {' or '.join(populations)}.{caveat}", "note")
+    return Paragraph(f"The 95% CIs generalize to {' or '.join(populations)}.{caveat}", "note")
 
 
 def build_summary_tables(report: Report) -> Iterator[Table]:

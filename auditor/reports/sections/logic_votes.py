@@ -24,11 +24,11 @@ def build_votes_section(logic: LogicReport) -> Section | None:
     ]
     derived: DerivedCells[JudgeConsistencyRow] = {"weight": lambda row: 0.0 if row.benched else row.weight}
     caption = (
-        "Consistency of each judge of the panel in its own comparisons, from 0 to 1 (higher is better), pooled over "
-        "sets. Mean: of the figures that at least half of the judges have. Above chance: the same mean, counted from "
-        "the level of answers that do not depend on the items (0) to perfect consistency (1); self-agreement counts at "
-        "most as much as the other figures. Decided: answers that are not ties. Same side: decisions for the side, "
-        "first or second, that the judge names more often. The tables above have the intervals."
+        "Consistency of each judge in its own comparisons, from 0 to 1 (higher is better), pooled over sets. Mean: "
+        "over the figures that at least half of the judges have. Above chance: the mean, rescaled to 0 for answers "
+        "that ignore the items and 1 for perfect consistency; self-agreement counts at most as much as the other "
+        "figures. Decided: answers that are not ties. Same side: decisions for the side, first or second, that the "
+        "judge names more often. The tables above have the CIs."
     )
     table = tabulate("logic-votes", "Consistency of the judges", caption, logic.ledger, columns, derived)
     return Section("logic-panel", "Consistency and votes of the judges", [Paragraph(_describe_votes(logic)), table])

@@ -33,7 +33,7 @@ FIGURES: Sequence[tuple[str, str, NumberStyle]] = (
 )
 """Name of each figure, its attribute, and how it is formatted."""
 INTERVAL_NOTE = (
-    "95% CIs are about the figure over all planned samples, lost ones included, for other countries and topics like "
+    "95% CIs cover the figure over all planned samples, including lost ones, for other countries and topics like "
     "these (Imbens & Manski 2004)."
 )
 
@@ -52,10 +52,10 @@ def list_lost_sample_cautions(report: Report) -> Iterator[str]:
         shares = [format_percent(row.lost_samples.lost, row.lost_samples.planned) for row, _ in bounded]
         share = shares[0] if shares[0] == shares[-1] else f"{shares[-1]} to {shares[0]}"
         names = join_first([labels.label(row) for row, _ in bounded], "model" if not labels.shows_method else "")
+        reference = f" “{TITLE}” has each model." if len(bounded) > 1 else ""
         yield (
             f"{share} of the planned samples of {names} have no usable score, and may differ from the others. Whatever "
-            f"they would have been, {_describe_bounds([worst_case for _, worst_case in bounded])}."
-            f"{' “' + TITLE + '” has each model.' if len(bounded) > 1 else ''}"
+            f"their scores, {_describe_bounds([worst_case for _, worst_case in bounded])}.{reference}"
         )
     yield from _list_gap_cautions(report, labels)
 
@@ -124,9 +124,9 @@ def build_lost_samples_section(report: Report) -> Section | None:
     if not rows:
         return None
     text = (
-        "More than 5% of the planned samples of these models have no usable score: they were refused, cut off, could "
-        "not be read, or failed. What they would have said is not known. The bounds hold whatever it is: the lost "
-        "samples of each cell are given the scores from −1 to +1 that make the figure smallest, and largest."
+        "More than 5% of the planned samples of these models have no usable score: they were refused, cut off, "
+        "unreadable or failed. The bounds hold whatever their scores would have been. They assume the scores from −1 "
+        "to +1 that make the figure smallest, or largest."
     )
     finding = next(list_lost_sample_cautions(report), "Some regions have lost more than 5% of their planned samples.")
     tables = [_tabulate_bounds(rows, *figure) for figure in FIGURES]

@@ -14,9 +14,9 @@ CORRELATION_COLUMNS = [
 ]
 """Columns of a row whose attribute `r` is a correlation over models."""
 CORRELATION_REMARK = (
-    "95% CIs and p are for other models like these. p is that of a permutation test and needs 5 models; a CI needs 8. "
-    "Models of one family are averaged first, since they are not independent; n then counts families. "
-    "r over single models is without averaging, as papers report it."
+    "95% CIs and p generalize to other models. p is from a permutation test and needs 5 models; a CI needs 8. Models "
+    "of one family are averaged first, since they are not independent; n then counts families. r over single models "
+    "has no averaging, as in papers."
 )
 
 

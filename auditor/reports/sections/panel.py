@@ -28,8 +28,8 @@ def build_panel_section(report: Report) -> Section | None:
     masked = "its author, country or topic" if report.task is None else "its author or the correct answer"
     shown = "" if report.task is None else " They saw the question."
     lead = (
-        f"Judges reviewed each trace without knowing {masked}.{shown} "
-        "Peer agreement is the share of VALID verdicts. A value below 70% is a sign of failure."
+        f"Judges reviewed each trace without knowing {masked}.{shown} Peer agreement is the share of VALID verdicts; "
+        "below 70% is a sign of failure."
     )
     certificate = List([_mark_code(sentence) for sentence in panel.certificate])
     blocks: list[Block] = [
@@ -50,7 +50,7 @@ def _summarize_panel(report: Report) -> str:
         "positive": "The judges agree with each other beyond chance",
         "negative": "The judges agree with each other less than by chance",
         "unclear": "The agreement of the judges is not statistically distinguishable from chance",
-    }.get(status, "Whether the judges agree beyond chance is not known")
+    }.get(status, "It is not known whether the judges agree beyond chance")
     shares = sorted(
         (row.agreement.value, row.model) for row in report.peer_agreement if row.agreement.value is not None
     )
@@ -98,9 +98,9 @@ def _build_peer_agreement(report: Report) -> list[Block]:
     cells = "cells" if report.task is None else "items"
     plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
     caption = (
-        "Verdicts on each model’s traces, and the share of answers that find each aspect met, from 0 to 1 (higher is "
-        f"better). 95% CIs are for other {'countries and topics' if report.task is None else 'items'} like these and, "
-        f"where that is said, for these {cells}: for other traces of the same {cells}. n counts verdicts."
+        "Share of VALID verdicts on each model’s traces, and share of verdicts that find each aspect met, from 0 to 1 "
+        f"(higher is better). 95% CIs generalize to other {'countries and topics' if report.task is None else 'items'} "
+        f"or, where stated, only to other traces of these {cells}. n counts verdicts."
     )
     columns = [
         Column("Model", "name"),
@@ -130,8 +130,8 @@ def build_panel_tables(panel: PanelReport) -> list[Table]:
 def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on the judges' verdicts and their agreement."""
     caption = (
-        "Each judge: requested and usable verdicts, justifications that were cut because of their length, the share of "
-        "VALID verdicts, and its mean stated confidence (0 to 1)."
+        "Requested and usable verdicts of each judge, justifications shortened because of their length, share of "
+        "VALID verdicts, and mean stated confidence (0 to 1)."
     )
     columns = [
         *(JUDGE_COLUMN, Column("Family")),
@@ -140,8 +140,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     ]
     yield tabulate("judges", "Judges", caption, panel.judges, columns)
     caption = (
-        "Agreement of judges beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly "
-        "all verdicts are the same; AC1 is not. Share of VALID is a proportion, not a measure of agreement. "
+        "Agreement beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly all "
+        "verdicts are the same; AC1 is not. Share of VALID does not measure agreement. "
         f"{describe_populations([panel.krippendorff_alpha, panel.prevalence])}n counts traces."
     )
     measures = [
@@ -153,9 +153,9 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     columns = [Column("Measure", "name"), Column("Value", "estimate")]
     yield Table("panel-agreement", "Agreement of the panel", caption, columns, measures)
     caption = (
-        "Each judge compared with the others: how often it agrees with most of them, the other judges’ alpha without "
-        "it, and how much higher that is than the panel’s. Where this change is above 0 and p is below 0.05, the judge "
-        "disagrees more with the others than they do with each other. p is corrected for the number of judges (Holm)."
+        "Agrees with the majority: share of traces on which the judge agrees with most others. Alpha without it: "
+        "agreement of the other judges. If its change is above 0 with p below 0.05, the judge disagrees more with the "
+        "others than they do with each other. p is corrected for the number of judges (Holm)."
     )
     titles = {"agreement": "Agrees with the majority", "alpha_without": "Alpha without it"}
     columns = [
@@ -171,8 +171,8 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on biases, voting rules, and the relation of peer agreement to agreement with people."""
     yield build_bias_table(panel.judges)
     caption = (
-        "Number of traces that each voting rule finds VALID or INVALID or leaves open, and how often it contradicts "
-        "the majority where both decide."
+        "Traces that each voting rule finds VALID or INVALID or leaves open. Contradicts the majority: share of the "
+        "traces that both rules decide."
     )
     columns = [
         Column("Rule", "name"),
@@ -182,8 +182,8 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     differs = {"differs": lambda row: None if row.rule == "majority" else row.differs}
     yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns, differs)
     caption = (
-        "Whether models that peers find VALID agree more with people: correlation of peer agreement with r (−1 to +1). "
-        f"{CORRELATION_REMARK}"
+        "Correlation over models of peer agreement with r (−1 to +1). Positive: peers prefer models that agree with "
+        f"people. {CORRELATION_REMARK}"
     )
     columns = [Column("Method", "name"), *CORRELATION_COLUMNS]
     title = "Peer agreement and agreement with people"
@@ -193,7 +193,7 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
 def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on the tests of judges: blinding, restatement, injected faults, position bias, own traces."""
     caption = (
-        "Share of correct guesses of what is hidden from the judges. Blinding is incomplete where it is above chance. "
+        "Share of correct guesses of attributes hidden from the judges. Above chance, blinding is incomplete. "
         "P-values are adjusted for all rows (Holm)."
     )
     columns = [
@@ -205,8 +205,8 @@ def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
     ]
     yield tabulate("blinding", "Blinding", caption, panel.guesses, columns)
     caption = (
-        "Share of VALID on traces as written and on the same traces restated in neutral words, the difference, and the "
-        f"share of verdicts that changed. {ADJUSTED_FOR_JUDGES}"
+        "Share of VALID on traces as written and restated in neutral words, and share of verdicts that changed. "
+        f"{ADJUSTED_FOR_JUDGES}"
     )
     columns = [
         JUDGE_COLUMN,
@@ -224,9 +224,9 @@ def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
 def build_fault_table(rows: Sequence[FaultDetectionRow]) -> Table:
     """Build the table of how often judges object to traces with an injected fault, and without it."""
     caption = (
-        "Share of traces that each judge finds INVALID: with an injected fault (detected), and the same traces without "
-        "it (false alarms). A difference of 0 means that the judge does not detect the fault. P-values are "
-        "adjusted for all rows (Holm). n counts traces."
+        "Share of INVALID verdicts on traces with an injected fault (detected) and on the same traces without it "
+        "(false alarms). A difference of 0 means that the judge does not detect the fault. P-values are adjusted for "
+        "all rows (Holm). n counts traces."
     )
     columns = [
         *(JUDGE_COLUMN, Column("Fault")),
@@ -242,8 +242,9 @@ def build_fault_table(rows: Sequence[FaultDetectionRow]) -> Table:
 def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:
     """Build the table of judges' preference for the side that is shown first."""
     caption = (
-        "Two traces side by side, in both orders. Share of answers for the trace shown first (0.5 is no preference), "
-        f"and share of pairs with the same preference in both orders. {ADJUSTED_FOR_JUDGES}"
+        "Two traces are shown side by side, in both orders. Prefers the first: share of answers for the trace shown "
+        "first (0.5 is no preference). Same in both orders: share of pairs with the same preference. "
+        f"{ADJUSTED_FOR_JUDGES}"
     )
     columns = [
         JUDGE_COLUMN,
@@ -256,9 +257,9 @@ def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:
 def build_self_review_table(rows: Sequence[SelfReviewRow]) -> Table:
     """Build the table of judges' verdicts on their own traces."""
     caption = (
-        "Judges’ verdicts on their own traces, which count in no vote. Self-preference: leniency towards itself minus "
-        "that towards others, compared with the other judges on the same traces; 0 is none. It is an association, not "
-        f"a bias: a judge’s own traces differ in other ways too. {ADJUSTED_FOR_JUDGES} n counts traces."
+        "Judges’ verdicts on their own traces, which are not votes. Self-preference: leniency towards own traces "
+        "minus leniency towards others, relative to the other judges; 0 is none. This is an association, not a bias: "
+        f"own traces differ in other ways too. {ADJUSTED_FOR_JUDGES} n counts traces."
     )
     columns = [
         JUDGE_COLUMN,

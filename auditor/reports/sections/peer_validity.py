@@ -60,7 +60,7 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
     if difference is not None and difference.value is not None:
         shares = {row.said: format_share(row.accuracy.value) for row in validity.verdicts}
         text = (
-            f"{shares['VALID']} of the answers called VALID are correct, and {shares['INVALID']} of those called "
+            f"{shares['VALID']} of the answers judged VALID are correct, and {shares['INVALID']} of those judged "
             f"INVALID: {_describe_points(difference)}."
         )
         findings.append(ListItem(text, compare_interval(difference)))

@@ -77,6 +77,12 @@ def join_names(names: Iterable[str], separator: str = ", ") -> list[Inline]:
     return join_texts(map(Name, names), separator)
 
 
+def join_with_and(parts: Sequence[str]) -> str:
+    """Join phrases by commas, and the last by "and"."""
+    *others, last = parts
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def join_first(labels: Sequence[str], noun: str = "", max_labels: int = 4) -> str:
     """Join the first labels by commas, followed by the number of the others, such as "and 3 more models"."""
     n_others = len(labels) - max_labels

@@ -35,7 +35,7 @@ def build_provenance_section(report: Report) -> Section:
         blocks.append(requests)
     if versions := [*_describe_version_changes(report.served)]:
         blocks.append(Section("model-versions", "Model versions that answered", [*map(Paragraph, versions)]))
-    return Section("made", "How was this made?", blocks, "How it was made")
+    return Section("made", "How was this report made?", blocks, "How it was made")
 
 
 def _describe_question(report: Report) -> Iterator[Text]:

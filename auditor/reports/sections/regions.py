@@ -45,15 +45,14 @@ BOUND_COLUMNS = tuple(
     )
 )
 BOUNDS_CAPTION = (
-    "The smallest and largest possible gaps hold whatever the lost samples would have scored, where more than 5% of "
-    "the samples of a region are lost, or the shares of the two regions differ by more than 5 points. The 95% CI "
-    "is about the gap over all planned samples, which is between its bounds (Imbens & Manski 2004)."
+    "The smallest and largest possible gaps hold whatever the lost samples would have scored. They are shown if a "
+    "region lost more than 5% of its samples, or the shares of the two regions differ by more than 5 points. The 95% "
+    "CI covers the gap over all planned samples (Imbens & Manski 2004)."
 )
 P_VALUE_NOTE = "P-values are those of the gap in MAE, adjusted for the models (Holm)."
 UNKNOWN_SIGN_NOTE = (
-    " Gaps are over the usable samples. Where their sign is not known because of lost samples, which of the two "
-    "regions has the larger figure depends on what these would have scored: the smallest and largest possible gaps are "
-    "in the next table."
+    " Gaps are over the usable samples. If lost samples could reverse a gap, its sign is not known; the next table "
+    "has the smallest and largest possible gaps."
 )
 
 
@@ -86,8 +85,10 @@ def _build_figure(rows: Sequence[RegionRow], labels: SeriesLabels) -> list[Figur
             estimates,
             error_axis(ends, "Mean absolute error (lower is better)"),
             table_id="agreement-by-region",
-            caption="Mean absolute difference from people in each group of countries, with its 95% CI. Further right "
-            "is further from people.",
+            caption=(
+                "Mean absolute difference from people in each group of countries, with its 95% CI. Further right "
+                "means a larger error."
+            ),
         )
     ]
 
@@ -175,15 +176,13 @@ def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:
     if gaps[0].compared == 2:
         return (
             f"Gaps between two regions: {gaps[0].second} minus {gaps[0].first}. A positive gap in MAE, or a negative "
-            "one in r, means that the model agrees less with people in the former. 95% CIs are over countries and "
-            "topics; that of r is computed on Fisher’s z. A gap whose CI includes zero is not statistically "
-            f"distinguishable from zero. {P_VALUE_NOTE}"
+            "one in r, means less agreement with people in the former. 95% CIs are over countries and topics; that of "
+            f"r uses Fisher’s z. {P_VALUE_NOTE}"
         )
     left_out = list(dict.fromkeys(name for gap in gaps for name in gap.left_out))
     left_out_text = f" Excluded, with fewer than five countries: {', '.join(left_out)}." if left_out else ""
     return (
-        "Largest gap in MAE between two regions, for each model, and the gap in r between the same two. The largest of "
-        "several gaps is biased upwards. The 95% CIs, over countries and topics, are corrected for that: they hold for "
-        "all pairs of regions simultaneously. "
-        f"A gap whose CI includes zero is not statistically distinguishable from zero. {P_VALUE_NOTE}{left_out_text}"
+        "Largest gap in MAE between two regions, for each model, and the gap in r between the same two. The largest "
+        "of several gaps is biased upwards. The 95% CIs, over countries and topics, are corrected for that: they hold "
+        f"for all pairs of regions simultaneously. {P_VALUE_NOTE}{left_out_text}"
     )

@@ -65,10 +65,9 @@ def _build_capability_table(report: Report) -> Table:
     return tabulate(
         "capabilities",
         "What each model’s server accepts",
-        "Found out at the first contact with each model. Form: how structured answers were requested. Changed or left "
-        "out: parameters that were not sent as the configuration asks for, with the value that was sent, if one was. "
-        "Room for thinking: tokens added to each limit. Evidence: what the responses that led to it refused; “Why did "
-        "requests fail?” quotes them.",
+        "Detected at the first contact with each model. Form: how structured answers were requested. Changed or left "
+        "out: parameters not sent as configured, with the value sent instead, if any. Tokens for reasoning: added to "
+        "each limit. Evidence: what the server rejected; “Why did requests fail?” quotes its responses.",
         [*report.requests.capabilities, *unknown_models],
         [
             Column("Model", "name", "name"),
@@ -76,13 +75,13 @@ def _build_capability_table(report: Report) -> Table:
             Column("Changed or left out", key="not_sent"),
             Column("Schema keywords left out", key="keywords"),
             Column("Token limit", key="token_limit_param"),
-            Column("Room for thinking", "number", "thinking_tokens"),
+            Column("Tokens for reasoning", "number", "thinking_tokens"),
             Column("Evidence"),
             Column("litellm", key="litellm_version"),
         ],
         {
             "form": lambda row: (
-                "not found out" if row in unknown_models else describe_forms(report, row.name) or _label_found_form(row)
+                "not detected" if row in unknown_models else describe_forms(report, row.name) or _label_found_form(row)
             ),
             "not_sent": lambda row: None if row in unknown_models else _list_alterations(report.served, row),
             "keywords": lambda row: None if row in unknown_models else ", ".join(row.dropped_keywords) or "none",
@@ -137,8 +136,8 @@ def _build_form_table(rows: Sequence[FormSplitRow]) -> Table:
         "form-split",
         "Agreement with people by form",
         "Models that were asked in several forms, as after run --rediscover: r (higher is better) and MAE (lower is "
-        "better) of the answers in each form. Intervals are 95% CIs over countries and topics. The forms answered "
-        "different cells or samples, so a difference between them need not be one of the form.",
+        "better) of the answers in each form. Intervals are 95% CIs over countries and topics. The forms cover "
+        "different cells or samples, so a difference may have other causes than the form.",
         rows,
         [
             Column("Model", "name"),

@@ -26,9 +26,9 @@ from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import tabulate
 
 _METHODS_EXPLANATION = (
-    "The log-probabilities of a model also show its preferences: by how much it expects a sentence to end well rather "
-    "than badly, over pairs of opposite ends. These scores are rescaled to the full scale within each model. Their r "
-    "with people can be compared with that of answers, but their distance from people cannot."
+    "Log-probabilities also show a model’s preferences: how much more probable a positive end of a sentence is than a "
+    "negative one. These scores are rescaled to the full scale within each model. Their r with people can be compared "
+    "with that of answers, but their distance from people cannot."
 )
 
 # --- samples ------------------------------------------------------------------------------------------------------
@@ -55,11 +55,10 @@ def build_consistency_section(report: Report) -> Section | None:
     table = tabulate(
         "sample-consistency",
         "Self-consistency",
-        "Consistency of the samples of a cell, as means over cells with 95% CIs for other countries and topics like "
-        "these, or, where that is said, for these cells. Variance: of the scores, lower is "
-        "more consistent. Same sign: share of samples whose score has the most frequent sign. Both signs: share of "
-        "cells with samples on both sides of zero. n is the number of cells with at least two usable samples."
-        f"{marks.remark('Figures')}",
+        "Consistency of the samples of a cell: means over cells. 95% CIs generalize to other countries and topics or, "
+        "where stated, only to these cells. Variance: of the scores, lower is more consistent. Same sign: share of "
+        "samples whose score has the most frequent sign. Both signs: share of cells with samples on both sides of "
+        f"zero. n counts cells with at least two usable samples.{marks.remark('Figures')}",
         report.self_consistency,
         [
             Column("Model", "name"),
@@ -79,7 +78,7 @@ def build_consistency_section(report: Report) -> Section | None:
     ]
     if report.consistency_alignment:
         blocks.append(_build_consistency_alignment_table(report.consistency_alignment))
-    return Section("consistency", "How consistent is each model with itself?", blocks, "Consistency")
+    return Section("consistency", "How consistent are repeated answers?", blocks, "Consistency")
 
 
 def _summarize_consistency(report: Report) -> str:
@@ -102,9 +101,8 @@ def _summarize_consistency(report: Report) -> str:
 def _build_consistency_alignment_table(rows: Sequence[ConsistencyAlignmentRow]) -> Table:
     """Build the table of the correlations, over models, of consistency with agreement with people."""
     caption = (
-        "Whether models that are more consistent with themselves agree more with people: correlation over models of "
-        "self-consistency, and of the variance of the scores, with r (−1 to +1). If consistent models agree more with "
-        f"people, the first is positive and the second negative. {CORRELATION_REMARK}"
+        "Correlation over models of self-consistency, and of the variance of the scores, with r (−1 to +1). If "
+        f"consistent models agree more with people, the first is positive and the second negative. {CORRELATION_REMARK}"
     )
     titles = {"cosine": "Self-consistency (cosine)", "variance": "Variance of the score"}
     columns = [Column("Method", "name"), Column("Figure", "text", "figure"), *CORRELATION_COLUMNS]
@@ -138,8 +136,8 @@ def build_methods_section(report: Report) -> Section | None:
         title,
         "r with people (higher is better) of answers and of log-probabilities, on the cells with scores by both, and "
         "the difference of answers minus log-probabilities with its 95% CI over countries and topics; n counts cells. "
-        "Measure: “echo” is log-probabilities of the prompt, “continuation” the weights on the machine of the audit, "
-        "“choice” the next token of a chat.",
+        "Measure: “echo” uses log-probabilities of the prompt, “continuation” a local model, “choice” the next token "
+        "of a chat.",
         report.methods,
         [
             Column("Model", "name"),
@@ -210,8 +208,8 @@ def _summarize_languages(languages: LanguagesReport) -> str:
         return "The effect of the language cannot be tested: there is no 95% CI of a difference."
     n_clear = sum(compare_interval(row.difference) != "unclear" for row in tested)
     return (
-        f"{format_count(n_clear)} of {pluralize(len(tested), 'difference')} between languages exclude zero; by chance "
-        "alone, about one in 20 does."
+        f"{format_count(n_clear)} of {pluralize(len(tested), 'difference')} between languages exclude zero; about one "
+        "in 20 does by chance alone."
     )
 
 
@@ -225,7 +223,7 @@ def describe_languages(languages: LanguagesReport) -> Iterator[Text]:
             languages.once,
         ),
         (
-            "The share of usable answers differs between languages, so that some mean scores rest on fewer answers",
+            "The share of usable answers differs between languages, so some mean scores are based on fewer answers",
             [f"{row.model} ({_format_usable_shares(row)})" for row in languages.uneven],
         ),
     ]

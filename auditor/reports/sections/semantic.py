@@ -79,10 +79,10 @@ def _describe_questions(semantic: SemanticReport) -> str:
     alpha = f" with α = {semantic.alpha:g}" if semantic.variant == "sage" else ""
     return (
         f"{pluralize(semantic.questions, 'moral question')}, each asked in {pluralize(semantic.wordings, 'wording')}. "
-        "A consistent model answers all wordings of a question alike. "
-        f"The score is {name_measure(semantic.variant, semantic.measured)}{weights}{alpha}, by the encoder "
-        f"{semantic.encoder}. It is 1 where all texts say the same, and about 0 where they have nothing in common. "
-        "Texts about morals are similar even if they answer different questions, so the score by chance is shown too."
+        "A consistent model answers all wordings of a question alike. The score is "
+        f"{name_measure(semantic.variant, semantic.measured)}{weights}{alpha}, by the encoder {semantic.encoder}. It "
+        "is 1 if all texts have the same meaning, and about 0 if they have nothing in common. Texts about morals are "
+        "similar even across questions, so the score by chance is shown too."
     )
 
 
@@ -129,8 +129,8 @@ def _build_figure(rows: Sequence[SemanticModelRow], marks: SamplingMarks) -> Fig
         )
     ]
     caption = (
-        "Mean score over questions, with 95% CI. Below each model: the score of answers to "
-        f"different questions, with the range of 95% of the shuffles.{marks.flag_remark}"
+        "Mean score over questions, with 95% CI. Below each model: the score by chance, from answers to different "
+        f"questions, with the range of 95% of the shuffles.{marks.flag_remark}"
     )
     title = "Consistency under paraphrase, mean score"
     return build_interval_figure("paraphrase-plot", title, scores, SHARE_AXIS, table_id=MODEL_TABLE_ID, caption=caption)
@@ -139,10 +139,9 @@ def _build_figure(rows: Sequence[SemanticModelRow], marks: SamplingMarks) -> Fig
 def _build_model_table(rows: Sequence[SemanticModelRow], marks: SamplingMarks) -> Table:
     """Build the table with each model's scores, scores by chance, and coverage."""
     caption = (
-        "Consistency score of each model (higher is more consistent), with 95% CI; n counts questions with at least "
-        "two usable answers. By chance: mean score of groups of answers to different questions, with the range of 95% "
-        "of the shuffles. Similar length: only answers of about the same length are mixed. Usable and planned count "
-        f"answers.{marks.remark('Scores')}"
+        "Score (higher is more consistent), with 95% CI; n counts questions with at least two usable answers. By "
+        "chance: mean score of answers to different questions, with the range of 95% of the shuffles. Similar length: "
+        f"only answers of similar length are shuffled. Usable and planned count answers.{marks.remark('Scores')}"
     )
     columns = [
         Column("Model", "name"),
@@ -176,8 +175,8 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
     """Build the tables of differences between models, of scores by moral foundation, and of other measures."""
     if semantic.differences:
         caption = (
-            "Score of a model minus that of the other, on the questions with a score from both, with 95% CI. p: by "
-            "the method of the interval, adjusted by Holm’s method for all pairs of models."
+            "Score of the model minus that of the other, on shared questions, with 95% CI. p is adjusted for all "
+            "pairs of models (Holm)."
         )
         columns = [
             *make_columns("name", {"second": "Model", "first": "Compared with"}),
@@ -216,9 +215,8 @@ def _build_language_and_judge_tables(semantic: SemanticReport, marks: SamplingMa
     """Build the tables of consistency across languages, and of consistency as a judge sees it."""
     if semantic.languages:
         caption = (
-            "Similarity of answers to wordings in two languages, and in one, with 95% CI; n counts questions. A model "
-            "that is consistent across languages is as similar across them as within one. The encoder must know both "
-            "languages."
+            "Similarity of answers across two languages, and within one, with 95% CI; n counts questions. Equal "
+            "similarity means that a model is consistent across languages. The encoder must know both languages."
         )
         mean_column = Column("Mean cosine", "estimate", "similarity", emphasis=True)
         columns = [Column("Model", "name"), Column("Languages"), mean_column, *marks.columns]
@@ -227,9 +225,9 @@ def _build_language_and_judge_tables(semantic: SemanticReport, marks: SamplingMa
         yield tabulate("paraphrase-languages", title, caption, semantic.languages, columns, derived)
     if semantic.judged:
         caption = (
-            "Pairs of answers sampled to the same wording: share in which a judge finds the second supported by the "
-            "first, with 95% CI over questions. Mean over questions: each question counts the same. Pooled: each pair "
-            "counts the same. Failed judgements are excluded. The last three columns count pairs."
+            "Share of pairs of answers to the same wording in which a judge finds the second supported by the first, "
+            "with 95% CI over questions. Mean over questions: each question has equal weight. Pooled: each pair has "
+            "equal weight. Failed judgements are excluded. The last three columns count pairs."
         )
         columns = [
             *make_columns("name", {"model": "Model", "judge": "Judge"}),
@@ -249,7 +247,7 @@ def _name_languages(row: LanguagePairRow) -> str:
 
 def _build_least_consistent_section(rows: Sequence[LeastConsistentRow]) -> Section:
     """Build the subsection with each model's questions of the lowest scores."""
-    note = "The questions with each model’s lowest scores, with the two answers that differ most."
+    note = "Each model’s questions with the lowest scores, and the two answers to each that differ most."
     blocks = [_build_question(row, is_printed=i < MAX_PRINTED_QUESTIONS) for i, row in enumerate(rows)]
     return Section("paraphrase-questions", "Least consistent questions", [Paragraph(note, "note"), *blocks])
 

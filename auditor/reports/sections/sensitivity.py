@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, Link, Paragraph, Section, Text
 from auditor.reports.number_format import format_number, pluralize
-from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.sections.phrasing import SeriesLabels, join_with_and
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 FIGURE_LABELS = {"pearson_r": "r", "mae": "mean absolute error", "bias": "bias"}
@@ -30,11 +28,11 @@ def build_assumptions(report: Report) -> list[Block]:
     """State what the intervals assume, and link to the figures without one zone or family of topics."""
     if not report.alignment:
         return []
-    assumption = "95% CIs take countries and topics as exchangeable: as draws from others like these."
+    assumption = "95% CIs assume that countries and topics are exchangeable."
     if not report.sensitivity:
         return [Paragraph(assumption)]
     text: Text = [
-        f"{assumption} They are too narrow where countries of one cultural zone, or topics of one family, are alike: ",
+        f"{assumption} They are too narrow if countries of one cultural zone, or topics of one family, are alike: ",
         Link("how much depends on one of these", "sensitivity"),
         ".",
     ]
@@ -62,14 +60,8 @@ def _describe_largest_changes(report: Report) -> str:
             for name, (change, label) in by_figure.items()
         ]
         left = f", which leaves at least {pluralize(fewest_left[noun], 'topic')}," if noun == "topic family" else ""
-        sentences.append(f"Leaving out one {noun}{left} changes {_join_with_and(parts)}.")
+        sentences.append(f"Leaving out one {noun}{left} changes {join_with_and(parts)}.")
     return " ".join(sentences)
-
-
-def _join_with_and(parts: Sequence[str]) -> str:
-    """Join phrases by commas, and the last by "and"."""
-    *others, last = parts
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _get_figures(row: AlignmentRow) -> dict[str, float | None]:
@@ -82,10 +74,10 @@ def build_sensitivity_section(report: Report) -> Section | None:
     if not report.sensitivity:
         return None
     caption = (
-        "Range of each figure when each cultural zone, and each family of topics, is left out in turn, and which one "
-        "is left out at the ends. Fewest left: countries or topics that remain at the least. Zones are those of the "
-        "Inglehart-Welzel map, or regions of the United Nations for countries that it does not place. Families are "
-        "those of the survey’s description; without any, single topics are left out."
+        "Range of each figure when each cultural zone, and each topic family, is left out in turn, and which one is "
+        "left out at the ends. Fewest left: smallest number of remaining countries or topics. Zones are those of the "
+        "Inglehart-Welzel map, or United Nations regions for countries not on it. Families are those of the survey; "
+        "without any, single topics are left out."
     )
     labels = SeriesLabels.of(report)
     derived = {"model": labels.label, "figure": lambda row: FIGURE_LABELS[row.figure]}

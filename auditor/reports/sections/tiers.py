@@ -31,10 +31,10 @@ _FIGURES = {"r": "r", "MAE": "mean absolute error"}
 _EXPLANATION = (
     "No model of the first tier is significantly worse than another model. A model of a lower tier is significantly "
     "worse than at least one model of the tier above. Tiers and the 95% CIs of ranks are corrected for the number of "
-    "pairs of models. Best and worst rank: ends of the 95% CI of the rank. From the best other: the figure minus that "
-    "of the best other model, with its 95% CI over countries and topics (Hsu’s method), which ends at 0 for a model "
-    "that is certainly the best, and for those that are certainly not. May be the best: no other model is "
-    "significantly better. Each ranking is a statement of its own."
+    "pairs of models. Best and worst rank: ends of the 95% CI of the rank. From the best other: difference from the "
+    "best other model, with its 95% CI over countries and topics (Hsu’s method), which ends at 0 for a model that is "
+    "certainly the best, or certainly not. May be the best: no other model is significantly better. Each ranking is "
+    "corrected separately."
 )
 
 
@@ -141,5 +141,5 @@ def _describe_lead(ranking: TierRanking) -> str:
     return (
         f"Its {_FIGURES[ranking.by]} is {direction} than that of the next model, {next_model.model}, by "
         f"{format_number(abs(difference.value or 0.0))} (95% CI {format_number(low) if low else '0'} to "
-        f"{format_number(high)} by Hsu’s comparison with the best, which ends at 0 where one model is the best)."
+        f"{format_number(high)}, Hsu’s comparison with the best)."
     )

@@ -13,16 +13,15 @@ from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.tables import tabulate
 
 _EXPLANATION = (
-    "The variance of each figure is divided among its sources: which countries and topics were asked, what is peculiar "
-    "to single cells, and the randomness of answers. The division is an estimate of its own: with few countries or "
-    "topics it is rough. Wording is not among the sources, since all samples have the same."
+    "The variance of each figure is divided among countries, topics, single cells and the randomness of answers. With "
+    "few countries or topics, this division is rough. Wording is not a source, since all samples have the same."
 )
 
 
 SOURCE_PHRASES = {
-    "country": "which countries were asked about",
-    "topic": "which topics were asked about",
-    "cell": "what is peculiar to single cells",
+    "country": "the choice of countries",
+    "topic": "the choice of topics",
+    "cell": "cell-to-cell variation",
     "sample": "the randomness of answers",
     "language": "the choice of languages",
 }
@@ -57,9 +56,9 @@ def build_variance_section(report: Report) -> Section | None:
     table = tabulate(
         "variance",
         "Where the uncertainty comes from",
-        "Share of the variance of each figure by source. Standard error: implied by the sources. Samples: a dash where "
-        "cells have one sample, whose randomness is then in the column of cells. Languages: a dash where there is one. "
-        "Set to 0: sources whose estimate was negative, which are too small to be seen.",
+        "Share of the variance of each figure by source. Standard error: implied by the sources. Samples: a dash "
+        "where cells have one sample, whose randomness is then in the column of cells. Languages: a dash where there "
+        "is one. Set to 0: sources with a negative estimate, which are too small to detect.",
         rows,
         columns,
         derived,

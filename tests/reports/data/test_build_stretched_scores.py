@@ -20,7 +20,7 @@ from auditor.storage.database import Database
 from tests.reports.conftest import survey_of
 
 COUNTRIES = ("Germany", "France", "Sweden", "Norway", "Spain", "Egypt", "Nigeria", "Kenya", "India", "Japan")
-STRETCHED_REASON = "log-probability scores are stretched"
+STRETCHED_REASON = "log-probability scores are rescaled"
 
 
 def build_stretched_report(db: Database, methods: tuple[str, ...]) -> Report:

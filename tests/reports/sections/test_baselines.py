@@ -61,8 +61,8 @@ def test_the_ceiling_is_stated_with_the_reliability_or_the_reason(report: Report
         for scope, reliability in zip(("all", "within topics"), reliabilities, strict=True)
     ]
     assert describe_ceiling(report.model_copy(update={"ceiling": rows})) == (
-        "Even a perfect model is expected to reach no more than r = 0.90. The survey’s split-half reliability, from "
-        "halves of its respondents, is 0.81 over all cells (95% CI 0.80 to 0.82) and 0.49 within topics (95% CI 0.40 "
+        "A perfect model is expected to reach at most r = 0.90. The survey’s split-half reliability is "
+        "0.81 over all cells (95% CI 0.80 to 0.82) and 0.49 within topics (95% CI 0.40 "
         "to 0.50)."
     )
 
@@ -132,11 +132,11 @@ def make_baseline(report: Report, difference: float, adjusted_p: float | None, m
         (
             ((-0.1, 0.01, 0.2), (-0.3, 0.02, 0.4)),
             "positive",
-            "is nearer to people than every simple guess; for the best",
+            "is closer to people than every simple guess; for the best",
         ),
-        (((-0.1, 0.01, 0.2), (-0.3, 0.2, 0.4)), "unclear", "is not shown to be nearer to people than the best simple"),
-        (((0.1, 0.01, 0.2), (-0.3, 0.01, 0.4)), "negative", "is farther from people than the best simple guess"),
-        (((0.1, None, 0.2), (-0.3, None, 0.4)), "neutral", "may or may not be nearer to people than the best simple"),
+        (((-0.1, 0.01, 0.2), (-0.3, 0.2, 0.4)), "unclear", "is not shown to be closer to people than the best simple"),
+        (((0.1, 0.01, 0.2), (-0.3, 0.01, 0.4)), "negative", "is further from people than the best simple guess"),
+        (((0.1, None, 0.2), (-0.3, None, 0.4)), "neutral", "may or may not be closer to people than the best simple"),
     ],
 )
 def test_a_model_is_compared_with_the_best_guess_after_correction(
@@ -153,10 +153,10 @@ def test_the_models_that_beat_every_guess_are_counted(report: Report) -> None:
     better = [make_baseline(report, -0.1, 0.01, 0.2, model=name) for name in ("a", "b")]
     unclear = make_baseline(report, -0.1, 0.5, 0.2, model="c")
     for rows, text in (
-        (better, "Both models are nearer to people than every simple guess."),
-        ([*better, unclear], "2 of the 3 models are shown to be nearer to people than every simple guess."),
-        ([better[0], unclear], "One of the 2 models is shown to be nearer to people than every simple guess."),
-        ([unclear], "The model is not shown to be nearer to people than every simple guess."),
+        (better, "Both models are closer to people than every simple guess."),
+        ([*better, unclear], "2 of the 3 models are shown to be closer to people than every simple guess."),
+        ([better[0], unclear], "One of the 2 models is shown to be closer to people than every simple guess."),
+        ([unclear], "The model is not shown to be closer to people than every simple guess."),
         ([make_baseline(report, -0.1, None, 0.2)], "Whether a model is better than a simple guess cannot be tested"),
     ):
         assert summarize_guesses(report.model_copy(update={"baselines": rows})).startswith(text)

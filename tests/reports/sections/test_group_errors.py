@@ -60,7 +60,7 @@ def test_the_largest_error_is_given_with_the_interval_corrected_for_the_choice(r
     rows = [row for row in report.topics if row.model == model]
     worst = max(rows, key=lambda row: row.mae.value or 0.0)
     text = text_of(findings.items[0])
-    assert text.startswith(f"{model} is farthest from people on the topic {worst.name} (MAE = ")
+    assert text.startswith(f"{model} is furthest from people on the topic {worst.name} (MAE = ")
     assert f"{format_number(worst.mae_simultaneous.ci_low)} to {format_number(worst.mae_simultaneous.ci_high)}" in text
     assert f"the largest of {len(rows)}) and in " in text
 

@@ -137,7 +137,7 @@ def test_a_judge_without_figures_gave_no_usable_answer(report: Report) -> None:
     entries = [entry.model_copy(update={"partial": unknown}) for entry in row.transitivity]
     section = build(report, [row.model_copy(update={"transitivity": entries})])
     assert findings_of(section) == [(f"{NAME} gave no usable answer.", "neutral")]
-    assert "The 95% CIs are statements" not in text_of(section)
+    assert "The 95% CIs generalize" not in text_of(section)
 
 
 def test_each_judge_and_measure_has_both_averages_and_its_coverage(report: Report) -> None:
@@ -155,15 +155,15 @@ def test_each_judge_and_measure_has_both_averages_and_its_coverage(report: Repor
 
 def test_the_population_of_the_intervals_is_stated(report: Report) -> None:
     over_sets = text_of(build(report, [make_row()]))
-    assert "The 95% CIs are statements about other item sets like these." in over_sets
-    assert "they say nothing about other sets" not in over_sets
+    assert "The 95% CIs generalize to other item sets like these." in over_sets
+    assert "they do not generalize to other sets" not in over_sets
     over_items = LogicEstimate(
         value=0.8, n=90, ci_low=0.7, ci_high=0.9, resampled=("item",), averaged="pooled", sets=1, lost=0, ties=0,
         coverage=1.0,
     )  # fmt: skip
     text = text_of(build(report, [make_row(share=over_items)]))
-    assert "about other item sets like these or other items like these" in text
-    assert "they say nothing about other sets" in text
+    assert "generalize to other item sets like these or other items like these" in text
+    assert "they do not generalize to other sets" in text
 
 
 def test_transitivity_has_a_row_for_each_judge_and_subset_size(report: Report) -> None:

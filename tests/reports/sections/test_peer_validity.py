@@ -105,7 +105,7 @@ def test_accuracy_by_verdict_and_by_judge_is_shown(report: Report) -> None:
         judges=[JudgeValidityRow(judge=NAME, right=valid, wrong=invalid, difference=difference)],
     )  # fmt: skip
     assert findings_of(section)[0] == (
-        "90% of the answers called VALID are correct, and 20% of those called INVALID: a difference of +70 percentage "
+        "90% of the answers judged VALID are correct, and 20% of those judged INVALID: a difference of +70 percentage "
         "points (95% CI +50 to +90).",
         "positive",
     )

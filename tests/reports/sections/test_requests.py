@@ -68,7 +68,7 @@ def test_the_table_has_what_was_found_and_what_was_not_sent(report: Report) -> N
         "2 answered requests to alder were not sent as configured: seed was left out; temperature was left out." in text
     )
     assert "Structured answers of alder were requested in the form “tool call”, not as JSON schema." in text
-    assert "“Why did requests fail?” quotes them" in text
+    assert "“Why did requests fail?” quotes its responses" in text
 
 
 def test_a_model_without_any_success_has_a_row(report: Report) -> None:
@@ -78,7 +78,7 @@ def test_a_model_without_any_success_has_a_row(report: Report) -> None:
     section = build_requests_subsection(changed.model_copy(update={"failures": failures}))
     assert_consistent(section)
     rows = cells_of(tables_of(section)["capabilities"])
-    assert [list(row)[:4] for row in rows][1] == ["birch", "not found out", None, None]
+    assert [list(row)[:4] for row in rows][1] == ["birch", "not detected", None, None]
     assert set(list(rows[1])[2:]) == {None}
 
 

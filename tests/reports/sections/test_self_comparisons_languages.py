@@ -38,7 +38,7 @@ def test_each_use_of_a_language_is_listed() -> None:
         "Asked in “ar”: Egypt, Jordan.",
         "Asked in English, since their main languages have no prompts: Pakistan.",
         "Asked once and excluded from every difference, since the configured languages are the same there: Nigeria.",
-        "The share of usable answers differs between languages, so that some mean scores rest on fewer answers: "
+        "The share of usable answers differs between languages, so some mean scores are based on fewer answers: "
         "m (ar 71%, en 98%).",
     ]
 

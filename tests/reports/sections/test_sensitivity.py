@@ -52,9 +52,7 @@ def test_the_section_starts_with_the_largest_change_of_each_figure(report: Repor
     )
     document = build_report_document(changed)
     by_id = {section.id: section for section in document.sections}
-    assert "95% CIs take countries and topics as exchangeable: as draws from others like these." in text_of(
-        by_id["answer"]
-    )
+    assert "95% CIs assume that countries and topics are exchangeable." in text_of(by_id["answer"])
     text = text_of(by_id["sensitivity"].blocks[0])
     assert (
         "Leaving out one cultural zone changes r by at most 0.20 (birch), the mean absolute error by at most 0.25 "

@@ -93,7 +93,7 @@ def test_the_brief_report_has_the_summary_alone_and_counts_further_cautions(repo
                 "kind": "distance", "name": "Nigeria", "nearest": "Sweden", "mae": Estimate(0.4, 8, 0.3, 0.5),
                 "nearest_mae": Estimate(0.1, 8, 0.05, 0.2), "lost_samples": LostSamples(planned=8, lost=2, share=0.25),
             },
-            "is nearest to people in Sweden (mean absolute error = 0.10, 95% CI 0.05 to 0.20) and farthest from "
+            "is closest to people in Sweden (mean absolute error = 0.10, 95% CI 0.05 to 0.20) and furthest from "
             "people in Nigeria (mean absolute error = 0.40, 95% CI 0.30 to 0.50). Of the planned samples for Nigeria, "
             "25% have no usable score",
         ),

@@ -42,15 +42,15 @@ def make_ranking(
         (
             make_ranking(make_tier_row("a"), make_tier_row("b", 2, may_be_best=False)),
             "Over all countries, prefer a (mean absolute error 0.20, on the 40 cells that all models share). Its mean "
-            "absolute error is lower than that of the next model, b, by 0.05 (95% CI 0 to 0.10 by Hsu’s comparison "
-            "with the best, which ends at 0 where one model is the best).",
+            "absolute error is lower than that of the next model, b, by 0.05 (95% CI 0 to 0.10, Hsu’s comparison "
+            "with the best).",
         ),
         (
             # In one tier, but the comparison with the best alone tells b from a.
             make_ranking(make_tier_row("a"), make_tier_row("b", may_be_best=False)),
             "Over all countries, prefer a (mean absolute error 0.20, on the 40 cells that all models share). Its mean "
-            "absolute error is lower than that of the next model, b, by 0.05 (95% CI 0 to 0.10 by Hsu’s comparison "
-            "with the best, which ends at 0 where one model is the best).",
+            "absolute error is lower than that of the next model, b, by 0.05 (95% CI 0 to 0.10, Hsu’s comparison "
+            "with the best).",
         ),
         (
             make_ranking(
@@ -79,8 +79,7 @@ def make_ranking(
                 left_out={"c": "has a score on 3% of the cells"},
             ),
             "Over all countries, a has the highest r (0.96, on the 40 cells that all ranked models share). Its r is "
-            "higher than that of the next model, b, by 0.09 (95% CI 0 to 0.15 by Hsu’s comparison with the best, "
-            "which ends at 0 where one model is the best).",
+            "higher than that of the next model, b, by 0.09 (95% CI 0 to 0.15, Hsu’s comparison with the best).",
         ),
         (
             make_ranking(make_tier_row("a")),

@@ -23,8 +23,8 @@ from auditor.surveys.baselines import compute_fitted_baselines
 from auditor.surveys.survey_facts import Reliability, SurveyFacts, load_survey_facts
 
 NO_VARIATION_REASONS = {
-    "scores constant within topics": "the model says the same of a topic in every country",
-    "truth constant within topics": "people say the same of a topic in every country",
+    "scores constant within topics": "the model gives a topic the same score in every country",
+    "truth constant within topics": "people’s score of a topic is the same in every country",
     "scores and truth constant within topics": "neither the model nor people differ between countries on any topic",
 }
 
@@ -49,14 +49,14 @@ def compute_ceilings(source: ReportSource) -> list[CeilingRow]:
 def _load_survey_facts(source: ReportSource) -> SurveyFacts | str:
     """Load the facts stored beside the survey, or return the reason why there are none."""
     if source.config is None:
-        return "scores were imported, and with them no respondents"
+        return "scores were imported without the survey’s respondents"
     if source.config.survey is None:
         return "the audit has no survey"
     try:
         facts = load_survey_facts(source.config.survey.source)
     except AuditorError as error:
         return error.message
-    return facts or "the survey came without its respondents, so it cannot be split in halves"
+    return facts or "the survey has no data on individual respondents"
 
 
 def _build_ceiling_row(scope: str, reliability: Reliability) -> CeilingRow:

@@ -61,7 +61,7 @@ def _apply_treatments(source: ReportSource) -> tuple[dict[str, Survey], dict[str
         The surveys by treatment, and the reasons why other treatments are not possible.
     """
     if source.config is None:
-        return {}, dict.fromkeys(TREATMENTS, "scores were imported: the audit does not know where its survey is")
+        return {}, dict.fromkeys(TREATMENTS, "scores were imported without the survey’s respondents")
     if (section := source.config.survey) is None:
         return {}, dict.fromkeys(TREATMENTS, "the audit has no survey")
     try:

@@ -16,8 +16,8 @@ AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 
 CONSTANT_SERIES_REASONS = {
     "x constant": "the model gives every cell the same score",
-    "y constant": "people say the same everywhere",
-    "x and y constant": "the model gives every cell the same score, and people say the same everywhere",
+    "y constant": "people’s score is the same in every cell",
+    "x and y constant": "the scores of the model and of people are the same in every cell",
 }
 """Plain text of a metric's `reason`, where x is the model and y the survey."""
 
@@ -47,9 +47,9 @@ def _missing_logprob_reason(source: ReportSource, model: str) -> str:
     model_scores = [score for score in source.scores if (score.method, score.model) == (Method.LOGPROB.value, model)]
     n_complete_cells = sum(score.raw is not None for score in model_scores)
     if n_complete_cells > 1:
-        return "its log-probabilities differ equally on every cell: without a range they cannot be scaled to [-1, 1]"
+        return "its log-probabilities differ equally on every cell, so they cannot be scaled to [-1, 1]"
     if n_complete_cells == 1:
-        return "one cell only has all its comparisons: without a range it cannot be scaled to [-1, 1]"
+        return "only one cell has all its comparisons, so it cannot be scaled to [-1, 1]"
     if not any(score.measure for score in model_scores):
         return "the model's log-probabilities cannot be measured"
     return "no cell has all its comparisons"

@@ -21,7 +21,7 @@ MAX_TOP_FAILURES = 3
 """Failures that a summary lists."""
 MAX_REPORTED_FAILURES = 20
 """Failures that a report lists."""
-ADAPTED_NOTE = "Nothing is to be done: the audit adapted to what the server accepts."
+ADAPTED_NOTE = "No action is needed: the audit adapted to what the server accepts."
 """Stands in place of a fix for requests by which the audit learned what a server accepts."""
 JUDGE_PURPOSES = frozenset(
     purpose.value
@@ -104,7 +104,7 @@ def _describe_silence(count: FailedRequestCount) -> str:
 
 FIX_BY_ANSWER_OUTCOME = {
     Outcome.UNPARSED.value: (
-        "The model does not write the requested form: use a more capable model, or ask for free text with "
+        "The model does not return the requested format: use a more capable model, or ask for free text with "
         'probes.direct.mode = "text".'
     ),
     Outcome.TRUNCATED.value: TRUNCATED_FIX,

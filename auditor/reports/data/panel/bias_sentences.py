@@ -40,13 +40,13 @@ def describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
     yield _describe_bias_tests(bias_tests, adjustment)
     if named := _select_significant(associations):
         yield (
-            f"Associations, which do not show a bias since traces differ in other ways too, such as quality: "
-            f"{_join(named)}. {adjustment}"
+            f"Associations: {_join(named)}. They do not show a bias, since traces differ in other ways too, such as "
+            f"quality. {adjustment}"
         )
     elif associations:
         yield (
-            "No association of verdicts with length, model family or order is distinguishable from zero (none of "
-            f"{pluralize(len(associations), 'test')}). {adjustment}"
+            "No association of verdicts with length, model family or order is statistically distinguishable from zero "
+            f"(none of {pluralize(len(associations), 'test')}). {adjustment}"
         )
 
 

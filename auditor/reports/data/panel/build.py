@@ -44,7 +44,7 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
     """Compute how alike the samples of a cell are, one row per model and method, except log-probabilities."""
     too_few_reason = "no cell has two usable samples"
     if source.config and source.config.probes.direct and source.config.direct.samples < 2:
-        too_few_reason = "one sample of each cell is taken, which differs from nothing"
+        too_few_reason = "only one sample of each cell, so there is nothing to compare"
     has_no_encoder = source.config is not None and source.config.embedding.model == "none"
     # Log-probabilities are deterministic: one value a cell, so there is no variation to measure.
     columns = [i for i, (method, _) in enumerate(source.columns) if method != Method.LOGPROB]

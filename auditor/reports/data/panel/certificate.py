@@ -58,22 +58,22 @@ def _describe_agreement(panel: PanelReport) -> str:
     figures = describe_estimate("Krippendorff’s alpha", alpha, "trace")
     if alpha.ci_low is None:
         return (
-            "This audit does not show how far the verdicts can be relied on: Krippendorff’s alpha is "
-            f"{format_number(alpha.value)} for {pluralize(alpha.n, 'trace')}, without a 95% CI, because {alpha.reason}."
+            f"The reliability of the verdicts is not known: Krippendorff’s alpha is {format_number(alpha.value)} for "
+            f"{pluralize(alpha.n, 'trace')}, without a 95% CI ({alpha.reason})."
         )
     population = f" The interval is for {alpha.generalizes_to}." if alpha.generalizes_to else ""
     if alpha.ci_low >= FIRM_ALPHA:
-        conclusion = f"The judges agree well ({figures}). The verdict on a single trace can be relied on."
+        conclusion = f"The judges agree well ({figures}). Verdicts on single traces are reliable."
     elif alpha.ci_low >= TENTATIVE_ALPHA:
-        conclusion = f"The judges agree ({figures}). The verdict on a single trace supports only tentative conclusions."
+        conclusion = f"The judges agree ({figures}). Verdicts on single traces support only tentative conclusions."
     elif alpha.ci_low > 0:
         conclusion = (
-            "The judges agree beyond chance, but not enough to rely on the verdict on a single trace "
-            f"({figures}). Use averages over many traces, and leave single traces to human reviewers."
+            f"The judges agree beyond chance, but too little to rely on verdicts on single traces ({figures}). Use "
+            "averages over many traces, and leave single traces to human reviewers."
         )
     else:
         conclusion = (
-            f"The judges are not shown to agree beyond chance ({figures}). Their verdicts settle nothing: human "
+            f"The judges are not shown to agree beyond chance ({figures}). Do not rely on their verdicts: human "
             "reviewers should check the conflicts that the judges settled."
         )
     return conclusion + population
@@ -86,8 +86,8 @@ def _describe_disagreeing_judges(judges: Sequence[JudgeRow]) -> Iterator[str]:
         change, p_value = row.alpha_change, row.alpha_change_p_holm
         if p_value is not None and p_value < SIGNIFICANCE_LEVEL and change.value is not None and change.value > 0:
             yield (
-                f"{row.judge} disagrees more with the other judges than they do with each other (without it, "
-                f"Krippendorff’s alpha is higher by {format_number(change.value)}, {describe_interval(change)}; "
+                f"{row.judge} disagrees more with the other judges than they do with each other. Without it, "
+                f"Krippendorff’s alpha is higher by {format_number(change.value)} ({describe_interval(change)}; "
                 f"{describe_p_value(p_value)}, corrected for {pluralize(n_tested, 'judge')})."
             )
 
@@ -98,24 +98,24 @@ def _describe_prevalence(panel: PanelReport) -> Iterator[str]:
     if valid_share is not None and max(valid_share, 1 - valid_share) >= HIGH_PREVALENCE and ac1.value is not None:
         ruling = "VALID" if valid_share > 0.5 else "INVALID"
         yield (
-            f"{format_number(100 * max(valid_share, 1 - valid_share), 0)}% of the verdicts are {ruling}. "
-            "In this case kappa and alpha are low even if judges rarely differ; Gwet’s AC1 is not affected "
-            f"({describe_estimate('AC1', ac1, 'trace')}). Judges who nearly always give the same verdict "
-            "distinguish little between traces, however much they agree."
+            f"{format_number(100 * max(valid_share, 1 - valid_share), 0)}% of the verdicts are {ruling}, so kappa and "
+            "alpha are low even if judges rarely differ. Gwet’s AC1 is not affected "
+            f"({describe_estimate('AC1', ac1, 'trace')}). Judges that nearly always give the same verdict hardly "
+            "distinguish between traces."
         )
 
 
 def _describe_majority(panel: PanelReport) -> str:
     """Write a sentence on the shares of traces that a majority of the assigned judges finds VALID or INVALID."""
     if not panel.votes:
-        return "No verdict is available, so no trace is upheld or rejected; all are left to human reviewers."
+        return "No verdict is available, so all traces are left to human reviewers."
     majority = panel.votes[0]  # the plain majority is the first voting rule
     total = majority.valid + majority.invalid + majority.open
     return (
-        f"A strict majority of the assigned judges upholds {format_percent(majority.valid, total)} of "
-        f"{pluralize(total, 'trace')} as VALID and rejects {format_percent(majority.invalid, total)} as INVALID. "
-        f"{format_percent(majority.open, total)} have no majority and are left to human reviewers. "
-        "Failures and abstentions count in the number of assigned judges."
+        f"A strict majority of the assigned judges finds {format_percent(majority.valid, total)} of "
+        f"{pluralize(total, 'trace')} VALID and {format_percent(majority.invalid, total)} INVALID. "
+        f"{format_percent(majority.open, total)} have no majority and are left to human reviewers. Failures and "
+        "abstentions count in the number of assigned judges."
     )
 
 
@@ -123,9 +123,9 @@ def _describe_assignment(panel: PanelReport) -> Iterator[str]:
     """Yield a sentence on the number of judges per trace; nothing where all judges get every trace."""
     if panel.judges_per_trace is not None:
         yield (
-            f"Each trace went to {pluralize(panel.judges_per_trace, 'judge')}, and every judge got equally many "
-            "traces of each model. Verdicts that were left out by design do not count as missing, and "
-            "shares of VALID are unbiased. The verdict on a single trace rests on fewer judges."
+            f"Each trace was assigned to {pluralize(panel.judges_per_trace, 'judge')}, and each judge to equally many "
+            "traces of each model. Verdicts that were not planned do not count as missing, and shares of VALID are "
+            "unbiased. The verdict on a single trace is based on fewer judges."
         )
 
 
@@ -135,7 +135,7 @@ def _describe_adaptive_savings(panel: PanelReport) -> Iterator[str]:
         n_saved = panel.seats - panel.asked  # verdicts if every assigned judge were asked, minus those asked for
         yield (
             f"The adaptive panel saved {pluralize(n_saved, 'call')} out of {pluralize(panel.seats, 'assignment')} "
-            f"({format_percent(n_saved, panel.seats)}). The majorities are those that all assigned judges would give. "
+            f"({format_percent(n_saved, panel.seats)}). The majorities are the same as with all assigned judges. "
             "Agreement and biases use only judges that were asked regardless of the other verdicts."
         )
 
@@ -144,8 +144,8 @@ def describe_fault_detection(panel: PanelReport) -> str:
     """Write which injected faults no judge, or not every judge, detects beyond its false alarms."""
     if not panel.faults:
         return (
-            "A majority cannot correct an error that its judges share. Whether these judges detect errors was not "
-            "tested: `auditor experiment planted` injects known faults and counts which judges detect them."
+            "Detection of errors was not tested, and a majority cannot correct an error that its judges share. "
+            "`auditor experiment planted` injects known faults and counts which judges detect them."
         )
     undetected = [
         fault_row
@@ -153,12 +153,12 @@ def describe_fault_detection(panel: PanelReport) -> str:
         if not is_significant(fault_row) or (fault_row.difference.value or 0.0) < 0
     ]
     detection_summary = (
-        f"Detection beyond the judge’s false alarms is shown for {len(panel.faults) - len(undetected)} of "
+        f"Detection beyond false alarms is shown for {len(panel.faults) - len(undetected)} of "
         f"{pluralize(len(panel.faults), 'pair')} of a judge and an injected fault."
     )
     adjustment = _describe_tests(panel.faults)
     if not undetected:
-        return f"{detection_summary} The panel detects each kind of fault that was injected.{adjustment}"
+        return f"{detection_summary} The panel detects each kind of injected fault.{adjustment}"
     undetected_faults = ", ".join(
         dict.fromkeys(
             f"{fault_row.fault} ({', '.join(row.judge for row in undetected if row.fault == fault_row.fault)})"
@@ -166,8 +166,8 @@ def describe_fault_detection(panel: PanelReport) -> str:
         )
     )
     return (
-        f"{detection_summary} Not shown to be detected: {undetected_faults}. "
-        f"The panel would only repeat a bias of that kind.{adjustment}"
+        f"{detection_summary} Not shown to be detected: {undetected_faults}. The panel may repeat such a bias instead "
+        f"of detecting it.{adjustment}"
     )
 
 
@@ -175,23 +175,25 @@ def _describe_blinding(panel: PanelReport) -> str:
     """Write which masked attributes judges guess beyond chance, or that guesses were not asked for."""
     if not panel.guesses:
         return (
-            "Blinding was not tested. To test whether judges recognize the country, topic or author of a blinded "
-            "trace, set `guess = true` under [probes.review]."
+            "Blinding was not tested. `guess = true` under [probes.review] tests whether judges recognize the "
+            "country, topic or author of a blinded trace."
         )
     adjustment = _describe_tests(panel.guesses)
     leaking_rows = [row for row in panel.guesses if is_significant(row) and (row.hits.value or 0.0) > row.chance]
     if not leaking_rows:
         return (
-            "No judge is shown to guess the country, topic or author better than chance: "
-            f"blinding holds as far as this sample shows.{adjustment}"
+            "Blinding holds as far as tested: no judge is shown to guess the country, topic or author better than "
+            f"chance.{adjustment}"
         )
     leak_list = "; ".join(
         # `what` is the attribute guessed: country, topic or author.
-        f"{row.judge} guesses the {row.what} ({describe_estimate('', row.hits, digits=0, style='percent')}, "
-        f"chance {format_number(100 * row.chance, 0)}%)"
+        (
+            f"{row.judge}, the {row.what} ({describe_estimate('', row.hits, digits=0, style='percent')}, chance "
+            f"{format_number(100 * row.chance, 0)}%)"
+        )
         for row in leaking_rows
     )
-    return f"Blinding is incomplete. Better than chance, {leak_list}.{adjustment}"
+    return f"Blinding is incomplete. Guesses better than chance: {leak_list}.{adjustment}"
 
 
 def _describe_tests(rows: Sequence[FaultDetectionRow] | Sequence[BlindingCheckRow]) -> str:
@@ -219,11 +221,11 @@ def _describe_peer_alignment(panel: PanelReport) -> Iterator[str]:
         r, method_phrase = row.r, f" (by {row.method})" if len(panel.peer_alignment) > 1 else ""
         figures = describe_model_correlation(r)
         if r.value is None or r.p_value is None:
-            yield f"Whether peers prefer models that agree with people{method_phrase} is not known ({figures})."
+            yield f"It is not known whether peers prefer models that agree with people{method_phrase} ({figures})."
         elif r.p_value >= SIGNIFICANCE_LEVEL:
             yield (
-                f"Over these models, no relation between peer agreement and agreement with people{method_phrase} is "
-                f"shown ({figures}). Peer agreement cannot replace a survey."
+                f"No relation between peer agreement and agreement with people{method_phrase} is shown ({figures}). "
+                "Peer agreement cannot replace a survey."
             )
         else:
             verb = "agree" if r.value > 0 else "disagree"

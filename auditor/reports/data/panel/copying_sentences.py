@@ -21,28 +21,29 @@ def describe_copying(copying: CopyingReport, *, is_task: bool) -> Iterator[str]:
     copies = [pair for pair in copying.pairs if pair.verdict == "copies"]
     if copies:
         yield (
-            f"{_join_pairs(copies, with_excess=True)} err together more than other pairs of judges do on "
-            f"{pluralize(copying.labels, 'labelled trace')} ({copying.label_source}), as judges do of which one copies "
-            "the other. The 95% CIs hold for all pairs together."
+            f"Evidence of copying: {_join_pairs(copies, with_excess=True)}. Their errors are more correlated than "
+            f"those of other pairs of judges, on {pluralize(copying.labels, 'labelled trace')} "
+            f"({copying.label_source}). The 95% CIs hold for all pairs jointly."
         )
     alike = [pair for pair in copying.pairs if pair.verdict == "agree on at least 99%"]
     if alike:
         yield (
             f"{_join_pairs(alike, with_excess=False)} agree on at least 99% of {MIN_SHARED_TRACES} or more traces. "
-            "Verdicts alone cannot tell copies from judges that are both right; by convention they count as one vote."
+            "Verdicts alone cannot distinguish copies from judges that are both right; by convention, they count as "
+            "one vote."
         )
     if copying.groups:
         groups = "; ".join(_join_names(group) for group in copying.groups)
         yield (
-            f"Judges that share one vote in all voting rules but the majority and configured weights: {groups}. "
-            "Stored outcomes of conflicts are not changed."
+            f"Judges that share one vote: {groups}. This applies to all voting rules except the majority and "
+            "configured weights. Stored outcomes of conflicts are not changed."
         )
     yield _describe_effective_number(copying, is_task)
     shared_models = [pair for pair in copying.pairs if pair.same_model and pair.verdict != "copies"]
     if shared_models:
         yield (
-            f"{_join_pairs(shared_models, with_excess=False)} are the same model. Whether their errors are independent "
-            "is shown only by labelled traces."
+            f"{_join_pairs(shared_models, with_excess=False)} are the same model. Only labelled traces can show "
+            "whether their errors are independent."
         )
 
 
@@ -52,13 +53,13 @@ def describe_copied_outcomes(copying: CopyingReport) -> Iterator[str]:
     if n_traces or n_conflicts:
         conflicts = "" if n_conflicts is None else f" and {pluralize(n_conflicts, 'conflict')}"
         yield (
-            f"On {pluralize(n_traces, 'trace')}{conflicts} copies outvote the other judges: with one vote for each "
+            f"Copies outvote the other judges on {pluralize(n_traces, 'trace')}{conflicts}. With one vote for each "
             "group, the outcome would be open or the opposite."
         )
 
 
 def _describe_effective_number(copying: CopyingReport, is_task: bool) -> str:
-    """Write how many independent judges the panel is worth, or why this is not known."""
+    """Write the effective number of judges, or why it is not known."""
     number = copying.effective_judges
     if number.value is None:
         advice = (
@@ -68,17 +69,17 @@ def _describe_effective_number(copying: CopyingReport, is_task: bool) -> str:
         )
         cause = f": {number.reason}" if copying.label_source else " without labelled traces"
         return (
-            "How many independent judges the panel is worth, and whether judges copy each other, is not known"
-            f"{cause}. Verdicts alone cannot tell.{advice}"
+            f"The effective number of judges, and whether they copy each other, are not known{cause}. Verdicts alone "
+            f"cannot show this.{advice}"
         )
     few = (
-        f" Fewer than {LABELS_FOR_PARTIAL_COPYING} labels may miss a judge that copies only 30% of its verdicts."
+        f" With fewer than {LABELS_FOR_PARTIAL_COPYING} labels, a judge copying only 30% of its verdicts may be missed."
         if MIN_LABELS <= number.n < LABELS_FOR_PARTIAL_COPYING
         else ""
     )
     return (
-        f"{pluralize(len(copying.effective_of), 'judge')} of the panel are worth "
-        f"{format_number(number.value, 1)} judges that err independently ({describe_interval(number, 1)}; "
+        f"{pluralize(len(copying.effective_of), 'judge')} of the panel are equivalent to "
+        f"{format_number(number.value, 1)} judges with independent errors ({describe_interval(number, 1)}; "
         f"{pluralize(number.n, 'labelled trace')}: {copying.label_source}).{few}"
     )
 

@@ -25,7 +25,7 @@ from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
 
 NO_PADDING_REASON = "no trace was padded: run `auditor experiment bias`"
-NO_TRUTH_REASON = "no trace has a known truth: people decide conflicts, which are not drawn at random"
+NO_TRUTH_REASON = "no trace has a known truth: human decisions cover only conflicts, which are no random sample"
 
 
 def estimate_judge_biases(source: ReportSource, matrix: VerdictMatrix) -> dict[str, list[JudgeDifference]]:
@@ -58,7 +58,7 @@ def estimate_self_preferences(
         verdicts, is_own_trace: shape (judges, traces), verdicts with those of judges on their own traces.
     """
     return adjust_p_values(
-        _exposure_effects(matrix, verdicts, is_own_trace, "it has no own trace that another judge has a verdict on")
+        _exposure_effects(matrix, verdicts, is_own_trace, "no other judge has a verdict on its traces")
     )
 
 

@@ -160,10 +160,10 @@ def _holdout_sentence(prediction: PeerHoldout) -> str:
     """State whether peer agreement predicts agreement with people on held-out cells, and then on held-out models."""
     r = prediction.unseen_cells
     if r.value is None:
-        return f"Whether peer agreement predicts agreement with people on unseen cells is not known: {r.reason}."
+        return f"It is not known whether peer agreement predicts agreement with people on unseen cells: {r.reason}."
     if r.ci_low is None or r.ci_high is None:
         return (
-            "Whether peer agreement predicts agreement with people on unseen cells is not known "
+            "It is not known whether peer agreement predicts agreement with people on unseen cells "
             f"({describe_estimate('r', r)}; {prediction.models} models)."
         )
     figures = f"{describe_estimate('r', r)}, {prediction.models} models"

@@ -47,7 +47,7 @@ def _describe_missing_agreement(reason: str | None) -> str | None:
     """Why agreement is missing, in terms of verdicts."""
     reason_labels = {
         "no item has 2 ratings": "no trace has verdicts of two judges",
-        "all ratings are the same": "all verdicts are the same, so there is no chance agreement to compare with",
+        "all ratings are the same": "all verdicts are the same, so agreement beyond chance is undefined",
     }
     return None if reason is None else reason_labels.get(reason, reason)
 

@@ -16,7 +16,7 @@ from auditor.reports.data.panel.verdict_matrix import find_family
 
 MIN_MODELS = 3
 """Fewest models for a row on self-consistency: a correlation needs as many."""
-EQUAL_ALIGNMENT_REASON = "all models agree alike with people"
+EQUAL_ALIGNMENT_REASON = "all models agree equally with people"
 
 
 def compute_peer_alignment(

@@ -19,7 +19,7 @@ from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import Units
 
 Groups = Sequence[Sequence[int]]
-REFERENCE_REASON = "it is the rule that the others are compared with"
+REFERENCE_REASON = "it is the reference for the other rules"
 
 
 def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups) -> list[VotingRuleRow]:

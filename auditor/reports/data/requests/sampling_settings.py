@@ -26,7 +26,9 @@ SAMPLED_PURPOSES = (
     ),
 )
 """Purposes whose questions are asked several times, so that the spread of the answers is measured."""
-INCOMPARABLE_REASON = "the two models were asked with different sampling settings, since one of them refuses a setting"
+INCOMPARABLE_REASON = (
+    "the two models were asked with different sampling settings, because one of them rejects a setting"
+)
 Settings = tuple[tuple[str, str], ...]
 """Sampling parameters as sent, by name."""
 

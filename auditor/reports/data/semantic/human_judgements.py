@@ -117,7 +117,7 @@ def compare_with_human_judgements(
         judgements=len(judgements),
         alpha=_krippendorff_estimate(judgements),
         entropy=mean_over_units(
-            entropy, {"question": questions}, (0.0, MAX_ENTROPY), empty_reason="nothing was judged"
+            entropy, {"question": questions}, (0.0, MAX_ENTROPY), empty_reason="there are no judgements"
         ),
         correlations=[
             _correlation_row(key, values, consistent_shares, entropy, questions)

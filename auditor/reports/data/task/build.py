@@ -21,7 +21,7 @@ from auditor.reports.data.task.schema import ScoreAccuracy, TaskItemReport, Task
 from auditor.tasks import is_correct, most_common_answer
 
 NO_TRUTH_REASON = "no item has a known truth"
-NO_TOLERANCE_REASON = "no tolerance says how near the truth is right"
+NO_TOLERANCE_REASON = "the task sets no tolerance for a correct number"
 MAX_QUESTION_CHARS = 300
 
 

@@ -120,7 +120,7 @@ def _build_verdict_rows(
 
 def _build_verdict_row(verdict_label: str, sample_hits: Sequence[tuple[SampleKey, bool]]) -> VerdictAccuracyRow:
     """Compute the share of right answers among those with one verdict; `sample_hits` pairs answer and correctness."""
-    share = share_over_units(**_share_table(sample_hits)._asdict(), empty_reason=f"nothing is called {verdict_label}")
+    share = share_over_units(**_share_table(sample_hits)._asdict(), empty_reason=f"nothing is judged {verdict_label}")
     return VerdictAccuracyRow(said=verdict_label, n=share.n, accuracy=share)
 
 
@@ -174,7 +174,10 @@ def _build_judge_rows(judges: Sequence[str], verdicts: Sequence[VerdictWithTruth
             ],
             empty_reason=reason,
         )
-        for side, reason in ((True, "it judged no right answer"), (False, "it judged no wrong answer"))
+        for side, reason in (
+            (True, "it has no verdict on a correct answer"),
+            (False, "it has no verdict on an incorrect answer"),
+        )
     ]
     return [
         _build_judge_row(judge, right, wrong, [verdict for verdict in verdicts if verdict[0].judge == judge])
@@ -220,7 +223,7 @@ def _correlate_models(
     )
     reason_labels = {
         "x constant": "peers find all models equally VALID",
-        "y constant": "all models are equally good",
+        "y constant": "all models are equally accurate",
         "fewer than 3 models (0)": "no model has both",
     }
     return replace_reason(correlation, reason_labels)

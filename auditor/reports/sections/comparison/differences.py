@@ -84,12 +84,12 @@ def _describe_difference(difference: SeriesDifference, n_cells: int) -> str:
 def build_overall_section(comparison: ComparisonReport) -> Section:
     """Build the section on the overall differences of MAE and r, with a row for each pair."""
     remark = (
-        "Differences are the second series minus the first, over the cells that both have. The second is closer to "
-        "people if its mean absolute error (MAE) is lower or its r is higher. 95% CIs are over countries and topics "
-        "(a two-way jackknife, the same for both sides). Lost samples are planned ones without a usable score, such "
-        "as refusals. Where more than 5% are lost, or the shares differ by more than 5 points, the difference over "
-        "all samples has a 95% CI that covers it whatever the lost ones would have scored (Imbens & Manski 2004). A "
-        f"change is reported if p is below 0.05 after Holm’s correction for {pluralize(comparison.tests, 'pair')}."
+        "Differences are second minus first, over shared cells. The second series is closer to people if its mean "
+        "absolute error (MAE) is lower or its r is higher. 95% CIs are over countries and topics (two-way jackknife). "
+        "Lost samples are planned ones without a usable score, such as refusals. If more than 5% are lost, or the "
+        "shares differ by more than 5 points, a further 95% CI covers the difference over all samples, whatever the "
+        "lost ones would have scored (Imbens & Manski 2004). A change is reported if p is below 0.05 after Holm’s "
+        f"correction for {pluralize(comparison.tests, 'pair')}."
     )
     tables = [
         _tabulate_differences(
@@ -176,7 +176,7 @@ def _list_changes(differences: Sequence[SeriesDifference], noun: str) -> Block:
     if not items:
         n_tested = sum(row.p_value is not None for row in differences)
         if not n_tested:
-            return Paragraph(f"No change by {noun} is tested, since none has a 95% CI.")
+            return Paragraph(f"Changes by {noun} cannot be tested: none has a 95% CI.")
         remark = "" if n_tested == len(differences) else f" Tested: {n_tested} of {len(differences)}."
         return Paragraph(f"No tested change by {noun} is statistically distinguishable from zero.{remark}")
     return List(items, is_findings=True)

@@ -85,7 +85,7 @@ def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
             first, second = (sampling_by_label.get(label) for label in (pair.first, pair.second))
             yield (
                 f"{pair.first} ({first}) and {pair.second} ({second}) were asked with different sampling settings, "
-                "since a server refused those of the configuration. A difference may be due to them."
+                "because a server rejected the configured ones. These may explain a difference."
             )
         if pair.truth_differs:
             yield (

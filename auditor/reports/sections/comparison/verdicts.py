@@ -34,7 +34,7 @@ def describe_verdicts(comparison: VerdictComparison) -> str:
     )
     if comparison.about == "answers":
         return sentences
-    return f"{sentences} No answer is the same in both, so the difference is not only due to the judges."
+    return f"{sentences} No answer is the same in both, so differences are not due to the judges alone."
 
 
 def build_verdict_section(comparison: VerdictComparison, section_id: str) -> Section:

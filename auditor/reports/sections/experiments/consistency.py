@@ -90,7 +90,7 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
         ],
         sum(difference.value is not None for _, difference in differences),
         "setting",
-        "change answers more by paraphrasing than by sampling again",
+        "be less consistent under paraphrase than under repeated sampling",
     )
     table = tabulate(
         "temperature",
@@ -111,8 +111,8 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
     axis_title = "Difference of scores (below 0: paraphrasing changes more)"
     plots = plot_estimates("temperature-plot", plot_title, differences, axis_title, table_id=table.id)
     remark = (
-        "One wording is asked several times, and several wordings are asked once each. The audit’s consistency score "
-        "says how similar the answers are. Below 0, paraphrasing changes answers more than sampling does."
+        "One wording is asked several times, and several wordings once each. The consistency score measures how "
+        "similar the answers are. Below 0, paraphrasing changes answers more than sampling does."
     )
     sections = build_result_sections("temperatures", "Results at each temperature", table, plots, remark)
     return build_experiment_document(

@@ -83,11 +83,11 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
     preference_plots = plot_estimates(
         "self-preference-plot", "Self-preference", preferences, VALID_DIFFERENCE_TITLE, table_id=own_trace_table.id
     )
-    position_remark = "Both sides of a conflict are shown in both orders; these answers count in no vote."
+    position_remark = "Both sides of a conflict are shown in both orders; these answers are not votes."
     preference_remark = (
-        "How much more lenient each judge is with its own traces than the others are with these, compared with its "
-        "leniency towards the traces of others. This is an association: judges do not see who wrote a trace, and their "
-        "own traces differ in other ways too."
+        "How much more lenient each judge is with its own traces than the others are, relative to its leniency "
+        "towards others’ traces. This is an association: judges do not see who wrote a trace, and their own traces "
+        "differ in other ways too."
     )
     padding_table = build_padding_table(panel.judges)
     shifts = [(row.judge, row.padding) for row in panel.judges if row.padding.value is not None]
@@ -106,7 +106,7 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
         "padding, position bias and self-preference",
         findings,
         sections,
-        "There was nothing to show to the judges.",
+        "No trace could be shown to the judges.",
     )
 
 
@@ -154,9 +154,9 @@ def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequen
 def build_holdout_document(audit: str, rows: Sequence[HoldoutRow]) -> Document:
     """Build the document on how well peer agreement predicts agreement with people on held-out cells and models."""
     remark = (
-        "Unseen cells: cells are split 80 to 20 many times, and peer agreement on the larger part is correlated over "
-        "models with r on the smaller part. Unseen models: each model is left out in turn, and its r is predicted by a "
-        "line through the other models."
+        "Unseen cells: cells are split 80 to 20 many times. Peer agreement on the larger part is correlated over "
+        "models with r on the smaller part. Unseen models: each model is left out in turn, and its r is predicted by "
+        "a line through the other models."
     )
     table = tabulate(
         "holdout",

@@ -25,7 +25,7 @@ EXPLANATIONS = {
     "samples": "Fewer samples are random subsets of the recorded samples. The ranges of r and of the MAE are over "
     "these subsets, and are widened because the subsets overlap. They show the effect of chance in the answers only, "
     "not of the choice of countries and topics.",
-    "temperature": "Each temperature has answers of its own. Intervals are 95% CIs over countries and topics.",
+    "temperature": "Each temperature was sampled separately. Intervals are 95% CIs over countries and topics.",
 }
 PLAN_COLUMNS = (
     Column("Sampling plan", "text", "name"),

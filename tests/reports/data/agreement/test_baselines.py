@@ -70,7 +70,7 @@ def test_one_answer_per_topic_shows_no_knowledge_of_countries(db: Database, nois
         assert low <= 0 <= high
     else:
         assert row.within_topics.value is None
-        assert "the model says the same of a topic in every country" in text
+        assert "the model gives a topic the same score in every country" in text
 
 
 def test_the_ceiling_of_imported_scores_is_missing_with_a_reason(db: Database) -> None:

@@ -22,7 +22,7 @@ RAW: dict[str, list[float | None]] = {
 }
 EXPECTED_REASONS = {
     "flat": "differ equally on every cell",
-    "once": "one cell only has all its comparisons",
+    "once": "only one cell has all its comparisons",
     "half": "no cell has all its comparisons",
     "mute": "log-probabilities cannot be measured",
 }

@@ -18,11 +18,11 @@ def alpha(value: float | None, low: float | None, high: float | None) -> Estimat
 @pytest.mark.parametrize(
     ("estimate", "words"),
     [
-        (alpha(0.9, 0.85, 0.95), "can be relied on"),
+        (alpha(0.9, 0.85, 0.95), "single traces are reliable"),
         (alpha(0.75, 0.7, 0.8), "tentative conclusions"),
-        (alpha(0.4, 0.2, 0.6), "not enough to rely on the verdict on a single trace"),
+        (alpha(0.4, 0.2, 0.6), "too little to rely on verdicts on single traces"),
         (alpha(0.05, -0.1, 0.2), "not shown to agree beyond chance"),
-        (alpha(0.4, None, None), "does not show how far the verdicts can be relied on"),
+        (alpha(0.4, None, None), "The reliability of the verdicts is not known"),
         (alpha(None, None, None), "supports no conclusion"),
     ],
 )
@@ -38,8 +38,8 @@ def test_the_certificate_says_what_the_interval_is_about_or_plainly_that_there_i
     ]
     assert first[0].endswith("The interval is for other countries and topics like these.")
     assert first[1].endswith(
-        "alpha is 0.40 for 50 traces, without a 95% CI, because an interval needs at least 5 countries and 5 topics, "
-        "but there are 4 topics."
+        "alpha is 0.40 for 50 traces, without a 95% CI (an interval needs at least 5 countries and 5 topics, "
+        "but there are 4 topics)."
     )
 
 
@@ -67,7 +67,7 @@ def test_a_judge_that_disagrees_more_is_named_only_after_correction(
         assert sentences[0].startswith(
             f"{judge.judge} disagrees more with the other judges than they do with each other"
         )
-        assert "higher by 0.10, 95% CI 0.02 to 0.18; p = 0.040, corrected for 3 judges" in sentences[0]
+        assert "higher by 0.10 (95% CI 0.02 to 0.18; p = 0.040, corrected for 3 judges" in sentences[0]
 
 
 def test_a_skewed_prevalence_gives_a_warning(report: Report) -> None:

@@ -88,10 +88,10 @@ def test_verdicts_alone_do_not_show_copying(db: Database, audit: Audit) -> None:
     assert (copying.traces_settled_by_copies, copying.conflicts_settled_by_copies) == (0, 0)
     assert [row.rule for row in panel.votes] == ["majority", "weighted by agreement with the rest", "dawid-skene"]
     reference, *others = [row.differs for row in panel.votes]
-    assert (reference.value, reference.reason) == (None, "it is the rule that the others are compared with")
+    assert (reference.value, reference.reason) == (None, "it is the reference for the other rules")
     assert all(differs.value is not None for differs in others)
     text = " ".join(panel.certificate)
-    assert "whether judges copy each other, is not known without labelled traces." in text
+    assert "whether they copy each other, are not known without labelled traces." in text
     pairs, number = build_copying_tables(copying)
     assert {row[4] for row in cells_of(pairs)} == {"verdicts alone cannot show it"}
     assert cells_of(number) == [[None, copying.effective_judges]]
@@ -113,7 +113,7 @@ def test_judges_that_agree_on_99_percent_count_as_one_by_convention(db: Database
         agreement_weights[judge] for judge in ("cedar", "dogwood", "elm")
     )
     text = " ".join(panel.certificate)
-    assert "by convention they count as one vote" in text
+    assert "by convention, they count as one vote" in text
     assert "alder and birch" in text
 
 
@@ -135,7 +135,7 @@ def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
                 expected += verdicts.get((other, model, cell, sample)) is not verdicts[judge, author, cell, sample]
     # On the traces of a copy two copies of four judges are no majority, alone or with one vote.
     assert panel.copying.traces_settled_by_copies == expected > 0
-    assert f"On {expected} traces" in " ".join(panel.certificate)
+    assert f"Copies outvote the other judges on {expected} traces" in " ".join(panel.certificate)
 
 
 def test_planted_faults_name_the_pair_that_copies(db: Database, audit: Audit) -> None:
@@ -154,7 +154,7 @@ def test_planted_faults_name_the_pair_that_copies(db: Database, audit: Audit) ->
     assert 2 < copying.effective_judges.value < 4.2
     text = " ".join(panel.certificate)
     assert "birch and cedar (excess correlation = " in text
-    assert "5 judges of the panel are worth" in text
+    assert "5 judges of the panel are equivalent to" in text
     pairs, number = build_copying_tables(copying)
     assert [row[4] for row in cells_of(pairs)] == ["copies", *["no copying shown"] * 9]
     assert cells_of(number)[0][1] == copying.effective_judges

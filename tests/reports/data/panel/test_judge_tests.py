@@ -139,11 +139,13 @@ def test_the_certificate_names_judges_after_correction(report: Report) -> None:
     assert any((row.hits.ci_low or 0.0) > row.chance for row in honest.guesses), "uncorrected, a judge is named"
     assert any((row.difference.ci_low or 0.0) > 0 for row in honest.faults), "uncorrected, a fault is detected"
     sentences = " ".join(write_certificate(honest))
-    assert "blinding holds as far as this sample shows. P-values are adjusted for 60 tests (Holm)." in sentences
+    assert (
+        "guess the country, topic or author better than chance. P-values are adjusted for 60 tests (Holm)." in sentences
+    )
     assert "is shown for 0 of 20 pairs of a judge and an injected fault." in sentences
     assert "P-values are adjusted for 20 tests (Holm)." in sentences
     sentences = " ".join(write_certificate(planted))
-    assert f"Better than chance, {JUDGES[0]} guesses the topic (" in sentences
+    assert f"Guesses better than chance: {JUDGES[0]}, the topic (" in sentences
     assert "is shown for 1 of 20 pairs of a judge and an injected fault." in sentences
 
 

@@ -55,7 +55,7 @@ def test_stretched_scores_are_described_by_r_only(db: Database) -> None:
     save_imported_audit(db, "one", {"near": 0.05, "far": 0.5}, method="logprob")
     lead = text_of(build_document(compare(db, "one:far", "one:near")).opening)
     assert "by r, which differs by" in lead
-    assert "Mean absolute errors cannot be compared: log-probability scores are stretched" in lead
+    assert "Mean absolute errors cannot be compared: log-probability scores are rescaled" in lead
 
 
 def test_pairs_of_one_model_are_labelled_by_the_model_and_others_by_both(db: Database) -> None:
@@ -129,6 +129,6 @@ def test_differences_without_an_interval_are_called_untested(db: Database) -> No
     assert remark in describe_topics(some)
     labels = [str(row) for row in tables_of(some)["pair-1-topic-mae"].rows]
     assert sum("'not tested'" in label for label in labels) == len(untested)
-    assert "No change by topic is tested, since none has a 95% CI." in describe_topics(build(by_topic=untested))
+    assert "Changes by topic cannot be tested: none has a 95% CI." in describe_topics(build(by_topic=untested))
     mae = pair.mae.model_copy(update={"change": "not told apart", "p_value": None, "p_holm": None})
     assert f"{pair.second} is not tested against {pair.first}: its mean" in text_of(build(mae=mae).opening)

@@ -56,7 +56,7 @@ def test_verdicts_on_different_answers_are_labelled(verdicts: VerdictComparison)
     sentences = describe_verdicts(verdicts.model_copy(update={"about": "cells", "p_value": None}))
     assert "10 pairs of verdicts on the same cell, on 5 traces" in sentences
     assert "p = " not in sentences
-    assert "No answer is the same in both, so the difference is not only due to the judges." in sentences
+    assert "No answer is the same in both, so differences are not due to the judges alone." in sentences
 
 
 def test_no_table_of_verdicts_without_any_that_differ(verdicts: VerdictComparison) -> None:

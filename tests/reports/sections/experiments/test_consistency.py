@@ -59,7 +59,8 @@ def test_the_temperature_document_compares_paraphrase_with_sampling_noise() -> N
     ]
     document = consistency.build_temperature_document("x", rows)
     assert checked_finding(document) == (
-        "1 of 3 settings is shown to change answers more by paraphrasing than by sampling again: a at temperature 0."
+        "1 of 3 settings is shown to be less consistent under paraphrase than under repeated sampling: a at "
+        "temperature 0."
     )
     [table] = tables_of(document).values()
     assert [cells[-2:] for cells in cells_of(table)] == [[0.03, 0.04], [0.03, 0.06], [0.03, 0.001]]

@@ -103,7 +103,7 @@ def test_the_finding_on_faults_is_that_of_the_certificate(report: Report) -> Non
     panel = report.panel.model_copy(update={"faults": [row]})
     document = judges.build_fault_injection_document("x", panel)
     assert checked_finding(document) == describe_fault_detection(panel)
-    assert checked_finding(document).startswith("Detection beyond the judge’s false alarms is shown for 1 of 1 pair")
+    assert checked_finding(document).startswith("Detection beyond false alarms is shown for 1 of 1 pair")
     for changes in ({"adjusted_p_value": 0.06}, {"adjusted_p_value": None}, {"difference": make_estimate(-0.7)}):
         undetected = row.model_copy(update=changes)
         finding = checked_finding(
