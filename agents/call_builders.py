@@ -146,8 +146,8 @@ def load_review_prompt(judge: ModelSection, *, for_task: bool = False) -> Prompt
     custom_prompt = read_prompt(judge.review_prompt)
     if unknown_fields := custom_prompt.fields - built_in_prompt.fields:
         raise ConfigError(
-            f"{judge.review_prompt}: nothing fills the field '{min(unknown_fields)}'.",
-            f"Known: {sorted(built_in_prompt.fields)}.",
+            f"{judge.review_prompt}: the field '{min(unknown_fields)}' is unknown.",
+            f"Use only: {', '.join(sorted(built_in_prompt.fields))}.",
         )
     if missing_fields := {"trace", "fence", "answer" if for_task else "score"} - custom_prompt.fields:
         raise ConfigError(f"{judge.review_prompt}: the field '{min(missing_fields)}' is missing.", "Add it.")

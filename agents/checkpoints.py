@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Checkpointer = BaseCheckpointSaver[Any]
 HOW_TO_FIX_DISK = "Free space on the disk, then run the same command again. Recorded answers are kept."
-HOW_TO_FIX_ROLE = "Ask the database's owner for the role of a runner: docs/team.md."
+HOW_TO_FIX_ROLE = "Ask the database's owner for the runner role (docs/team.md)."
 HOW_TO_FIX_SERVER = "Correct the cause, then run the same command again. Recorded answers are kept."
 
 
@@ -57,9 +57,7 @@ async def _sqlite_checkpointer(database: Path, serde: JsonPlusSerializer) -> Asy
             await saver.setup()
             yield saver
     except sqlite3.Error as error:
-        raise StorageError(
-            f"the graph's memory beside {database} cannot be written: {error}.", HOW_TO_FIX_DISK
-        ) from error
+        raise StorageError(f"the checkpoints of {database} cannot be written: {error}.", HOW_TO_FIX_DISK) from error
 
 
 class _WatchedSqliteSaver(AsyncSqliteSaver):
@@ -102,10 +100,10 @@ async def _postgres_checkpointer(db: Database, serde: JsonPlusSerializer) -> Asy
             yield saver
     except errors.InsufficientPrivilege as error:
         raise NotAllowedError(
-            f"this user may not use the graph's memory in {db.url}: {error}.", HOW_TO_FIX_ROLE
+            f"this user may not use the checkpoints in {db.url}: {error}.", HOW_TO_FIX_ROLE
         ) from error
     except Error as error:
-        raise StorageError(f"the graph's memory in {db.url} cannot be used: {error}.", HOW_TO_FIX_SERVER) from error
+        raise StorageError(f"the checkpoints in {db.url} cannot be used: {error}.", HOW_TO_FIX_SERVER) from error
 
 
 async def _create_tables_if_missing(connection: AsyncConnection[Any], saver: Any) -> None:
@@ -135,9 +133,7 @@ async def _schema_exists(connection: AsyncConnection[Any]) -> bool:
     privilege_query = f"SELECT has_schema_privilege('{GRAPH_SCHEMA}', 'USAGE') AS found"
     row = await (await connection.execute(privilege_query)).fetchone()
     if row is None or not row["found"]:
-        raise NotAllowedError(
-            f"this user may not use the graph's memory in the schema {GRAPH_SCHEMA}.", HOW_TO_FIX_ROLE
-        )
+        raise NotAllowedError(f"this user may not use the checkpoints in the schema {GRAPH_SCHEMA}.", HOW_TO_FIX_ROLE)
     return True
 
 

@@ -55,8 +55,8 @@ def localized_question(survey: Survey, language: str) -> SurveyQuestionWording:
         if (built_in.wording, built_in.scale) == (survey.wording, survey.scale):
             return load_translations(language).questions[name]
     raise ConfigError(
-        f"the survey '{survey.name}' has a wording or scale of its own, which there is none of in '{language}'.",
-        'Give them as survey.rephrase.question and .scale, keep a built-in survey\'s, or set language = "en".',
+        f"the survey '{survey.name}' has its own wording or scale, but no translation into '{language}'.",
+        'Add survey.rephrase.question and survey.rephrase.scale, use a built-in survey, or set language = "en".',
     )
 
 
@@ -78,7 +78,7 @@ def translate_topic(topic: str, language: str) -> str:
     if translation is None:
         raise ConfigError(
             f"the topic '{topic}' has no wording in the language '{language}'.",
-            f"Leave the topic or the language out, or give one: survey.rephrase.topics.'{topic}'.{language} = \"…\".",
+            f"Remove the topic or the language, or add a wording: survey.rephrase.topics.'{topic}'.{language} = \"…\".",
         )
     return translation
 

@@ -72,7 +72,7 @@ def _merge_errors(errors: Sequence[AuditorError]) -> AuditorError:
     if len(setup_errors) == 1 or any(not isinstance(error, ModelSetupError) for error in errors):
         return next((error for error in errors if not isinstance(error, ModelSetupError)), errors[0])
     merged = UnusableModelsError(
-        f"{len(setup_errors)} models cannot be used; nothing recorded is lost.",
+        f"{len(setup_errors)} models cannot be used. Recorded answers are kept.",
         " ".join(str(error) for error in setup_errors.values()),
     )
     merged.errors = tuple(setup_errors.values())

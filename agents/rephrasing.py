@@ -27,8 +27,8 @@ def apply_rephrasing(survey: Survey, rephrasing: Rephrasing, languages: Sequence
     _require_languages("scale", rephrasing.scale, languages)
     for topic, wordings in rephrasing.topics.items():
         if topic not in survey.topics:
-            hint = did_you_mean(topic, survey.topics, "Use the label that `auditor surveys show` gives it.")
-            raise ConfigError(f"survey.rephrase.topics: the audit asks about no topic '{topic}'.", hint)
+            hint = did_you_mean(topic, survey.topics, "Spell the topic as `auditor surveys show` lists it.")
+            raise ConfigError(f"survey.rephrase.topics: the topic '{topic}' is not part of the audit.", hint)
         _require_languages(f"topics.{topic}", wordings, languages)
     phrasings = {language: _build_phrasing(survey, rephrasing, language) for language in languages}
     english = phrasings.get(ENGLISH)
@@ -72,6 +72,6 @@ def _require_languages(key: str, wording_by_language: Mapping[str, object], lang
     if missing_languages:
         raise ConfigError(
             f"survey.rephrase.{key}: is reworded in {', '.join(wording_by_language)}, but not in "
-            f"{', '.join(missing_languages)}, which the audit asks in too.",
-            "Add a wording for each language, or ask in fewer.",
+            f"{', '.join(missing_languages)}, which the audit also uses.",
+            "Add a wording for each language, or remove a language from the key 'language'.",
         )

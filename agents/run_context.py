@@ -73,7 +73,7 @@ class OfflineClient:
 
     async def complete(self, call: Call) -> Answer:
         """Raise an AssertionError."""
-        raise AssertionError(f"nothing may be asked here, but {call.purpose} was")
+        raise AssertionError(f"internal error: a call for {call.purpose} is not allowed in this step")
 
 
 class ProgressReporter(Protocol):

@@ -75,7 +75,7 @@ def describe_parse_problem(task: Task, text: str) -> str:
     return (
         parsed_answer
         if isinstance(parsed_answer, str)
-        else f"answer: '{parsed_answer.answer}' is none of those asked for"
+        else f"answer: '{parsed_answer.answer}' is not one of the allowed answers"
     )
 
 

@@ -110,7 +110,7 @@ def _require_working_directory() -> None:
         os.getcwd()
     except OSError:
         raise UsageError(
-            "the working directory was deleted or moved, so that no file can be found from here.",
+            "the working directory was deleted or moved, so no file can be found.",
             "Change to a directory that exists, for example with: cd ~",
         ) from None
 
@@ -185,8 +185,8 @@ def _print_error(error: BaseException, *, is_debugging: bool) -> int:
         return 1
     unhandled_errors.append(error)
     print_message(
-        f"{UNEXPECTED_ERROR_PREFIX}: {_describe_error(error)}. How to fix: Run it again with --debug, and report what "
-        "it writes."
+        f"{UNEXPECTED_ERROR_PREFIX}: {_describe_error(error)}. How to fix: Run it again with --debug, and report the "
+        "output."
     )
     return 1
 

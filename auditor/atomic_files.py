@@ -35,9 +35,9 @@ def report_write_errors(target: str | Path) -> Iterator[None]:
         reason = os.strerror(error.errno) if error.errno else str(error)
         message = f"{target}: cannot be written: {reason}."
         if error.errno in DISK_FULL_ERRNOS:
-            how_to_fix = "Make room there, then give the same command again; nothing that was there has changed."
+            how_to_fix = "Free space on the disk, then run the same command again. Existing files are unchanged."
             raise AuditorError(message, how_to_fix) from None
-        raise UsageError(message, "Name a place that exists and that you may write to.") from None
+        raise UsageError(message, "Name an existing folder that you may write to.") from None
 
 
 def make_folder(folder: Path) -> None:
@@ -59,7 +59,7 @@ def write_atomically(content: str | bytes, path: str | Path) -> None:
     """
     path = Path(path)
     if path.is_dir():
-        raise UsageError(f"{path}: a folder, not a file.", "Name a file in it.")
+        raise UsageError(f"{path}: is a folder, not a file.", "Name a file in it.")
     with report_write_errors(path):
         _replace_file(content.encode() if isinstance(content, str) else content, path)
 

@@ -236,28 +236,28 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ((), SPENT_QUOTA, _TOP_UP),
     ((403, 429), SPENT_QUOTA_OR_BILLING, _TOP_UP),
     ((), BLOCKED_ACCOUNT, "Ask the provider why the account or the key is blocked, or use another key."),
-    ((), MODERATION, "The provider's filter refused the prompt; such answers are counted as refusals."),
+    ((), MODERATION, "The provider's content filter rejected the prompt. Such answers are counted as refusals."),
     ((403,), r"country|region|territory", "The provider does not serve this country: use another provider or region."),
-    ((403,), None, "Check, in the provider's console, that the key may use this model."),
+    ((403,), None, "Check in the provider's console that the key may use this model."),
     ((), BAD_KEY, _CHECK_KEY),
     ((), UNKNOWN_MODEL, "Check the model's name in `model`, and that the account may use it."),
-    ((404, 405), None, "Check the model's name, and that `api_base` ends with /v1, as for most servers."),
+    ((404, 405), None, "Check the model's name, and that `api_base` ends with /v1, as most servers require."),
     ((429,), None, _SLOW_DOWN),
     ((), CONTEXT_LENGTH, "The text is longer than the model's context: lower `max_tokens`, or use another model."),
     (
         _PARAMETER_REFUSALS,
         r"temperature",
-        "Set `temperature = false` in [models.capabilities]: the model takes only its own.",
+        "Set `temperature = false` in [models.capabilities]: the model accepts only its default.",
     ),
     (
         _PARAMETER_REFUSALS,
         r"response_?format|json_schema|structured output|json mode|response_?schema|output_config|grammar",
-        "Set `form` in [models.capabilities] to json_object, tool or text: the server refuses the present form.",
+        "Set `form` in [models.capabilities] to json_object, tool or text: the server rejects the current form.",
     ),
     (
         _PARAMETER_REFUSALS,
         r"(?<!reasoning\.)max_tokens|max_completion_tokens|max_output_tokens",
-        "Set `token_limit_param` in [models.capabilities] to the name that the server takes, or lower `max_tokens`.",
+        "Set `token_limit_param` in [models.capabilities] to the name that the server accepts, or lower `max_tokens`.",
     ),
     (
         _PARAMETER_REFUSALS,
@@ -268,7 +268,7 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     (
         (_NO_RESPONSE,),
         r"certificate|sslerror|\btls\b",
-        "The server's certificate is not trusted: check `api_base`, or install the certificate's authority.",
+        "The server's certificate is not trusted: check `api_base`, or install its certificate authority.",
     ),
     (
         (_NO_RESPONSE,),
@@ -277,7 +277,7 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ),
     ((), r"time ?out|timed out|time limit|no answer in time", "Raise the model's `timeout_s`, or lower `concurrency`."),
     ((_NO_RESPONSE,), r"connect|unreachable|network", "Check that the server runs and that `api_base` is right."),
-    (_SERVER_ERRORS, None, "The server failed: run the audit again later, or look at the server's log."),
+    (_SERVER_ERRORS, None, "The server failed: run the audit again later, or check the server's log."),
 )
 KNOWN_FIXES = tuple(
     KnownFix(frozenset(statuses), None if words is None else re.compile(words, re.IGNORECASE), fix)

@@ -53,7 +53,7 @@ class RunInterrupted(AuditorError):
 
     def __init__(
         self,
-        message: str = "the run was stopped; everything that arrived is saved.",
+        message: str = "the run was stopped; all answers received so far are saved.",
         how_to_fix: str = "To resume, run the same command again.",
     ) -> None:
         super().__init__(message, how_to_fix)

@@ -45,7 +45,9 @@ def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = 
     if not exists:
         raise error_class(f"{path}: there is no such file.", how_to_fix)
     if not is_file:
-        raise error_class(f"{path}: is a pipe or a device, not a file.", "Save its content to a file, and name that.")
+        raise error_class(
+            f"{path}: is a pipe or a device, not a file.", "Save its content to a file, and use that file."
+        )
 
 
 def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | None = None) -> str:
@@ -60,7 +62,7 @@ def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | N
         if max_bytes is not None and path.stat().st_size > max_bytes:
             size = f"{max_bytes // 1_000_000} MB"
             raise error_class(
-                f"{path}: is larger than {size}, which no such file is.", "Check that it is the right file."
+                f"{path}: is larger than {size}, the maximum for such a file.", "Check that it is the right file."
             )
         data = path.read_bytes()
     except OSError as error:
@@ -83,7 +85,7 @@ def decode_utf8(data: bytes, source: str, error_class: type[AuditorError]) -> st
         raise error_class(f"{source}: line {line} is not UTF-8 text.", SAVE_AS_UTF8) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise error_class(f"{source}: line {line} has a NUL character, which no text file has.", SAVE_AS_UTF8)
+        raise error_class(f"{source}: line {line} contains a NUL character, so it is not a text file.", SAVE_AS_UTF8)
     return text
 
 
@@ -109,8 +111,8 @@ def parse_toml(text: str, source: str, error_class: type[AuditorError]) -> dict[
     except tomllib.TOMLDecodeError as error:
         # tomllib shows a key as a tuple, "('a', 'b')"; it is shown as in the file, "a.b".
         message = _TUPLE_REPR.sub(lambda match: ".".join(re.findall(r"'([^']*)'", match[0])), str(error))
-        message = message.replace("Cannot overwrite a value", "a key is there twice")
-        raise error_class(f"{source}: not TOML: {message}.", "Correct that line.") from None
+        message = message.replace("Cannot overwrite a value", "a key is used twice")
+        raise error_class(f"{source}: not valid TOML: {message}.", "Correct that line.") from None
     except (RecursionError, ValueError) as error:
         raise_parse_error(error, source, error_class)
     require_storable(data, source, error_class)
@@ -141,14 +143,14 @@ def parse_json(
         if len(table) < len(pairs):
             keys = [key for key, _ in pairs]
             duplicate_key = next(key for key in keys if keys.count(key) > 1)
-            raise error_class(f"{source}: the key '{duplicate_key[:40]}' is there twice.", "Keep one.")
+            raise error_class(f"{source}: the key '{duplicate_key[:40]}' is used twice.", "Remove one of them.")
         return table
 
     try:
         data = json.loads(text, object_pairs_hook=reject_duplicate_keys)
     except json.JSONDecodeError as error:
         position = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
-        raise error_class(f"{source} is not JSON: {error.msg} ({position}).", how_to_fix) from None
+        raise error_class(f"{source} is not valid JSON: {error.msg} ({position}).", how_to_fix) from None
     except (RecursionError, ValueError) as error:
         raise_parse_error(error, source, error_class)
     require_limited_depth(data, source, error_class)
@@ -159,11 +161,11 @@ def raise_parse_error(problem: Exception, source: str, error_class: type[Auditor
     """Convert an error that a TOML, YAML or JSON parser raised besides its own error class, and raise it."""
     if isinstance(problem, RecursionError):
         raise error_class(
-            f"{source}: tables or lists are nested too deeply.", f"Use {MAX_DEPTH} levels at most."
+            f"{source}: tables or lists are nested too deeply.", f"Use at most {MAX_DEPTH} levels."
         ) from None
     if "digits" in str(problem):
         raise _integer_too_large(source, error_class) from None
-    raise error_class(f"{source}: has a value that cannot be read: {problem}.", "Correct that value.") from None
+    raise error_class(f"{source}: a value cannot be read: {problem}.", "Correct that value.") from None
 
 
 def require_storable(data: Any, source: str, error_class: type[AuditorError]) -> None:
@@ -181,8 +183,8 @@ def require_storable(data: Any, source: str, error_class: type[AuditorError]) ->
                 raise _integer_too_large(source, error_class)
             for text in value if isinstance(value, dict) else (value,):
                 if isinstance(text, str) and ("\0" in text or _SURROGATE.search(text)):
-                    defect = "a NUL character" if "\0" in text else "half a character (a lone surrogate)"
-                    raise error_class(f"{source}: a text has {defect}.", "Remove the escape that stands for it.")
+                    defect = "a NUL character" if "\0" in text else "an incomplete character (a lone surrogate)"
+                    raise error_class(f"{source}: a string contains {defect}.", "Remove its escape sequence.")
         level = _nested_values(level)
 
 
@@ -212,4 +214,4 @@ def _nested_values(level: list[Any]) -> list[Any]:
 
 def _integer_too_large(source: str, error_class: type[AuditorError]) -> AuditorError:
     """The error for an integer of more than 64 bits; it is not raised here."""
-    return error_class(f"{source}: has a whole number that is too large.", "Use at most 9,223,372,036,854,775,807.")
+    return error_class(f"{source}: a whole number is too large.", "Use at most 9,223,372,036,854,775,807.")

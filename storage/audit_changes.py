@@ -57,7 +57,7 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
 def require_free_name(db: Database, name: str) -> None:
     """Raise UsageError if an audit has this name."""
     if find_audit(db, name) is not None:
-        raise UsageError(f"there is already an audit '{name}'.", "Choose another name, or rename that audit first.")
+        raise UsageError(f"an audit named '{name}' already exists.", "Choose another name, or rename that audit first.")
 
 
 def rename_audit(db: Database, audit: Audit, new_name: str, config: str | None, config_hash: str | None) -> None:

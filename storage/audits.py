@@ -65,7 +65,7 @@ def get_audit(db: Database, name: str) -> Audit:
     if audit is not None:
         return audit
     names = [existing.name for existing in load_audits(db)]
-    hint = did_you_mean(name, names, f"It holds: {', '.join(names) or 'none yet'}.")
+    hint = did_you_mean(name, names, f"Its audits: {', '.join(names) or 'none'}.")
     raise StorageError(f"the database {db.url} has no audit '{truncate_text(name)}'.", hint)
 
 

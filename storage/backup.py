@@ -35,13 +35,15 @@ def copy_database(source: Path, target: Path) -> None:
             check_messages = [row[0] for row in copy_connection.execute("PRAGMA integrity_check")]
         if check_messages != ["ok"]:
             raise StorageError(
-                f"the copy of {source} is not whole: {check_messages[0]}.",
-                "The database itself is damaged; save what can be saved with: sqlite3 FILE .recover",
+                f"the copy of {source} is incomplete: {check_messages[0]}.",
+                "The database is damaged. Recover what is left with: sqlite3 FILE .recover",
             )
         _flush_to_disk(partial_copy)
         os.replace(partial_copy, target)
     except (sqlite3.Error, OSError) as error:
-        raise StorageError(f"{source} cannot be copied to {target}: {error}.", "Make room, or name another.") from None
+        raise StorageError(
+            f"{source} cannot be copied to {target}: {error}.", "Free space on the disk, or name another file."
+        ) from None
     finally:
         partial_copy.unlink(missing_ok=True)
 

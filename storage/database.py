@@ -24,7 +24,7 @@ from auditor.storage.writer import Job, T, Writer, database_error
 
 DEFAULT_URL = "sqlite:///auditor.db"
 STORAGE_VARIABLE = "AUDITOR_STORAGE"
-HOW_TO_FIX_OPEN = "Look at the name given with --storage, and whether this user may open it."
+HOW_TO_FIX_OPEN = "Check the name in --storage, and that this user may open it."
 BACKENDS = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://USER@HOST/NAME"}
 
 
@@ -92,13 +92,15 @@ def parse_sqlite_path(url: str) -> Path | None:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # ValueError: the port is not a number
-        raise UsageError(f"'{redact_url(url)}' is not a database URL.", "Give one like sqlite:///auditor.db") from None
+        raise UsageError(
+            f"'{redact_url(url)}' is not a database URL.", "Use a URL like sqlite:///auditor.db."
+        ) from None
     if (backend := parsed.get_backend_name()) not in BACKENDS:
-        raise UsageError(f"auditor keeps no audits in '{backend}'.", f"Use {' or '.join(BACKENDS.values())}.")
+        raise UsageError(f"'{backend}' databases are not supported.", f"Use {' or '.join(BACKENDS.values())}.")
     if backend != "sqlite":
         return None
     if parsed.database in (None, "", ":memory:"):
-        raise UsageError(f"'{url}' names no file.", "Give one like sqlite:///auditor.db") from None
+        raise UsageError(f"'{url}' does not name a file.", "Use a URL like sqlite:///auditor.db.") from None
     return Path(str(parsed.database))
 
 
@@ -171,10 +173,10 @@ def _check_location(path: Path, create: bool) -> None:
     """Raise StorageError if a SQLite file is missing, or its folder is missing or on a network file system."""
     if not create and not path.exists():
         raise StorageError(
-            f"there is no database at {path}.", "Name it with --storage, or make one with `auditor run`."
+            f"there is no database at {path}.", "Name a database with --storage, or create one with `auditor run`."
         )
     if not path.parent.is_dir():
-        raise StorageError(f"the folder {path.parent} of the database does not exist.", "Make it first.")
+        raise StorageError(f"the folder {path.parent} of the database does not exist.", "Create it first.")
     refuse_network_filesystem(path)
 
 
@@ -248,8 +250,8 @@ def _coerce_value(column: Column[Any], value: Any) -> Any:
 
 def _unstorable_value_error(column: Column[Any]) -> UnstorableError:
     """Build the error for a value that a column cannot hold."""
-    message = f"the value of '{column.name}' is not one that the table '{column.table.name}' can hold."
-    return UnstorableError(message, "Correct it where it comes from, then give the same command again.")
+    message = f"the value of '{column.name}' cannot be stored in the table '{column.table.name}'."
+    return UnstorableError(message, "Correct it in its source, then run the same command again.")
 
 
 def insert_new(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
@@ -310,7 +312,7 @@ def run_lock(database: Database, audit_name: str) -> Iterator[None]:
             yield
     except locks.LockHeldError as error:
         raise StorageError(
-            f"audit '{audit_name}' is being run by {error.holder}.", "Wait for it, or stop it first."
+            f"audit '{audit_name}' is already being run by {error.holder}.", "Wait until it ends, or stop it first."
         ) from None
 
 

@@ -26,7 +26,7 @@ WRITER_LOCK_CLASS, RUN_LOCK_CLASS = 0x61756469, 0x61756475
 LOCK_TIMEOUT, IDLE_TRANSACTION_TIMEOUT = "30s", "60s"
 LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
 REDACTED = "***"
-HOW_TO_FIX_URL = "Leave it out, or give the URL with --storage or AUDITOR_STORAGE."
+HOW_TO_FIX_URL = "Remove it, or pass the URL in --storage or AUDITOR_STORAGE."
 _CONFIG_PARAMETER_NAMES = """
 host hostaddr port user dbname database password options application_name client_encoding context sslmode sslrootcert
 sslcert sslkey sslcrl channel_binding require_auth gssencmode krbsrvname connect_timeout tcp_user_timeout
@@ -58,12 +58,12 @@ def require_shareable_url(url: str) -> None:
     if make_url(url).get_backend_name() == "sqlite":
         raise UsageError(
             f"workers on several hosts cannot share the file of {redact_url(url)}.",
-            "Name a PostgreSQL server by --storage (docs/team.md), or run with the engine 'local'.",
+            "Name a PostgreSQL server with --storage (docs/team.md), or set run.engine = 'local'.",
         )
     if REDACTED in redact_url(url):
         raise UsageError(
             "the database's URL holds a password, which would be sent to other hosts.",
-            "Leave it out, and set PGPASSWORD or ~/.pgpass here and on each of them.",
+            "Remove it, and set PGPASSWORD or ~/.pgpass on every host.",
         )
 
 
@@ -87,8 +87,8 @@ def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False)
         return _make_postgres_engine(parsed)
     except (NoSuchModuleError, ImportError):
         raise UsageError(
-            f"the driver that '{parsed.drivername}' names is not installed.",
-            "For PostgreSQL: pip install 'auditor[postgres]', and postgresql+psycopg:// in the URL.",
+            f"the database driver '{parsed.drivername}' is not installed.",
+            "For PostgreSQL, run pip install 'auditor[postgres]' and begin the URL with postgresql+psycopg://.",
         ) from None
 
 
@@ -181,15 +181,15 @@ def remote_servers(url: str) -> list[str]:
         return []  # opening the database reports the error
     if forbidden := sorted(settings.keys() - CONFIG_PARAMETERS):
         raise ConfigError(
-            f"storage: a config may not set the parameter '{forbidden[0]}' of the database URL.", HOW_TO_FIX_URL
+            f"storage: a configuration may not set the parameter '{forbidden[0]}' of the database URL.", HOW_TO_FIX_URL
         )
     ports = str(settings.get("port") or "").split(",")
     hosts = [host for key in ("host", "hostaddr") for host in str(settings.get(key) or "").split(",")]
     remote_hosts = [(host, ports[min(i, len(ports) - 1)]) for i, host in enumerate(hosts) if _is_remote(host)]
     if remote_hosts and settings.get("sslmode") in UNENCRYPTED_SSL_MODES:
         raise ConfigError(
-            f"storage: a config may not set sslmode={settings['sslmode']} for {remote_hosts[0][0]}, "
-            "which allows plain text.",
+            f"storage: a configuration may not set sslmode={settings['sslmode']} for {remote_hosts[0][0]}, "
+            "which allows unencrypted connections.",
             HOW_TO_FIX_URL,
         )
     return [f"{f'[{host}]' if ':' in host else host}:{port}".rstrip(":").lower() for host, port in remote_hosts]

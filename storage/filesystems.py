@@ -37,8 +37,8 @@ def refuse_network_filesystem(path: Path, mount_table: str | None = None) -> Non
     filesystem_type = "smb3" if str(path).startswith("\\\\") else find_filesystem_type(path.resolve(), mount_table)
     if filesystem_type is not None and is_network_filesystem(filesystem_type):
         raise StorageError(
-            f"{path} is on a network file system ({filesystem_type}), on which SQLite loses data.",
-            "Keep it on a local disk, or give a team a PostgreSQL server: --storage postgresql+psycopg://USER@HOST/NAME",
+            f"{path} is on a network file system ({filesystem_type}), on which SQLite may lose data.",
+            "Move it to a local disk, or use a PostgreSQL server: --storage postgresql+psycopg://USER@HOST/NAME",
         )
 
 

@@ -73,7 +73,7 @@ def _write_holder(holder_file: Path) -> None:
 
 def _lock_error(file: str, error: OSError) -> StorageError:
     """Build the error for a lock's file that cannot be written."""
-    how_to_fix = "A run needs a folder that it may write to, and room there: copy the database to one."
+    how_to_fix = "Copy the database to a writable folder with free space."
     return StorageError(f"{file}: cannot be written: {error.strerror}.", how_to_fix)
 
 

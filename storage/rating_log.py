@@ -29,7 +29,10 @@ from auditor.storage.writer import Job, T
 
 FULL_DISCLOSURE = "authors,survey,verdicts"
 """Evidence that a rater is shown after the decision, in addition to cell, traces and scores (see `Rating.shown`)."""
-CONFLICT_GONE, CONFLICT_GONE_FIX = "this conflict no longer exists: the audit was run again.", "Go back to the queue."
+CONFLICT_GONE, CONFLICT_GONE_FIX = (
+    "this conflict no longer exists, since the audit was run again.",
+    "Return to the queue.",
+)
 CELL_DISCLOSURE, PAIR_DISCLOSURE = "survey", "verdicts"
 """The part of it that also belongs to a conflict with other sides on the same cell, or on the same pair of items."""
 
@@ -179,7 +182,10 @@ def _prepare_following(connection: Connection, audit_id: int, rater: str, follow
     """Build the rating of a conflict that another decision settles; StorageError if its scores have changed."""
     rating = _prepare_rating(connection, audit_id, following.key, rater, following.change)
     if rated_content(rating) != following.content:
-        raise StorageError("another conflict of this cell has new scores.", "Open the conflict again and decide anew.")
+        raise StorageError(
+            "the scores of another conflict of this cell have changed.",
+            "Open the conflict again and repeat your decision.",
+        )
     return rating
 
 

@@ -68,7 +68,7 @@ class SchemaUpgrade(NamedTuple):
     backup: Path | None
 
     def __str__(self) -> str:
-        backup_note = f"; as it was it is kept in {self.backup}" if self.backup else ""
+        backup_note = f"; a copy of the old database is in {self.backup}" if self.backup else ""
         return f"The database was upgraded from revision {self.from_revision} to {self.to_revision}{backup_note}."
 
 
@@ -97,20 +97,20 @@ def incompatible_schema_error(url: str, detected: DetectedSchema) -> StorageErro
     """Build the error for a database whose schema is not the current one, with how to fix it."""
     location = redact_url(url)
     if detected.state is SchemaState.EMPTY:
-        return EmptyStorageError(f"{location}: holds no audits yet.", "Make one with `auditor run`.")
+        return EmptyStorageError(f"{location}: contains no audits yet.", "Create one with `auditor run`.")
     storage_option = "" if REDACTED in location else f" --storage {location}"
     revisions = f"revision {detected.revision}, known here: {REVISION}"
     message_by_state = {
         SchemaState.OLDER: (
-            f"{location}: made by an older version of auditor ({revisions}).",
-            f"Upgrade it, which keeps all that is in it: auditor doctor --upgrade{storage_option}",
+            f"{location}: created by an older version of auditor ({revisions}).",
+            f"Upgrade it without loss of data: auditor doctor --upgrade{storage_option}",
         ),
         SchemaState.NEWER: (f"{location}: written by a newer version of auditor ({revisions}).", "Update auditor."),
         SchemaState.UNRELEASED: (
-            f"{location}: made by a version of auditor from before the first release.",
-            "Name another with --storage; that version still reads it.",
+            f"{location}: created by a pre-release version of auditor.",
+            "Name another database with --storage, or read this one with that version.",
         ),
-        SchemaState.FOREIGN: (f"{location}: a database, but not one of auditor's.", "Name another with --storage."),
+        SchemaState.FOREIGN: (f"{location}: this database was not created by auditor.", "Name another with --storage."),
     }
     return StorageError(*message_by_state[detected.state])
 
@@ -166,6 +166,6 @@ def _check_references(connection: Connection, url: str) -> None:
     violation = connection.execute(text("PRAGMA foreign_key_check")).first()
     if violation is not None:
         raise StorageError(
-            f"{redact_url(url)}: rows of '{violation[0]}' refer to rows of '{violation[2]}' that are not there.",
-            "Nothing was changed; the copy beside it is as it was too.",
+            f"{redact_url(url)}: rows of '{violation[0]}' refer to rows of '{violation[2]}' that do not exist.",
+            "Nothing was changed; the backup is unchanged too.",
         )

@@ -79,8 +79,8 @@ def refuse_unread_log(path: Path) -> None:
     for suffix in LOG_SUFFIXES[:2]:
         log = path.with_name(f"{path.name}{suffix}")
         if log.exists() and log.stat().st_size > 0:
-            message = f"{path} cannot be read: {log.name} beside it holds writes that are not in it yet, and the folder"
-            how_to_fix = f"Copy all files {path.name}* to a folder that you may write to, and name the copy."
+            message = f"{path} cannot be read: {log.name} has changes that are not yet in the database, and the folder"
+            how_to_fix = f"Copy all files {path.name}* to a writable folder, and use the copy."
             raise StorageError(f"{message} {path.parent} is read-only.", how_to_fix)
 
 
@@ -118,9 +118,9 @@ class WatchedFile:
         )
         message = f"the database {self.path.name} {event} while it was in use: {location}."
         if new_path:
-            how_to_fix = f"Move it back to {self.path}, then give the same command again."
+            how_to_fix = f"Move it back to {self.path}, then run the same command again."
         else:
-            how_to_fix = "Put it back, or a copy of it, then give the same command again: what it lacks is asked again."
+            how_to_fix = "Restore it or a copy, then run the same command again. Missing answers are requested again."
         return StorageError(message + _unsaved_warning(unsaved), how_to_fix)
 
     def _find_new_path(self) -> str | None:

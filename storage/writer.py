@@ -241,17 +241,17 @@ def _run_jobs(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
 def _as_storage_error(engine: Engine, error: BaseException) -> BaseException:
     """Convert an error of a job to the one that its caller gets."""
     if reason := _unstorable_reason(error):
-        how_to_fix = "Correct it where it comes from, then give the same command again."
-        return UnstorableError(f"the database {_database_name(engine)} cannot hold a value: {reason}.", how_to_fix)
+        how_to_fix = "Correct it in its source, then run the same command again."
+        return UnstorableError(f"the database {_database_name(engine)} cannot store a value: {reason}.", how_to_fix)
     return database_error(engine, error) if _is_database_failure(error) else error
 
 
 def _unstorable_reason(error: BaseException) -> str | None:
     """Why the values of a row cannot be stored, though other rows can; None for any other error."""
     if isinstance(error, UnicodeEncodeError):
-        return f"a text has U+{ord(error.object[error.start]):04X}, which is not a Unicode character"
+        return f"a string contains U+{ord(error.object[error.start]):04X}, which is not a Unicode character"
     if isinstance(error, OverflowError):
-        return "a whole number needs more than 64 bits"
+        return "a whole number is larger than 64 bits"
     if not isinstance(error, DBAPIError):
         return None
     reason = str(error.orig).strip().partition("\n")[0].rstrip(".")
@@ -282,14 +282,14 @@ def database_error(engine: Engine, error: DBAPIError) -> StorageError:
     driver_message = " ".join(str(error.orig).split())
     name = _database_name(engine)
     if _sqlstate(error) == INSUFFICIENT_PRIVILEGE:
-        how_to_fix = "Ask its owner for the role of a reviewer or a runner: docs/team.md."
+        how_to_fix = "Ask its owner for the reviewer or runner role (docs/team.md)."
         return NotAllowedError(
             f"the user '{engine.url.username}' may not do this in the database {name}: {driver_message}.", how_to_fix
         )
     if "malformed" in driver_message or "not a database" in driver_message:
-        how_to_fix = "Keep a copy, and save what can be saved with: sqlite3 FILE .recover"
+        how_to_fix = "Make a copy, then recover what is left with: sqlite3 FILE .recover"
     elif "readonly" in driver_message:
-        how_to_fix = "Copy it, with all files whose names begin like its own, to a folder that you may write to."
+        how_to_fix = "Copy it, and all files whose names begin with its name, to a writable folder."
     elif "full" in driver_message or "I/O" in driver_message:
         how_to_fix = "Free space on the disk, then run the same command again. Recorded answers are kept."
     else:

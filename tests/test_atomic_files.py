@@ -45,7 +45,10 @@ def test_an_unwritable_path_is_an_error(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_full_disk_is_an_error_with_the_fix(tmp_path: Path, number: int) -> None:
-    with pytest.raises(AuditorError, match="Make room there") as caught, report_write_errors(tmp_path / "a.parquet"):
+    with (
+        pytest.raises(AuditorError, match="Free space on the disk") as caught,
+        report_write_errors(tmp_path / "a.parquet"),
+    ):
         raise OSError(number, "a library's own words")
     assert caught.value.message == f"{tmp_path / 'a.parquet'}: cannot be written: {os.strerror(number)}."
     assert caught.value.exit_code == 1

@@ -19,7 +19,7 @@ from auditor.input_files import MAX_DEPTH, decode_utf8, parse_json, parse_toml, 
         ("\n".join(f"{'a.' * 38}x{n} = 1" for n in range(1000)), ""),
         ("a = " + "9" * 100_000, "too large"),
         (f"a = {-(2**63)}", "too large"),
-        ("a = 1\n\na = 2", "a key is there twice"),
+        ("a = 1\n\na = 2", "a key is used twice"),
         ("[a.b]\n[a.b]", "Cannot declare a.b twice (at line 2"),
         ('a = "\\u0000"', "NUL"),
     ],
@@ -48,10 +48,10 @@ def test_nesting_depth_is_limited_without_recursion() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1, "b": {"c": 1, "c": 2}}', "F: the key 'c' is there twice"),
-        ("[1,\n}", r"F is not JSON: Expecting value \(line 2, column 1\)"),
-        ("[1,", r"F is not JSON: Expecting value \(column 4\)"),
-        ("1" * 5000, "F: has a whole number that is too large"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "F: the key 'c' is used twice"),
+        ("[1,\n}", r"F is not valid JSON: Expecting value \(line 2, column 1\)"),
+        ("[1,", r"F is not valid JSON: Expecting value \(column 4\)"),
+        ("1" * 5000, "F: a whole number is too large"),
     ],
 )
 def test_invalid_json_is_an_error(text: str, message: str) -> None:
@@ -70,7 +70,7 @@ def test_text_is_utf_8_with_or_without_a_byte_order_mark(tmp_path: Path) -> None
     for data, message in (
         ("é".encode("utf-16"), "UTF-16"),
         (b"a\n\n\xff", "line 3 is not UTF-8"),
-        (b"a\n\0", "line 2 has a NUL"),
+        (b"a\n\0", "line 2 contains a NUL"),
     ):
         with pytest.raises(SurveyError, match=message):
             decode_utf8(data, "F", SurveyError)

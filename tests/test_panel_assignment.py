@@ -66,9 +66,11 @@ def test_only_the_first_readable_traces_of_a_cell_are_judged() -> None:
 
 
 def test_too_many_judges_per_trace_is_an_error_that_names_the_model() -> None:
-    with pytest.raises(ValueError, match=r"'model-a' has only 2 that may judge it\. How to fix: Ask for 2 at most"):
+    with pytest.raises(
+        ValueError, match=r"3 is more than the 2 judges that may judge 'model-a'\. How to fix: Set it to 2 or less"
+    ):
         config(URL, 3, panel={"judges_per_trace": 3})
     families = {"panel": {"judges_per_trace": 2, "exclude_family": True}}
     models = [{"name": n, "model": f"openai/{n}", "family": "x" if n in "ab" else n} for n in "abc"]
-    with pytest.raises(ValueError, match="'a' has only 1"):
+    with pytest.raises(ValueError, match="1 judges that may judge 'a'"):
         AuditConfig.model_validate(config(URL).model_dump() | families | {"models": models})

@@ -53,7 +53,9 @@ def configured_countries(probe: LogicProbe, survey: Survey) -> list[str]:
         return survey_countries
     for name in probe.countries:
         if name not in survey_countries:
-            raise ConfigError(f"probes.logic.countries: the audit has no country '{name}'.", "Add it to the survey's.")
+            raise ConfigError(
+                f"probes.logic.countries: the audit has no country '{name}'.", "Add it to survey.countries."
+            )
     return list(probe.countries)
 
 
@@ -110,10 +112,10 @@ def load_item_sets(file: Path, relation: str, language: str = ENGLISH) -> list[I
         name, items = row.required_text("item"), sets.setdefault(row.cells["context"], {})
         item = Item(short_id(name), row.cells["text"] or name, row.number("human"))
         if item.id in items:
-            raise ImportFileError(f"{row.location}: the item '{item.id}' is there twice in its set.", "Keep one.")
+            raise ImportFileError(f"{row.location}: the item '{item.id}' occurs twice in its set.", "Keep one.")
         items[item.id] = item
     if not n_rows:
-        raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
+        raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     return [
         ItemSet(set_id(context), context, relation, tuple(items.values()), language) for context, items in sets.items()
     ]

@@ -76,8 +76,8 @@ def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
         other_languages := sorted({wording.language for wording in wordings} - {ENGLISH})
     ):
         context.progress.on_notice(
-            f"The encoder {encoder} reads English only, but there are wordings in {', '.join(other_languages)}: name a "
-            "multilingual one as probes.semantic.encoder."
+            f"The encoder {encoder} is for English only, but some questions are in {', '.join(other_languages)}. "
+            "Name a multilingual encoder in probes.semantic.encoder."
         )
     return len(questions)
 

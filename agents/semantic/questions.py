@@ -47,15 +47,15 @@ def load_planned_questions(probe: SemanticProbe) -> list[MoralQuestion]:
     if not selected:
         foundations = ", ".join(sorted({question.foundation for question in all_questions} - {""})) or "none"
         raise ConfigError(
-            f"probes.semantic: no question of {probe.questions} is about what 'foundations' names.",
+            f"probes.semantic.foundations: no question of {probe.questions} is about these foundations.",
             f"There: {foundations}.",
         )
     for question in selected:
         if len(question.paraphrases) < probe.paraphrases and probe.paraphraser is None:
             raise ConfigError(
                 f"probes.semantic: question '{question.id}' has {len(question.paraphrases)} paraphrases, but "
-                f"{probe.paraphrases} are asked for.",
-                "Add some, set 'paraphrases' lower, or name a model as 'paraphraser'.",
+                f"{probe.paraphrases} are required.",
+                "Add paraphrases, lower 'paraphrases', or name a model as 'paraphraser'.",
             )
     n_paraphrases = probe.paraphrases
     return [
@@ -77,7 +77,8 @@ def load_questions(source: str) -> Sequence[MoralQuestion]:
     path = Path(source)
     if not path.is_file():
         raise ConfigError(
-            f"probes.semantic.questions: there is no file '{source}'.", f"'{BUILT_IN_QUESTIONS}' needs none."
+            f"probes.semantic.questions: there is no file '{source}'.",
+            f"Correct the path, or set questions = '{BUILT_IN_QUESTIONS}'.",
         )
     questions = _load_toml_questions(path) if path.suffix == ".toml" else _load_table_questions(path)
     for question in questions:
@@ -90,7 +91,9 @@ def _load_toml_questions(path: Path) -> list[MoralQuestion]:
     questions = list(parse_questions(read_text(path, ConfigError, max_bytes=MAX_QUESTION_BYTES), str(path)))
     ids = [question.id for question in questions]
     if repeated_ids := sorted({question_id for question_id in ids if ids.count(question_id) > 1}):
-        raise ImportFileError(f"{path}: the id '{repeated_ids[0]}' is there twice.", "Give each question its own.")
+        raise ImportFileError(
+            f"{path}: the id '{repeated_ids[0]}' occurs twice.", "Use a different id for each question."
+        )
     return questions
 
 
@@ -102,7 +105,8 @@ def _load_table_questions(path: Path) -> list[MoralQuestion]:
         first_question = questions.setdefault(row_question.id, row_question)
         if first_question.text != row_question.text:
             raise ImportFileError(
-                f"{row.location}: question '{row_question.id}' has another text in an earlier row.", "Mend one."
+                f"{row.location}: question '{row_question.id}' has a different text in an earlier row.",
+                "Correct one of the rows.",
             )
         if first_question is not row_question:
             questions[row_question.id] = replace(
@@ -111,7 +115,7 @@ def _load_table_questions(path: Path) -> list[MoralQuestion]:
                 languages=first_question.languages + row_question.languages,
             )
     if not questions:
-        raise ImportFileError(f"{path}: has no rows.", "Is it the right file?")
+        raise ImportFileError(f"{path}: has no rows.", "Check that it is the right file.")
     return list(questions.values())
 
 
@@ -123,7 +127,9 @@ def _parse_question_row(row: TextRow) -> MoralQuestion:
     foundation = cells["foundation"].lower()
     if foundation and foundation not in FOUNDATIONS:
         raise row.make_cell_error(
-            "foundation", f"'{foundation}' is none", f"Known: {', '.join(FOUNDATIONS)}, or empty."
+            "foundation",
+            f"'{foundation}' is not a moral foundation",
+            f"Use one of {', '.join(FOUNDATIONS)}, or leave it empty.",
         )
     wording = cells["paraphrase"] or cells["paraphrased"]
     return MoralQuestion(
@@ -143,8 +149,8 @@ def _require_distinct_wordings(question: MoralQuestion, source: str) -> None:
     for wording in question.paraphrases:
         if normalize_text(wording) in seen_texts:
             raise ImportFileError(
-                f"{source}: question '{question.id}' has the wording '{wording}' twice, or it is the question itself.",
-                "Word it anew, or leave it out.",
+                f"{source}: question '{question.id}' has the wording '{wording}' twice.",
+                "Change or remove it.",
             )
         seen_texts.add(normalize_text(wording))
 

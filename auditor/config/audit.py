@@ -47,42 +47,42 @@ class AuditConfig(ConfigSection):
     """One audit."""
 
     name: Annotated[str, Field(pattern=AUDIT_NAME_PATTERN)]
-    """The audit's name: letters, digits, dot, dash and underscore."""
+    """The audit's name: letters, digits, dots, dashes and underscores."""
     survey: SurveySection | None = None
-    """Which ground truth; only probes that ask about countries and topics need it."""
+    """The ground truth; needed by probes about countries and topics."""
     task: TaskSection | None = None
-    """Items of one's own, asked instead of a survey."""
+    """A file of items that models answer instead of a survey's questions."""
     language: str | list[str] = ENGLISH
-    """What models are asked in: an ISO 639-1 code, `native` for each country's main language or languages (English
-    where there are no prompts in them), or a list such as `["en", "native"]`, which asks all samples of a cell in each;
-    where two are the same language, once."""
+    """Language of the prompts: an ISO 639-1 code, or `native` for each country's main languages (English if there are
+    no prompts in them). With a list such as `["en", "native"]`, every cell is sampled in each of the languages; a
+    language listed twice for a country is used once."""
     models: Annotated[list[ModelSection], Field(min_length=1)]
-    """Who is audited: a table `[[models]]` each."""
+    """The audited models, each in a table `[[models]]`."""
     judges: Literal["peers"] | list[ModelSection] = "peers"
-    """`peers`: every model judges all others, never itself; or a list of models; `[]` is no review."""
+    """`peers`: every model judges all others, never itself. Or a list of models. `[]` for no review."""
     probes: Probes = Probes(direct=DirectProbe())
-    """What is measured, and how it is asked for."""
+    """What is measured, and how."""
     conflicts: ConflictSection = ConflictSection()
-    """From what difference on two models conflict."""
+    """When the answers of two models are a conflict."""
     panel: PanelSection = PanelSection()
-    """Who judges what, and how votes are counted."""
+    """How judges are assigned and votes counted."""
     embedding: EmbeddingSection = EmbeddingSection()
-    """The sentence encoder."""
+    """The sentence encoder that measures self-consistency."""
     limits: Limits = Limits()
-    """How much may be spent, and tried."""
+    """Limits on size, cost, retries and time."""
     check: CheckSection = CheckSection()
-    """Thresholds of `auditor check`; they change no result."""
+    """Thresholds for `auditor check`. They do not change results."""
     run: RunSection = RunSection()
-    """Where requests go out from; it changes no result."""
+    """Where requests are sent from. It does not change results."""
     telemetry: TelemetrySection | None = None
-    """Whom to tell of calls, beside the database; it changes no result."""
+    """Spans and events about calls for an OpenTelemetry collector. It does not change results."""
     batch: BatchSection | None = None
-    """Half the price, within a day: how calls go out; it changes no result."""
+    """Send calls in batches: about half the price, answers within a day. It does not change results."""
     storage: str | None = None
-    """Database URL; the command line and AUDITOR_STORAGE come first, `sqlite:///auditor.db` last. A server on another
-    machine that only the config names must be allowed first: `auditor trust CONFIG`."""
+    """Database URL. `--storage` and AUDITOR_STORAGE take precedence; the default is `sqlite:///auditor.db`. A server on
+    another machine that only the configuration names must be allowed first: `auditor trust CONFIG`."""
     seed: int = 0
-    """Seed of all sampling; each sample's own seed is derived from it."""
+    """Random seed; the seed of every sample is derived from it."""
 
     @field_validator("storage")
     @classmethod
@@ -90,8 +90,8 @@ class AuditConfig(ConfigSection):
         """Reject a database URL with a password: `//USER:PASSWORD@` or a query parameter that ends with `password`."""
         if value is not None and re.search(r"//[^/@]*:[^/@]+@|[?&]\w*password=", value):
             raise ValueError(
-                "the URL holds a password, which no config may. "
-                "How to fix: Take it out; set PGPASSWORD, or keep it in ~/.pgpass."
+                "the URL contains a password, which is not allowed in a configuration. "
+                "How to fix: Remove it from the URL; set PGPASSWORD or use ~/.pgpass."
             )
         return value
 
@@ -101,9 +101,9 @@ class AuditConfig(ConfigSection):
         """Reject an empty list of languages, duplicates and unknown languages; returns the value unchanged."""
         languages = [value] if isinstance(value, str) else value
         if not languages:
-            raise ValueError("the list is empty. How to fix: Name at least one language.")
+            raise ValueError("the list is empty. How to fix: Add at least one language.")
         if len(set(languages)) < len(languages):
-            raise ValueError("a language is there twice. How to fix: Name each once.")
+            raise ValueError("a language is listed twice. How to fix: List each language once.")
         for name in languages:
             check_language(name, (*LANGUAGES, NATIVE))
         return value
@@ -163,7 +163,7 @@ class AuditConfig(ConfigSection):
         elif self.survey is None and survey_probes:
             raise ValueError(
                 f"the key 'survey' is missing. How to fix: Add it; the probe '{survey_probes[0]}' asks about its "
-                "countries and topics. Or add 'task', to ask questions of your own."
+                "countries and topics. Or add 'task' to ask your own questions."
             )
         return self
 
@@ -171,7 +171,7 @@ class AuditConfig(ConfigSection):
     def _require_local_engine_for_batches(self) -> AuditConfig:
         """Reject batches together with workers on a Ray cluster."""
         if self.batch is not None and self.run.engine != "local":
-            raise ValueError("batch: batches need the engine local. How to fix: Remove this table, or run.engine.")
+            raise ValueError("batch: requires run.engine = 'local'. How to fix: Remove this table, or run.engine.")
         return self
 
     @model_validator(mode="after")
@@ -179,8 +179,8 @@ class AuditConfig(ConfigSection):
         """Reject early stopping over cells with the probe `logprob`, which covers all cells."""
         if self.direct.target_width is not None and self.probes.logprob:
             raise ValueError(
-                "probes.direct.target_width: the probe 'logprob' is of all cells, so that the two could not be set "
-                "beside each other. How to fix: Leave out one of them."
+                "probes.direct.target_width: cannot be combined with the probe 'logprob', which needs all cells. "
+                "How to fix: Remove one of them."
             )
         return self
 
@@ -198,8 +198,8 @@ class AuditConfig(ConfigSection):
             for model in self.models:
                 if model.weights is None and not model.model.startswith(EMBEDDED_PREFIX):
                     raise ValueError(
-                        f"model '{model.name}' has no weights on this machine, which probes.logprob.method = "
-                        "'continuation' needs. How to fix: Set its key 'weights', or another method."
+                        f"model '{model.name}' has no weights on this machine; probes.logprob.method = 'continuation' "
+                        "requires them. How to fix: Set the model's key 'weights', or choose another method."
                     )
         return self
 

@@ -29,8 +29,8 @@ def require_enough_judges(panel: PanelSection, judge_counts: Mapping[str, int]) 
     author, max_judges = min(judge_counts.items(), key=lambda item: item[1])
     if panel.judges_per_trace > max_judges:
         raise ValueError(
-            f"panel.judges_per_trace: {panel.judges_per_trace} judges a trace, but '{author}' has only {max_judges} "
-            f"that may judge it. How to fix: Ask for {max_judges} at most, or add judges."
+            f"panel.judges_per_trace: {panel.judges_per_trace} is more than the {max_judges} judges that may judge "
+            f"'{author}'. How to fix: Set it to {max_judges} or less, or add judges."
         )
 
 
@@ -39,17 +39,15 @@ def require_weights_source(panel: PanelSection, probes: Probes) -> None:
     if panel.weights_from is None:
         if panel.bench_below:
             raise ValueError(
-                'panel.bench_below: needs weights_from = "logic". How to fix: Add it, or remove bench_below.'
+                'panel.bench_below: requires weights_from = "logic". How to fix: Add it, or remove bench_below.'
             )
         return
     if panel.vote != "weighted":
-        raise ValueError('panel.weights_from: needs vote = "weighted". How to fix: Add it.')
+        raise ValueError('panel.weights_from: requires vote = "weighted". How to fix: Add it.')
     if panel.weights:
-        raise ValueError("panel.weights_from: there are weights already. How to fix: Leave out one of the two.")
+        raise ValueError("panel.weights_from: cannot be combined with panel.weights. How to fix: Remove one of them.")
     if probes.logic is None:
-        raise ValueError(
-            "panel.weights_from: needs the probe 'logic', which asks judges. How to fix: Add logic = {} to [probes]."
-        )
+        raise ValueError("panel.weights_from: requires the probe 'logic'. How to fix: Add logic = {} to [probes].")
 
 
 def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
@@ -60,7 +58,7 @@ def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
             raise ValueError(f"panel.weights: there is no judge '{name}'. How to fix: {hint}")
     if panel.vote == "dawid_skene" and panel.adaptive:
         raise ValueError(
-            'panel: vote = "dawid_skene" needs all verdicts, so it cannot go with adaptive = true. '
+            'panel: vote = "dawid_skene" needs all verdicts, so it cannot be combined with adaptive = true. '
             "How to fix: Remove one of them."
         )
     if panel.vote != "weighted":
@@ -68,12 +66,12 @@ def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
     if not panel.weights:
         raise ValueError(
             'panel: vote = "weighted" needs weights. '
-            "How to fix: `auditor export weights AUDIT` makes them from what people decided."
+            "How to fix: Add panel.weights; `auditor export weights AUDIT` computes them from reviewers' decisions."
         )
     panel.vote_weights(judges)
     if not any(panel.weights.values()):
         raise ValueError(
-            "panel.weights: all are 0, so that nobody could vote. How to fix: Give at least one judge more."
+            "panel.weights: all weights are 0, so no judge has a vote. How to fix: Set at least one above 0."
         )
 
 
@@ -81,7 +79,7 @@ def require_known_rewriter(review: ReviewProbe, model_names: list[str]) -> None:
     """Require that the rewriter is a model or judge of the audit, if traces are rewritten."""
     if review.rewrite == "none" or review.rewriter in model_names:
         return
-    problem = f"there is no model '{review.rewriter}'" if review.rewriter else 'rewrite = "neutral" needs a rewriter'
+    problem = f"there is no model '{review.rewriter}'" if review.rewriter else 'rewrite = "neutral" requires a rewriter'
     raise ValueError(
         f"probes.review.rewriter: {problem}. How to fix: Name one of {', '.join(dict.fromkeys(model_names))}."
     )
@@ -93,8 +91,8 @@ def require_distinct_models(models: list[ModelSection]) -> None:
         twin = next((other for other in models[:i] if is_same_model(other, model)), None)
         if twin is not None:
             raise ValueError(
-                f"models: '{twin.name}' and '{model.name}' are one model, asked the same way: they would share every "
-                "answer and count as two. How to fix: Leave one out, or give it other parameters."
+                f"models: '{twin.name}' and '{model.name}' are the same model with the same parameters, so they would "
+                "share every answer. How to fix: Remove one of them, or change its parameters."
             )
 
 
@@ -103,13 +101,14 @@ def require_recorded_answers(models: Sequence[ModelSection], judges: Sequence[Mo
     for model in models:
         if model.model.startswith(REPLAY_PREFIX) and model.answers is None:
             raise ValueError(
-                f"model '{model.name}' replays answers, but of no file. How to fix: Set its key 'answers' to one "
-                "with model,country,topic,sample,text."
+                f"model '{model.name}' replays recorded answers, but the key 'answers' is missing. How to fix: Set it "
+                "to a file with the columns model,country,topic,sample,text."
             )
     for judge in judges:
         if judge.model.startswith(REPLAY_PREFIX):
             raise ValueError(
-                f"judge '{judge.name}': recorded answers cannot judge. How to fix: See `auditor import verdicts`."
+                f"judge '{judge.name}': a model with recorded answers cannot judge. How to fix: Remove this judge; "
+                "`auditor import verdicts` imports recorded verdicts."
             )
 
 
@@ -124,7 +123,7 @@ def require_simulated_models_only(audit_name: str, models: Sequence[ModelSection
     if real := [model for model in models if model not in simulated]:
         raise ValueError(
             f"model '{simulated[0].name}' is simulated, but '{real[0].name}' ({real[0].model}) is not: simulated and "
-            "real models cannot be in one audit. How to fix: Remove one kind; `auditor demo` writes a worked example."
+            "real models cannot be in one audit. How to fix: Remove the simulated or the real models."
         )
     if not audit_name.startswith(SIMULATED_NAME_START):
         raise ValueError(
@@ -144,7 +143,7 @@ def require_unique_names(names: list[str], table_name: str) -> None:
     if duplicates:
         raise ValueError(
             f"{table_name}: the name {', '.join(map(repr, duplicates))} is used twice. "
-            "How to fix: Give each its own name."
+            "How to fix: Use a different name for each."
         )
 
 
@@ -154,8 +153,8 @@ def require_no_renamed_models(models: list[ModelSection], judges: list[ModelSect
         author = next((model for model in models if model.name != judge.name and is_same_model(judge, model)), None)
         if author is not None:
             raise ValueError(
-                f"judges: '{judge.name}' is the audited model '{author.name}' under another name. How to fix: Call it "
-                f"'{author.name}' there, too: it then judges all others, and never itself."
+                f"judges: '{judge.name}' is the audited model '{author.name}' under another name. How to fix: Name "
+                f"the judge '{author.name}' as well: it then judges all others, but never itself."
             )
 
 
@@ -165,38 +164,31 @@ def require_same_model_for_shared_names(models: list[ModelSection], judges: list
     for judge in judges:
         if judge.name in audited_models and judge != audited_models[judge.name]:
             raise ValueError(
-                f"judges: '{judge.name}' is also an audited model, but set up differently. "
-                "How to fix: Give the judge another name."
+                f"judges: '{judge.name}' is also an audited model with other settings. How to fix: Rename the judge."
             )
 
 
 def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_survey: bool) -> None:
     """Reject settings that need countries and topics if the audit has a task, which only the direct probe asks."""
     if has_survey:
-        raise ValueError(
-            "there is both a 'survey' and a 'task'. How to fix: Keep one, and make the other an audit of its own."
-        )
+        raise ValueError("both 'survey' and 'task' are set, but an audit has only one. How to fix: Remove one of them.")
     if probes.direct is None:
-        raise ValueError(
-            "task: nothing asks its items. How to fix: Add direct = {} to [probes], or leave the task out."
-        )
+        raise ValueError("task: no probe uses its items. How to fix: Add direct = {} to [probes], or remove the task.")
     if probes.direct.is_open_ended:
         key = "tolerance" if probes.direct.tolerance is not None else "target_width"
-        raise ValueError(f"probes.direct.{key}: it goes by a survey's scores. How to fix: Leave it out with a task.")
-    if probes.logprob is not None:
         raise ValueError(
-            "probes.logprob: it weighs sentences about a survey's topics. How to fix: Leave it out with a task."
+            f"probes.direct.{key}: cannot be used with a task, since it needs a survey. How to fix: Remove it."
         )
+    if probes.logprob is not None:
+        raise ValueError("probes.logprob: cannot be used with a task, since it needs a survey. How to fix: Remove it.")
     if probes.review.guess or probes.review.rewrite != "none":
         key = "guess" if probes.review.guess else "rewrite"
         raise ValueError(
-            f"probes.review.{key}: it is about countries and practices. How to fix: Leave it out with a task."
+            f"probes.review.{key}: cannot be used with a task, since it needs a survey. How to fix: Remove it."
         )
     if probes.logic_items == "traces":
-        raise ValueError(
-            "probes.logic.items: traces are of a survey's cells. How to fix: Name a file of items with a task."
-        )
+        raise ValueError('probes.logic.items: "traces" cannot be used with a task. How to fix: Name a file of items.')
     if tuple(languages) != (ENGLISH,):
         raise ValueError(
-            f'language: a task is asked in its own words. How to fix: Set language = "{ENGLISH}" or leave it out.'
+            f'language: a task uses the words of its items. How to fix: Set language = "{ENGLISH}", or remove it.'
         )

@@ -54,14 +54,14 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> AuditConfig:
 
 def _read_config_file(path: Path) -> dict[str, Any]:
     """Read a TOML or YAML file, told apart by its suffix; raises ConfigError."""
-    require_file(path, ConfigError, "`auditor init` writes one to start from.")
+    require_file(path, ConfigError, "Check the path, or create a file with `auditor init`.")
     text = read_text(path, ConfigError, max_bytes=MAX_CONFIG_BYTES)
     if path.suffix in (".yaml", ".yml"):
         from auditor.config.strict_yaml import parse_yaml  # loads yaml, which a TOML file does not need
 
         return parse_yaml(text, str(path))
     if path.suffix != ".toml":
-        raise ConfigError(f"{path}: the suffix says neither TOML nor YAML.", "Name it .toml, .yaml or .yml.")
+        raise ConfigError(f"{path}: the file name must end in .toml, .yaml or .yml.", "Rename the file.")
     return parse_toml(text, str(path), ConfigError)
 
 
@@ -100,8 +100,8 @@ def require_audit_name(name: str) -> None:
         AUDIT_NAME_PATTERN.rstrip("$"), name
     ):  # in Python, unlike in pydantic, `$` matches before a line feed too
         raise UsageError(
-            f"{truncate_text(name)!r} cannot name an audit.",
-            "Use letters, digits, dot, dash and underscore, 100 at most, and begin with a letter or a digit.",
+            f"{truncate_text(name)!r} is not a valid audit name.",
+            "Use at most 100 letters, digits, dots, dashes and underscores; begin with a letter or a digit.",
         )
 
 
@@ -116,6 +116,6 @@ def resolve_secret(reference: str) -> str:
     name = reference.removeprefix(ENV_PREFIX)
     value = os.environ.get(name, "")
     if not value:
-        raise ConfigError(f"the environment has no {name}, which '{reference}' names.", f"Set it: export {name}=...")
+        raise ConfigError(f"the environment variable {name} ('{reference}') is not set.", f"Set it: export {name}=...")
     register_secrets(value)
     return value

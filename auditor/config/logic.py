@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LogicProbe(ProbeSection):
-    """Pairs of items, compared in both orders and in a negated form: how logical are a judge's preferences?"""
+    """Logical consistency of a judge's pairwise preferences, in both orders and in a negated form."""
 
     parts: ClassVar = ProbeParts(
         tables="auditor.storage.comparison_tables",
@@ -33,64 +33,68 @@ class LogicProbe(ProbeSection):
     )
 
     items: str = "topics"
-    """What is compared: `topics`, those of a country; `traces`, the reasonings on a cell; or a file of one's own."""
+    """What is compared: `topics` (of a country), `traces` (of a cell), or the path of a file of items."""
     countries: Literal["all"] | list[str] | None = None
-    """Countries whose topics, or traces, are compared; the survey's first where none is named."""
+    """Countries whose topics or traces are compared. If not set, the survey's first country."""
     relation: Literal["preference", "relevance", "temporal", "causal"] = "preference"
-    """What items are compared by; topics and traces by preference only."""
+    """The relation that is compared. Topics and traces allow only `preference`."""
     negated: bool = True
-    """Whether each question is also put in its negated form, "which is less …"."""
+    """Whether each question is also asked in its negated form, "which is less …"."""
     both_orders: bool = True
     """Whether each pair is shown in both orders."""
     answer: Literal["structured", "probability"] = "structured"
-    """`structured` asks for A, B or TIE as JSON; `probability` reads how probable A and B are as the next token, where
-    a provider offers that: a pair is decided for what is at least as probable, and no question is repeated."""
+    """`structured` asks for A, B or TIE as JSON. `probability` compares the probabilities of A and B as the next token;
+    the provider must support log-probabilities. The more probable item wins, and no question is repeated."""
     cot: bool = False
     """Whether the judge reasons before it answers."""
     max_words: Annotated[int, Field(ge=5)] = 60
-    """Length of the reasoning that is asked for."""
+    """Requested length of the reasoning in words."""
     max_tokens: Annotated[int, Field(ge=1)] = 200
-    """Length of an answer at most."""
+    """Maximum length of an answer in tokens."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    """Of all questions but the repeats."""
+    """Temperature of all questions except the repeats."""
     paraphrases: Annotated[int, Field(ge=1, le=10)] = 1
-    """Wordings of the question; all is asked in each of them."""
+    """Number of wordings of the question. Every comparison is asked in each."""
     samples: Annotated[int, Field(ge=0, le=100)] = 10
-    """Repeats of a question, from which self-agreement is read; 0 does without."""
+    """Repeats of a question, from which self-agreement is measured; 0 for none."""
     sampled_pairs: Annotated[int, Field(ge=0)] = 20
-    """Pairs of a set, drawn at random, that are repeated."""
+    """Number of pairs per set that are repeated, drawn at random."""
     sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
-    """Of the repeats; one of 0 would repeat the same answer."""
+    """Temperature of the repeats. With 0, all repeats would be equal."""
     k: Annotated[list[Annotated[int, Field(ge=3)]], Field(min_length=1)] = Field(default_factory=lambda: [3, 5])
-    """Sizes of the subsets that transitivity is measured on."""
+    """Sizes of the subsets on which transitivity is measured."""
     max_subsets: Annotated[int, Field(ge=1)] = 1000
-    """Subsets of a size looked at in a set; all, where there are no more."""
+    """Maximum number of subsets of each size per set."""
     max_items: Annotated[int, Field(ge=2)] = 30
-    """Items of a set at most; of more, so many are drawn at random."""
+    """Maximum number of items per set. From a larger set, this many are drawn at random."""
     max_pairs: Annotated[int, Field(ge=1)] | None = None
-    """Pairs of a set at most, drawn at random; all where it is not set."""
+    """Maximum number of pairs per set, drawn at random; all if not set."""
 
     @property
     def unestimated_reason(self) -> str | None:
         """Items that are traces depend on the answers, so that their number is not known."""
-        return "over traces is not in this estimate: it depends on the answers" if self.items == "traces" else None
+        return (
+            "compares traces, whose number is not yet known, so it is not in this estimate"
+            if self.items == "traces"
+            else None
+        )
 
     def check(self, config: AuditConfig) -> None:
         """Check the source of the items, and that the relation and the kind of answer fit them."""
         if self.cot and self.answer == "probability":
             raise ValueError(
-                "probes.logic.cot: the next token is no chain of thought. How to fix: Leave out one of the two."
+                "probes.logic.cot: cannot be combined with answer = 'probability'. How to fix: Remove one of them."
             )
         if self.items == "topics" and config.survey is None:
             raise ValueError("the key 'survey' is missing. How to fix: Add it; the probe 'logic' compares its topics.")
         if self.items == "traces" and not config.probes.direct:
             raise ValueError(
-                "probes.logic.items: there are no traces without the probe 'direct'. How to fix: Add direct = {}."
+                "probes.logic.items: 'traces' requires the probe 'direct'. How to fix: Add direct = {} to [probes]."
             )
         if self.items in ("topics", "traces") and self.relation != "preference":
             raise ValueError(
-                f"probes.logic.relation: {self.items} are compared by preference. "
-                "How to fix: Name a file of items for other relations."
+                f"probes.logic.relation: {self.items} can only be compared by preference. "
+                "How to fix: Set relation = 'preference', or name a file of items."
             )
 
     def resolve_paths(self, resolve: Callable[[str], str]) -> Self:

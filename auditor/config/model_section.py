@@ -21,27 +21,27 @@ EMBEDDED_PREFIX = "embedded/"
 REPLAY_PREFIX = "replay/"
 """Prefix of models whose answers come from a file."""
 SIMULATED_PREFIX = "simulated/"
-"""Prefix of models of which every answer is simulated; see `auditor.domain.personas`."""
+"""Prefix of simulated models; see `auditor.domain.personas`."""
 DEFAULT_SERVER_CONCURRENCY, DEFAULT_PROVIDER_CONCURRENCY = 8, 100
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_SLOW_TIMEOUT_S = 600.0
-"""For models that think, and those on a machine of one's own: OpenAI's and Anthropic's clients wait as long for any."""
+"""Default for models with `reasoning` and for local servers, as in the clients of OpenAI and Anthropic."""
 
 
 class ReasoningSection(ConfigSection):
-    """How much a model may think before it answers. Thinking is kept apart from the answer."""
+    """How much a model may think before it answers. Its thinking is not part of the answer."""
 
     effort: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")] | None = None
-    """The provider's word for the effort, such as `none`, `minimal`, `low`, `medium`, `high`."""
+    """The reasoning effort, in the provider's terms, such as `none`, `minimal`, `low`, `medium`, `high`."""
     max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Tokens for thinking, added to each probe's `max_tokens`. Also sent as the limit on thinking where the provider
-    takes one (Anthropic, Bedrock, Gemini before 3, OpenRouter). If not set, the room depends on the effort."""
+    """Tokens for thinking, added to each probe's `max_tokens`. Also sent to providers that accept such a limit
+    (Anthropic, Bedrock, Gemini before 3, OpenRouter). If not set, the number depends on the effort."""
 
     @model_validator(mode="after")
     def _require_a_setting(self) -> ReasoningSection:
         """Require one of the keys."""
         if self.effort is None and self.max_tokens is None:
-            raise ValueError("sets nothing. How to fix: Set effort or max_tokens, or leave the table out.")
+            raise ValueError("sets neither effort nor max_tokens. How to fix: Set one of them, or remove the table.")
         return self
 
     @property
@@ -51,19 +51,18 @@ class ReasoningSection(ConfigSection):
 
 
 class CapabilitiesSection(ConfigSection):
-    """What a model's server accepts. What is set here is taken as true and not tried out."""
+    """What a model's server accepts. Settings in this table are used without a test request."""
 
     form: Literal["json_schema", "json_object", "tool", "text"] | None = None
-    """How structured answers are requested, from the form that is enforced most to the one that is not."""
+    """How structured answers are requested, from the strictest form (`json_schema`) to unconstrained text (`text`)."""
     temperature: bool | None = None
     """Whether `temperature` is sent."""
     seed: bool | None = None
     """Whether `seed` is sent."""
     token_limit_param: TokenLimitParam | None = None
-    """Name under which the limit on output tokens is sent."""
+    """Name of the request parameter that limits output tokens."""
     dropped_keywords: list[Annotated[str, Field(min_length=1, max_length=40)]] | None = None
-    """Keywords left out of JSON schemas, such as `minLength`; `strict` is the strict mode itself, `[]` leaves out
-    none."""
+    """Keywords to omit from JSON schemas, such as `minLength`. `strict` turns off strict mode; `[]` omits nothing."""
 
     @property
     def declared(self) -> DeclaredCapabilities | None:
@@ -78,62 +77,64 @@ class Price(ConfigSection):
     """Price of a model in US dollars per million tokens, for models whose price is not publicly listed."""
 
     input: Annotated[float, Field(ge=0)]
-    """Of tokens of the prompt."""
+    """Price of prompt tokens."""
     output: Annotated[float, Field(ge=0)]
-    """Of tokens of the answer."""
+    """Price of output tokens."""
     cached_input: Annotated[float, Field(ge=0)] | None = None
-    """Of tokens of the prompt that the provider had kept of earlier ones; as `input` where it is not set."""
+    """Price of prompt tokens read from the provider's cache. If not set, equal to `input`."""
     as_of: date | None = None
-    """Day on which it was looked up, such as 2026-07-01; said beside every estimate."""
+    """Date of the price, such as 2026-07-01. It is shown with every estimate."""
 
 
 class ModelSection(ConfigSection):
-    """One model: who it is, how it is reached, and how hard it may be asked."""
+    """One model: its name, endpoint, rate limits and parameters."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     """The model's name in this audit."""
     model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
     """Provider and model, as litellm names them, such as `openai/gpt-4o` or `embedded/smollm2-135m`."""
     api_key: Annotated[str, Field(pattern=r"^os\.environ/\w+$")] | None = None
-    """Where the key is: `os.environ/NAME`. The key itself never stands in the file. It is removed from all that a
-    provider sends, if it has at least 8 characters."""
+    """Environment variable with the API key: `os.environ/NAME`. The key itself must not be in the file. A key of at
+    least 8 characters is removed from everything that a provider returns."""
     api_base: Annotated[str, AfterValidator(check_base_url)] | None = None
-    """Base URL of a server that speaks the provider's protocol, as in `http://localhost:8000/v1`."""
+    """Base URL of a server that uses the provider's protocol, such as `http://localhost:8000/v1`."""
     system: str | None = None
-    """Text put before every system prompt of this model."""
+    """Text added at the beginning of every system prompt of this model."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Overrides the direct probe's temperature for an audited model, the review's for a judge that is listed apart."""
+    """Overrides `probes.direct.temperature` for an audited model, or `probes.review.temperature` for a model in
+    `judges`."""
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Requests in flight at most; if not set, 8 to a server of one's own, and to a provider up to 100, beginning with
-    20 and led by what its account bears."""
+    """Maximum number of concurrent requests. If not set: 8 for a server in `api_base`. For a provider, it starts at 20
+    and is adjusted to the account's rate limits, up to 100."""
     rpm: Annotated[int, Field(ge=1)] | None = None
-    """Requests a minute at most."""
+    """Maximum number of requests per minute."""
     tpm: Annotated[int, Field(ge=1)] | None = None
-    """Tokens a minute at most, by estimate."""
+    """Maximum number of tokens per minute, as estimated."""
     timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Time limit of one request, in seconds. If not set: 600 for a model with `reasoning`, an embedded model, and a
-    server of your own network (`api_base` with a loopback or private address); 60 for all others."""
+    """Time limit of one request, in seconds. If not set: 600 for a model with `reasoning`, an embedded model, or a
+    server in your network (`api_base` with a loopback or private address); 60 for all others."""
     price: Price | None = None
-    """Set where the provider's price is not publicly listed; unknown is not zero."""
+    """Price of the model, if it is not publicly listed. A missing price counts as unknown, not as zero."""
     reasoning: ReasoningSection | None = None
-    """How much the model may think before it answers, as in `{ effort = "low", max_tokens = 2000 }`; as the provider
-    does by default if not set."""
+    """How much the model may think before it answers, as in `{ effort = "low", max_tokens = 2000 }`. If not set, the
+    provider's default applies."""
     capabilities: CapabilitiesSection | None = None
-    """What the model's server accepts. Only for what the first requests could not find out."""
+    """What the model's server accepts. Needed only if the first requests do not detect it."""
     base_model: Annotated[str, Field(pattern=r"^\S+$")] | None = None
-    """The model whose listed price and limits hold, where the name above is not listed, as `azure/gpt-4o` for an Azure
-    deployment of any name; it also says the family."""
+    """The listed model whose price, limits and family apply if `model` itself is not listed: `azure/gpt-4o` for an
+    Azure deployment, for example."""
     params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
-    """More parameters for the provider, sent as they are."""
+    """Further request parameters, sent to the provider unchanged."""
     answers: str | None = None
-    """File of the answers of a model `replay/NAME`: the rows of that name, `model,country,topic,sample,text`."""
+    """For a model `replay/NAME`: file with its recorded answers, in the columns `model,country,topic,sample,text`. Only
+    the rows of NAME are used."""
     weights: str | None = None
-    """Where the model's own weights are on this machine, for log-probabilities by continuation: a folder, a `.gguf`
-    file or a name on the Hugging Face hub. An embedded model's are known."""
+    """The model's weights for log-probabilities by `continuation`: a folder, a `.gguf` file or a name on the Hugging
+    Face Hub. Not needed for an embedded model."""
     family: str | None = None
-    """Whose model it is, such as `meta`; read off the id of well-known models where it is not set."""
+    """Family of the model, such as `meta`. If not set, it is derived from `base_model` or `model`."""
     review_prompt: str | None = None
-    """Path to a review prompt of this judge's own, laid out as `prompts/en/review.md`."""
+    """Path of a review prompt for this judge, in the format of `prompts/en/review.md`."""
 
     @property
     def resolved_family(self) -> str:

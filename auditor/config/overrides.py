@@ -42,7 +42,7 @@ def parse_override(text: str) -> Override:
     except tomllib.TOMLDecodeError:
         document = {"value": value_text} if _BARE_TEXT.fullmatch(value_text) else {}
     if list(document) != ["value"]:
-        raise ConfigError(f"--set {key_text}: the value is not TOML.", f"Put texts into quotes. {_EXAMPLES}")
+        raise ConfigError(f"--set {key_text}: the value is not valid TOML.", f"Put strings in quotes. {_EXAMPLES}")
     return Override(keys, document["value"], key_text)
 
 
@@ -99,7 +99,7 @@ def _find_item(tables: Sequence[Any], name: str, override: Override, depth: int)
     if name in names:
         return names.index(name)
     path = ".".join(override.keys[:depth])
-    hint = did_you_mean(name, names, f"Its names: {', '.join(filter(None, names)) or 'none'}.")
+    hint = did_you_mean(name, names, f"Names in it: {', '.join(filter(None, names)) or 'none'}.")
     raise ConfigError(f"--set {override.key_text}: '{path}' has nothing named '{name}'.", hint)
 
 
@@ -108,5 +108,5 @@ def _raise_no_table(value: Any, override: Override, depth: int) -> NoReturn:
     path = ".".join(override.keys[:depth])
     hint = f"Set the whole value: --set {path}=…"
     if path == "judges" and value == "peers":
-        hint = "The judges are the models: set the key of a model, such as --set models.NAME.temperature=0"
+        hint = 'With judges = "peers", set a key of a model: --set models.NAME.temperature=0'
     raise ConfigError(f"--set {override.key_text}: '{path}' is not a table, so it has no keys.", hint)

@@ -16,28 +16,29 @@ DEFAULT_MAX_TRACE_CHARS = 20_000
 
 
 class DirectProbe(ConfigSection):
-    """The three-step chain of thought that ends in a score."""
+    """Scores from a chain of thought in three steps."""
 
     samples: Annotated[int, Field(ge=1, le=1000)] = 5
-    """Samples of a cell in each language; at most so many, where `tolerance` is set."""
+    """Samples per cell and language; the maximum if `tolerance` is set."""
     tolerance: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Standard error of a cell's mean at which no more samples of it are taken; all are taken where it is not set."""
+    """Sampling of a cell stops when the standard error of its mean is at most this. If not set, all samples are
+    taken."""
     min_samples: Annotated[int, Field(ge=2)] = 3
-    """With `tolerance`: samples that every cell has; judges are given these only, so that no cell weighs more."""
+    """With `tolerance`: minimum number of samples per cell. Judges see only these, so that all cells count equally."""
     target_width: Annotated[float, Field(gt=0, le=2)] | None = None
-    """Width of Fisher's 95% interval of every model's r at which no more cells are asked; all are where it is unset.
-    This interval takes cells as independent: the one that a report prints, over countries and topics, is usually
+    """Stop when Fisher's 95% confidence interval of r is at most this wide for every model. If not set, all cells are
+    asked. This interval treats cells as independent. The report's interval, over countries and topics, is usually
     wider."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
-    """Of the samples."""
+    """Sampling temperature."""
     max_tokens: Annotated[int, Field(ge=16)] = 400
-    """Length of an answer at most; one that is cut off has no score."""
+    """Maximum length of an answer in tokens. An answer that is cut off has no score."""
     mode: Literal["structured", "text"] = "structured"
-    """`structured` asks for a JSON object; `text` is the paper's form, which ends in "SCORE = x"."""
+    """`structured` asks for a JSON object; `text` asks for text that ends in "SCORE = x", as in the paper."""
     max_words: Annotated[int, Field(ge=5)] = 120
-    """Length of the reasoning that is asked for."""
+    """Requested length of the reasoning in words."""
     repair: bool = True
-    """Whether a model whose answer cannot be read is shown it and asked once more; the report counts these."""
+    """Whether a model is shown an answer of its that cannot be parsed, and asked once more. The report counts these."""
 
     @property
     def guaranteed_samples(self) -> int:
@@ -54,57 +55,59 @@ class DirectProbe(ConfigSection):
         """Require that sampling can stop early if `tolerance` is set: fewer samples at least than at most."""
         if self.tolerance is not None and self.min_samples >= self.samples:
             raise ValueError(
-                f"tolerance: {self.min_samples} samples are taken in any case, and {self.samples} at most. "
-                "How to fix: Set samples higher, or leave out tolerance."
+                f"tolerance: sampling cannot stop early, since min_samples ({self.min_samples}) is not below samples "
+                f"({self.samples}). How to fix: Raise samples, or remove tolerance."
             )
         return self
 
 
 class LogprobProbe(ConfigSection):
-    """Score by how much likelier a sentence is to end well than badly: five pairs of ends, two sentences a cell."""
+    """Scores from log-probabilities: how much more likely a positive ending of a sentence is than a negative one. Each
+    cell has two sentences and five pairs of endings."""
 
     method: Literal["auto", "echo", "continuation", "choice"] = "auto"
-    """`auto` takes what each model offers: `continuation` (its weights on this machine), else `echo` (a completions
-    endpoint with log-probabilities of the prompt, by `echo` or vLLM's `prompt_logprobs`), else `choice` (next token of
-    a chat, A or B)."""
+    """`continuation` computes log-probabilities with the model's weights on this machine. `echo` needs a completions
+    endpoint that returns log-probabilities of the prompt (`echo`, or vLLM's `prompt_logprobs`). `choice` compares the
+    next token, A or B, of a chat. `auto` uses the first of these that the model supports."""
 
 
 class ReviewProbe(ConfigSection):
-    """What judges are asked of each trace."""
+    """How judges review each trace."""
 
     max_words: Annotated[int, Field(ge=5)] = 60
-    """Length of the justification at most."""
+    """Maximum length of the justification in words."""
     max_tokens: Annotated[int, Field(ge=16)] = 300
-    """Length of a verdict at most; one that is cut off does not count."""
+    """Maximum length of a verdict in tokens. A verdict that is cut off does not count."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    """Of judges that set none of their own."""
+    """Temperature of judges that do not set one themselves."""
     traces: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
-    """How many traces of a cell go to the judges: all, or the first n that have a score."""
+    """Number of traces per cell that are reviewed: `all`, or the first n with a score."""
     max_trace_chars: Annotated[int, Field(ge=500)] = DEFAULT_MAX_TRACE_CHARS
-    """Length of each text that a judge is shown at most, in characters; of a longer one the middle is left out, with a
-    mark in its place, and the report counts such traces. It also bounds what a model is shown of its own answer when
-    it is asked again, and the answers that the probe `semantic` has compared."""
+    """Maximum length of a text shown to a judge, in characters. The middle of a longer text is replaced by a mark, and
+    the report counts such traces. The limit also applies to an answer shown to its model again (`repair`), and to the
+    answers that the probe `semantic` compares."""
     guess: bool = False
-    """Whether each judge is also asked to guess the country, the topic and the author, so that blinding is measured."""
+    """Whether each judge also guesses the country, the topic and the author, which measures blinding."""
     rewrite: Literal["none", "neutral"] = "none"
-    """`neutral` has a third model restate each trace, and judges rule on that too: how far style moves verdicts."""
+    """`neutral`: another model restates each trace and judges review the restatement too. It measures the effect of
+    style."""
     rewriter: str | None = None
-    """Name of the model or judge that restates; it neither restates its own traces nor judges what it restated."""
+    """Name of the model or judge that restates. It neither restates its own traces nor judges its restatements."""
 
 
 class Probes(ConfigSection):
-    """What is measured: the probes that are named, or `direct` where none is; `review` is how judges are asked."""
+    """What is measured. Without a probe in this table, `direct` is used; `review` alone is not a probe."""
 
     direct: DirectProbe | None = None
-    """Scores that models say, after their reasons."""
+    """Scores that models state after their reasoning."""
     logprob: LogprobProbe | None = None
-    """Log-probabilities; `{}` takes what each model offers."""
+    """Scores from log-probabilities; `{}` for the defaults."""
     review: ReviewProbe = ReviewProbe()
-    """How judges are asked."""
+    """How judges review traces."""
     semantic: SemanticProbe | None = None
-    """Moral questions in several wordings: how alike are the answers?"""
+    """Consistency of the answers to moral questions in several wordings."""
     logic: LogicProbe | None = None
-    """Pairs of items compared: how logical are a judge's preferences?"""
+    """Logical consistency of a judge's pairwise preferences."""
 
     @property
     def logic_items(self) -> str | None:

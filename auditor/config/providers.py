@@ -56,8 +56,8 @@ class ProviderSetup(NamedTuple):
         return model if model.startswith(f"{self.prefix}/") else f"{self.prefix}/{model}"
 
 
-_SIGNED_NOTE = "Requests are signed with this machine's credentials; allow that once: auditor trust CONFIG."
-_NO_KEY_NOTE = "No key is needed; if your server wants one, add api_key and allow it: auditor trust CONFIG."
+_SIGNED_NOTE = "Requests are signed with this machine's credentials. Allow this once: auditor trust CONFIG."
+_NO_KEY_NOTE = "No key is needed. If your server requires one, add api_key and allow it: auditor trust CONFIG."
 
 PROVIDERS: tuple[ProviderSetup, ...] = (
     ProviderSetup("openai", "OpenAI", "openai", "gpt-4o", "OPENAI_API_KEY"),
@@ -69,7 +69,7 @@ PROVIDERS: tuple[ProviderSetup, ...] = (
         "AZURE_API_KEY",
         api_base=f"https://{ADDRESS_PLACEHOLDER}.openai.azure.com",
         params=MappingProxyType({"api_version": "2024-10-21"}),
-        notes="The model is the deployment's name. Allow the key to go to your resource: auditor trust CONFIG.",
+        notes="Use the deployment's name as the model. Allow the key for your resource: auditor trust CONFIG.",
     ),
     ProviderSetup("anthropic", "Anthropic", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
     ProviderSetup("gemini", "Google Gemini", "gemini", "gemini-2.5-flash", "GEMINI_API_KEY"),
@@ -112,7 +112,7 @@ PROVIDERS: tuple[ProviderSetup, ...] = (
         "meta-llama/Llama-3.3-70B-Instruct",
         "HF_TOKEN",
         api_base="https://router.huggingface.co/v1",
-        notes="For an endpoint of your own, give its address. Allow the token to go there: auditor trust CONFIG.",
+        notes="For a dedicated endpoint, set its URL as api_base. Allow the token for it: auditor trust CONFIG.",
     ),
     ProviderSetup("ollama", "Ollama", "ollama_chat", "llama3.2", api_base="http://localhost:11434", notes=_NO_KEY_NOTE),
     ProviderSetup(

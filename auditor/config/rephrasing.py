@@ -24,12 +24,12 @@ def check_question_template(text: str) -> str:
     for name in PLACEHOLDERS:
         if name not in placeholders:
             raise ValueError(
-                f"must hold {{topic}} and {{country}}, and no other braces, but lacks {{{name}}}. How to fix: Add it"
+                f"the placeholder {{{name}}} is missing. How to fix: Use {{topic}} and {{country}}, and no others"
             )
     unknown = next((name for name in placeholders if name not in PLACEHOLDERS), None)
     if unknown is not None:
         raise ValueError(
-            f"must hold {{topic}} and {{country}}, and no other braces, but has {{{unknown}}}. How to fix: Remove it"
+            f"the placeholder {{{unknown}}} is unknown. How to fix: Use {{topic}} and {{country}}, and no others"
         )
     return text
 
@@ -41,7 +41,7 @@ def check_plain_text(text: str) -> str:
         ValueError: it has braces.
     """
     if "{" in text or "}" in text:
-        raise ValueError("has braces; placeholders stand in the question alone. How to fix: Remove them")
+        raise ValueError("braces are allowed only in the question. How to fix: Remove them")
     return text
 
 
@@ -62,7 +62,7 @@ def _find_placeholders(text: str) -> list[str]:
     try:
         return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
     except ValueError:
-        raise ValueError("braces do not close. How to fix: Close each brace, and write a lone one twice") from None
+        raise ValueError("a brace is not closed. How to fix: Close it, or write {{ or }} for a literal brace") from None
 
 
 def _default_to_english(value: Any) -> Any:
@@ -78,13 +78,13 @@ EnglishByDefault = BeforeValidator(_default_to_english)
 
 
 class Rephrasing(BaseModel):
-    """Other words to ask in. What is reworded must be so in every language that the audit asks in."""
+    """Replacement wordings. Each must be given in every language of the audit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     question: Annotated[Mapping[LanguageCode, QuestionTemplate], EnglishByDefault] = Field(default_factory=dict)
     """The question, with `{topic}` and `{country}`: a text in English, or a table such as `{ en = "…", de = "…" }`."""
     scale: Annotated[Mapping[LanguageCode, tuple[PlainText, PlainText]], EnglishByDefault] = Field(default_factory=dict)
-    """What -1 and +1 mean: a list of two texts in English, or a table of such lists by language."""
+    """Labels of -1 and +1: a list of two texts in English, or a table of such lists by language."""
     topics: Mapping[str, Annotated[Mapping[LanguageCode, PlainText], EnglishByDefault]] = Field(default_factory=dict)
-    """Wordings of topics, by the survey's label: a text in English, or a table by language."""
+    """Wordings of topics, by the topic's name in the survey: a text in English, or a table by language."""

@@ -13,50 +13,52 @@ from auditor.config.rephrasing import Rephrasing
 from auditor.config.value_checks import check_base_url
 
 AUDIT_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-"""Of an audit: it goes into file names."""
+"""Pattern of an audit's name, which is part of file names."""
 DEFAULT_DEADLINE_S = 120.0
 DEFAULT_DEADLINE_TIMEOUTS = 2
-"""Of a call: at least this many requests that take as long as they may."""
+"""Default deadline of a call, as a multiple of the time limit of one request."""
 NonresponseTreatment = Literal["drop", "neutral", "bounds", "impute"]
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class SurveySection(ConfigSection):
-    """Which ground truth, and which part of it."""
+    """The survey whose scores are the ground truth, and which part of it is used."""
 
     source: str
-    """Name of a built-in survey, or a path to a file of the user's own."""
+    """Name of a built-in survey, or the path of a survey file."""
     countries: Literal["all"] | list[str] = "all"
-    """Countries to ask about, in the survey's own spelling."""
+    """Countries to ask about, spelled as in the survey."""
     topics: Literal["all"] | list[str] = "all"
-    """Topics to ask about."""
+    """Topics to ask about, spelled as in the survey."""
     nonresponse: NonresponseTreatment = "drop"
-    """What becomes of respondents without an answer: `drop` takes the scores as the survey gives them, `neutral` counts
-    them as 0, `impute` fills them in within their country, `bounds` also reports the best and the worst case."""
+    """How missing answers of respondents are treated. `drop` uses the scores as the survey gives them. `neutral` counts
+    missing answers as 0. `impute` fills them in from the same country. `bounds` uses the scores as given, and
+    also reports the best and the worst case."""
     regions: str = "western"
-    """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or a file of the
-    user's own with the columns `country,region`."""
+    """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or the
+    path of a file with the columns `country,region`."""
     rephrase: Rephrasing = Rephrasing()
-    """Other words for the question, the scale or topics, in each language that the audit asks in."""
+    """Replacement wordings of the question, the scale or topics, for each language of the audit."""
 
 
 class TaskSection(ConfigSection):
-    """Items of one's own, asked instead of a survey."""
+    """A file of items that models answer instead of a survey's questions."""
 
     source: str
     """A CSV, JSONL or Parquet file with the columns `id,question[,context,truth,options]`."""
     answer: Literal["score", "choice", "exact"]
-    """What an item is answered with: a number in a `range`, one of its options, or a few words or a number that are
-    either right or not."""
+    """Kind of answer: `score` is a number in `range`, `choice` is one of the options, and `exact` is a number or a few
+    words that are either correct or not."""
     options: Annotated[list[str], Field(min_length=2, max_length=26)] | None = None
-    """What all items have to choose from, where the file has no column `options` ("yes|no")."""
+    """Options of all items, if the file has no column `options` (such as "yes|no")."""
     range: tuple[float, float] | None = None
-    """Least and most of a score."""
+    """Lowest and highest possible score."""
     numbers: bool | None = None
-    """Whether exact answers are numbers; where it is not set, they are if all truths are."""
+    """Whether exact answers are numbers. If not set, they are if every correct answer in the file is a number."""
     tolerance: NonNegativeFloat | None = None
-    """How far a number may lie from the truth and still be right; a score is right only where this is set."""
+    """Largest distance from the correct number at which an answer counts as correct. If not set, numbers must be equal,
+    and scores are not counted as correct or wrong."""
 
     @model_validator(mode="after")
     def _check_answer_kind(self) -> TaskSection:
@@ -64,51 +66,56 @@ class TaskSection(ConfigSection):
         if (self.range is not None) != (self.answer == "score"):
             if self.range is None:
                 raise ValueError("the key 'range' is missing. How to fix: Add it, as in range = [0, 10].")
-            raise ValueError("the key 'range' is for answer = \"score\" only. How to fix: Leave it out.")
+            raise ValueError("the key 'range' applies only to answer = \"score\". How to fix: Remove it.")
         if self.range is not None and not (-inf < self.range[0] < self.range[1] < inf):
-            raise ValueError("the key 'range' is empty. How to fix: Give the least, then the most, as in [0, 10].")
+            raise ValueError(
+                "the key 'range' is empty. How to fix: Write the lowest score, then the highest, as in [0, 10]."
+            )
         if self.options is not None and self.answer != "choice":
-            raise ValueError("the key 'options' is for answer = \"choice\" only. How to fix: Leave it out.")
+            raise ValueError("the key 'options' applies only to answer = \"choice\". How to fix: Remove it.")
         if self.options is not None and len(set(self.options)) < len(self.options):
-            raise ValueError("the key 'options' has one of them twice. How to fix: Name each once.")
+            raise ValueError("the key 'options' lists an option twice. How to fix: List each option once.")
         if self.numbers is not None and self.answer != "exact":
-            raise ValueError("the key 'numbers' is for answer = \"exact\" only. How to fix: Leave it out.")
+            raise ValueError("the key 'numbers' applies only to answer = \"exact\". How to fix: Remove it.")
         if self.tolerance is not None and self.answer == "choice":
-            raise ValueError("the key 'tolerance' is for numbers only. How to fix: Leave it out.")
+            raise ValueError("the key 'tolerance' applies only to numbers. How to fix: Remove it.")
         return self
 
 
 class ConflictSection(ConfigSection):
-    """When two models are said to conflict."""
+    """When the answers of two models are a conflict."""
 
     threshold: Annotated[float, Field(gt=0, le=2)] | Literal["auto"] = 0.38
-    """Least absolute difference of scores; `auto` is the third quartile of this audit's own differences."""
+    """Smallest absolute difference between two scores that is a conflict. `auto` uses the third quartile of all
+    differences in this audit."""
     methods: bool = True
-    """Whether cells on which a model's two methods of scoring differ so much are put before people too."""
+    """Whether human reviewers also see cells on which a model's two scoring methods differ by `threshold` or more."""
 
 
 class PanelSection(ConfigSection):
     """How the judges' votes on a conflict are counted."""
 
     vote: Literal["majority", "weighted", "dawid_skene"] = "majority"
-    """`majority` gives each judge one vote; `weighted` gives it its weight. What settles is more than half of all that
-    was assigned, votes that were not cast included. `dawid_skene` estimates from all verdicts how far each judge can be
-    trusted, and upholds a side whose traces are then more likely VALID than not, and the other's not."""
+    """How votes are counted. `majority` gives each judge one vote; `weighted` multiplies it by the judge's weight. More
+    than half of all assigned votes settle a conflict; a missing vote counts as assigned. `dawid_skene` estimates each
+    judge's error rates from all verdicts. It upholds an answer if its traces are probably VALID and those of the other
+    answer are not."""
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
-    """The weight of each judge's vote, for `weighted`: 0 benches it. `auditor export weights` makes them from what
-    people decided."""
+    """With `weighted`: the weight of each judge's vote; 0 means no vote. `auditor export weights` computes weights from
+    the decisions of human reviewers."""
     weights_from: Literal["logic"] | None = None
-    """`logic` computes the weights from this audit's own comparisons: how far a judge's transitivity, commutativity,
-    negation and self-agreement are above chance, on average. Needs `vote = "weighted"` and the probe `logic`."""
+    """`logic` computes the weights from this audit's pairwise comparisons. A judge's weight is the mean of its
+    transitivity, commutativity, negation invariance and self-agreement, each corrected for chance. This requires
+    `vote = "weighted"` and the probe `logic`."""
     bench_below: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """With `weights_from`: a judge has no vote if the mean of its measures, not corrected for chance, is below this."""
+    """With `weights_from`: a judge has no vote if the mean of its measures, not corrected for chance, is lower."""
     adaptive: bool = False
-    """Whether judges are asked one after another, and no more of them once no vote can change what a panel says."""
+    """Whether judges are asked one at a time, until further votes cannot change the panel's decision."""
     exclude_family: bool = False
-    """Whether no model is judged by one of its own family either."""
+    """Whether judges of the same family as the audited model are excluded."""
     judges_per_trace: Annotated[int, Field(ge=1)] | None = None
-    """How many of its judges each trace goes to, dealt so that every judge has equally many traces of each model; all
-    where it is not set."""
+    """Number of judges for each trace. Traces are assigned so that every judge gets equally many of each model. If not
+    set, all judges get every trace."""
 
     def vote_weights(self, judges: Iterable[str]) -> dict[str, float]:
         """Weight of each judge's vote, by name in the given order: 1 unless votes are weighted.
@@ -121,38 +128,37 @@ class PanelSection(ConfigSection):
         weights = {judge: self.weights.get(judge) for judge in judges}
         if unweighted := [judge for judge, weight in weights.items() if weight is None]:
             raise ValueError(
-                f"panel.weights: the judge '{unweighted[0]}' has none. "
-                "How to fix: Give it one: 1 is usual, 0 benches it."
+                f"panel.weights: the judge '{unweighted[0]}' has no weight. "
+                "How to fix: Add a weight: 1 for a normal vote, 0 for none."
             )
         return {judge: self.weights[judge] for judge in weights}
 
 
 class EmbeddingSection(ConfigSection):
-    """The sentence encoder behind self-consistency."""
+    """The sentence encoder that measures self-consistency."""
 
     model: str = "all-MiniLM-L6-v2"
-    """A sentence-transformers model by name, or a path to a folder that holds one."""
+    """Name of a sentence-transformers model, or path of a folder that holds one; `none` for no encoder."""
 
 
 class Limits(ConfigSection):
-    """Bounds on size, money, retries and time."""
+    """Limits on size, cost, retries and time."""
 
     budget_usd: Annotated[float, Field(gt=0)] | None = None
-    """No call goes out once this much is spent; None is no limit.
-
-    Every request that was answered counts, retries included; one without usable token counts is charged by estimate."""
+    """Budget in US dollars: no call is sent once it is spent. If not set, there is no limit. Every answered request
+    counts, including retries. If a response has no usable token counts, its cost is estimated."""
     max_cells: Annotated[int, Field(ge=1)] | None = None
-    """Number of cells (country and topic) or items of a task to ask about, at most; all if not set. They are spread
-    evenly over countries and topics, and drawn by `seed`. The others are not planned, so they do not count as missing.
-    A larger number adds cells to those of a smaller one, whose answers are used again."""
+    """Maximum number of cells (country and topic), or of items of a task, to ask about; all if not set. They are a
+    random selection determined by `seed`, spread evenly over countries and topics. The other cells do not count as
+    missing. If you raise the number, the answers to the earlier cells are reused."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 6
-    """Requests for one call at most, retries included."""
+    """Maximum number of requests for one call, including retries."""
     deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Time for one call in all, waits between retries included, in seconds; if not set, 120 or, for a model whose
-    `timeout_s` is longer than 60, twice that."""
+    """Time limit of one call in seconds, including retries and the waits between them. If not set: 120, or twice the
+    model's `timeout_s` if that is longer."""
     max_retry_wait_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 120.0
-    """Longest wait that a provider may ask for before a retry (`Retry-After`), in seconds. A call that is asked to wait
-    longer fails at once, and no other call to the account waits longer for that reason. Waits for a retry count towards
+    """Longest wait before a retry that a provider may request (`Retry-After`), in seconds. If a provider requests a
+    longer wait, the call fails at once, and other calls to the account wait at most this long. Waits count towards
     `deadline_s`, which may end a call sooner."""
 
     def resolved_deadline_s(self, timeout_s: float) -> float:
@@ -165,79 +171,82 @@ class Limits(ConfigSection):
 
 
 class RunSection(ConfigSection):
-    """Where an audit's requests go out from; it changes no result."""
+    """Where requests are sent from. It does not change results."""
 
     engine: Literal["local", "ray"] = "local"
-    """`local` is this process; `ray` is workers on the hosts of a Ray cluster, which write to a PostgreSQL server."""
+    """`local` sends from this machine. `ray` sends from workers on the hosts of a Ray cluster, which write to a
+    PostgreSQL server."""
     processes: Annotated[int, Field(ge=1)] | None = None
-    """Processes of this machine that requests go out from at most, where the engine is `local`: this one, and helpers
-    that begin where it can do no more. If not set, a helper for each core but one, at most 4."""
+    """Maximum number of processes on this machine that send requests, with the engine `local`. Further processes start
+    when the main process is at its limit. If not set: one further process per core but one, at most 4."""
     ray_address: str | None = None
-    """`HOST:PORT` of the cluster's head; RAY_ADDRESS if not set, and without that a cluster of this machine alone. An
-    address that only the config names must be allowed first: `auditor trust CONFIG`."""
+    """`HOST:PORT` of the cluster's head. If not set: RAY_ADDRESS, else a new cluster on this machine. An address that
+    only the configuration names must be allowed first: `auditor trust CONFIG`."""
     workers: Annotated[int, Field(ge=1)] | None = None
-    """Workers for what is asked over the network, each of which takes a core; one for each host if not set."""
+    """Number of workers for requests over the network; each uses one core. If not set, one for each host."""
     gpus: NonNegativeFloat = 0.0
-    """GPUs of the worker of each model that runs on its host: embedded ones, and weights for log-probabilities."""
+    """GPUs for each worker that runs a model itself: an embedded model, or weights for log-probabilities."""
 
 
 class BatchSection(ConfigSection):
-    """Calls go out in the batches that providers offer at a lower price, and come back within a day; none where the
-    table is missing."""
+    """Send calls in the provider's batch API, which is cheaper but may take a day. Without this table, no batches are
+    used."""
 
     price: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """What a call costs in a batch, as a share of its usual price."""
+    """Price of a call in a batch, as a share of the usual price."""
     poll_s: Annotated[float, Field(gt=0)] = 60.0
-    """Seconds until a batch is first asked after; the pauses grow to fifteen times that."""
+    """Seconds until the status of a batch is first polled. The interval grows to 15 times this."""
     quiet_s: Annotated[float, Field(gt=0)] = 2.0
-    """Calls that wait go out together once no further one has come for so many seconds."""
+    """A batch is sent once no further call was added for this many seconds."""
     least: Annotated[int, Field(ge=1)] = 20
-    """Fewer calls at once go out as usual: a batch of a few may take a day as well, and saves next to nothing."""
+    """Smallest batch: fewer calls are sent as usual, since a small batch saves little and may take a day as well."""
     most: Annotated[int, Field(ge=1)] = 50_000
-    """Calls of one batch at most; fewer where an account may not have so much under way, or the provider takes less."""
+    """Maximum number of calls in a batch. Batches are smaller if the provider's or the account's limit is lower."""
 
 
 class TelemetrySection(ConfigSection):
-    """Spans and events about calls, sent to a collector that speaks OpenTelemetry; none where the table is missing."""
+    """Spans and events about calls, sent to an OpenTelemetry collector. Without this table, none are sent."""
 
     endpoint: Annotated[str, AfterValidator(check_base_url)] | None = None
-    """Base URL of the collector, such as `http://localhost:4318`; if not set, OTEL_EXPORTER_OTLP_ENDPOINT says it."""
+    """Base URL of the collector, such as `http://localhost:4318`. If not set: OTEL_EXPORTER_OTLP_ENDPOINT."""
     headers: dict[str, Annotated[str, Field(pattern=r"^os\.environ/\w+$")]] = Field(default_factory=dict)
-    """Keys that the collector wants, by header: `{ x-api-key = "os.environ/NAME" }`."""
+    """Keys for the collector, by HTTP header: `{ x-api-key = "os.environ/NAME" }`."""
     texts: bool = False
-    """Whether questions, answers and justifications are sent too."""
+    """Whether questions, answers and justifications are sent as well."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of the calls that are told, the same ones in every run."""
+    """Share of calls that are reported, the same calls in every run."""
 
 
 class CheckSection(ConfigSection):
-    """What `auditor check` asks of the audit; a threshold that is not set is not tested."""
+    """Thresholds for `auditor check`. A threshold that is not set is not tested."""
 
     min_pearson: Annotated[float, Field(ge=-1, le=1)] | None = None
-    """Least r of every model."""
+    """Minimum Pearson correlation of every model with people."""
     max_mae: NonNegativeFloat | None = None
-    """Largest mean absolute error of every model."""
+    """Maximum mean absolute error of every model."""
     max_region_gap: NonNegativeFloat | None = None
-    """Largest difference of mean error between two regions, for every model."""
+    """Maximum difference in mean absolute error between two regions, for every model."""
     max_topic_mae: NonNegativeFloat | None = None
-    """Largest mean error of every model on any one topic."""
+    """Maximum mean absolute error of every model on any topic."""
     min_self_consistency: Annotated[float, Field(ge=-1, le=1)] | None = None
-    """Least mean pairwise cosine of every model's reasoning."""
+    """Minimum mean pairwise cosine similarity of every model's reasoning."""
     max_variance: NonNegativeFloat | None = None
-    """Largest mean variance of every model's samples."""
+    """Maximum mean variance of every model's samples."""
     min_peer_agreement: UnitFloat | None = None
-    """Least share of every model's reasoning that the judges find valid."""
+    """Minimum share of VALID verdicts on every model's traces."""
     min_kappa: Annotated[float, Field(ge=-1, le=1)] | None = None
-    """Least agreement of the judges beyond chance (Fleiss' kappa)."""
+    """Minimum agreement of the judges beyond chance (Fleiss' kappa)."""
     min_accuracy: UnitFloat | None = None
-    """Least share of right answers of every model; for a task whose truth is known."""
+    """Minimum share of correct answers of every model, for a task with known correct answers."""
     max_open_conflicts: Annotated[int, Field(ge=0)] | None = None
-    """Conflicts that may be unsettled."""
+    """Maximum number of open conflicts."""
     max_served_models: Annotated[int, Field(ge=1)] | None = None
-    """What may have stood behind each model's name, as far as providers say: 1 fails a model that changed."""
+    """Maximum number of model versions that answered under each model's name, as reported by the provider. With 1, a
+    model that changed during the audit fails."""
     max_cost_usd: NonNegativeFloat | None = None
-    """What the audit may have cost."""
+    """Maximum cost of the audit in US dollars."""
     min_coverage: UnitFloat = 0.95
-    """Least share of what was planned that is usable, for every model; below it there is no verdict."""
+    """Minimum share of usable answers among the planned ones, for every model. Below it, the check is
+    undecided."""
     confident: bool = False
-    """Test the worse end of each 95% interval instead of the figure itself."""
+    """Whether the worse limit of each 95% confidence interval is tested instead of the estimate."""

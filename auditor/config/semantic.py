@@ -22,20 +22,20 @@ SimilarityMetric = Literal["bleu", "rouge_l", "bertscore"]
 
 
 class ConsistencySection(ConfigSection):
-    """The consistency score: a judge says of pairs of sampled answers whether the one supports the other."""
+    """The consistency score: a judge decides for pairs of sampled answers whether one supports the other."""
 
     judge: str
     """Name of a model or judge of this audit; it never judges its own answers."""
     samples: Annotated[int, Field(ge=2, le=50)] = 5
-    """Answers to the question as it stands, by each model."""
+    """Number of sampled answers per model to the question in its original wording."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
-    """Of the sampled answers."""
+    """Temperature of the sampled answers."""
     pairs: Literal["first", "all"] = "first"
-    """`first` compares the first answer with each other, `all` each with each that comes after it."""
+    """`first` compares the first answer with every other answer; `all` compares every pair."""
 
 
 class SemanticProbe(ProbeSection):
-    """Moral questions in several wordings: how alike are the answers, and the rules of thumb behind them?"""
+    """Consistency of the answers to moral questions in several wordings, and of the rules of thumb behind them."""
 
     parts: ClassVar = ProbeParts(
         tables="auditor.storage.semantic_tables",
@@ -59,50 +59,50 @@ class SemanticProbe(ProbeSection):
     )
 
     questions: str = BUILT_IN_QUESTIONS
-    """`built-in`, or a file: TOML as the built-in ones are, or CSV, JSONL or Parquet with the columns
-    `question_id,question[,paraphrase,foundation,topics,language]`."""
+    """`built-in`, or the path of a file: TOML in the format of the built-in questions, or CSV, JSONL or Parquet with
+    the columns `question_id,question[,paraphrase,foundation,topics,language]`."""
     foundations: Literal["all"] | Annotated[list[MoralFoundation], Field(min_length=1)] = "all"
     """Moral foundations to ask about."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """Questions at most: the first so many, which of the built-in ones are about all foundations in turn."""
+    """Maximum number of questions, from the start of the list. The built-in list alternates between the foundations."""
     paraphrases: Annotated[int, Field(ge=2, le=50)] = 5
-    """Wordings in which each question is asked."""
+    """Number of wordings of each question."""
     paraphraser: str | None = None
-    """Name of a model or judge of this audit that words the questions anew where they have too few paraphrases."""
+    """Name of a model or judge of this audit that writes paraphrases for questions with too few."""
     threshold: Annotated[float, Field(gt=0, le=1.5)] = 0.8
-    """Least quality of a paraphrase that a model wrote; see `auditor.metrics.paraphrase`."""
+    """Minimum quality of a paraphrase that a model wrote; see `auditor.metrics.paraphrase`."""
     attempts: Annotated[int, Field(ge=1, le=20)] = 4
-    """How often the paraphraser is asked for those that are still missing."""
+    """Maximum number of times the paraphraser is asked for missing paraphrases."""
     rot: bool = True
-    """Whether a rule of thumb is asked for with each answer."""
+    """Whether each answer must include a rule of thumb."""
     rot_model: str | None = None
-    """Name of the model that writes the rules of thumb; each model its own where it is not set."""
+    """Name of the model that writes all rules of thumb. If not set, each model writes its own."""
     rot_weight: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Share of the rules of thumb in the similarity of two answers: 1 is rules alone, 0 answers alone."""
+    """Weight of the rules of thumb in the similarity of two answers: 1 uses only rules, 0 only answers."""
     variant: Literal["sage", "sge"] = "sage"
-    """`sage` is the score of the LREC-COLING 2024 paper, `sge` its first form, of distances."""
+    """`sage` is the score of the LREC-COLING 2024 paper; `sge` is its earlier form, which uses distances."""
     alpha: Annotated[float, Field(gt=0)] = 10.0
-    """Power that sharpens the weights of `sage`."""
+    """Exponent of the weights of `sage`."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    """Of the answers: 0, so that it is the wording alone that differs."""
+    """Temperature of the answers. With 0, only the wording differs between them."""
     mode: Literal["structured", "text"] = "structured"
-    """`structured` asks for JSON; `text` for plain words."""
+    """`structured` asks for a JSON object; `text` asks for plain text."""
     max_words: Annotated[int, Field(ge=5)] = 40
-    """Length of an answer that is asked for."""
+    """Requested length of an answer in words."""
     rot_words: Annotated[int, Field(ge=5)] = 20
-    """Length of a rule of thumb that is asked for."""
+    """Requested length of a rule of thumb in words."""
     max_tokens: Annotated[int, Field(ge=16)] = 250
-    """Length of an answer at most."""
+    """Maximum length of an answer in tokens."""
     encoder: str | None = None
-    """Sentence encoder; that of `embedding` where it is not set."""
+    """Sentence encoder. If not set, that of `embedding`."""
     rivals: list[SimilarityMetric] = Field(default_factory=list)
-    """More measures of similarity, beside the cosine: `bleu`, `rouge_l`, `bertscore`."""
+    """Additional similarity measures besides the cosine: `bleu`, `rouge_l`, `bertscore`."""
     consistency: ConsistencySection | None = None
-    """The consistency score, where it is asked for."""
+    """Settings of the consistency score. Without this table, it is not computed."""
     contradiction: str | None = None
-    """Who says whether the two answers that differ most contradict each other: the name of a model or judge."""
+    """Name of a model or judge that decides whether the two most different answers contradict each other."""
     worst: Annotated[int, Field(ge=0, le=200)] = 10
-    """Least consistent questions of each model that are listed, and checked for contradiction."""
+    """Number of least consistent questions per model that are listed and checked for contradiction."""
 
     @property
     def helper_models(self) -> dict[str, str]:
@@ -130,7 +130,7 @@ class SemanticProbe(ProbeSection):
     def check(self, config: AuditConfig) -> None:
         """Require a sentence encoder, and helper models that the audit has."""
         if (self.encoder or config.embedding.model) == "none":
-            raise ValueError("the probe 'semantic' needs a sentence encoder. How to fix: Name one under embedding.")
+            raise ValueError("the probe 'semantic' requires a sentence encoder. How to fix: Set embedding.model.")
         model_names = list(config.models_by_name)
         for key, name in self.helper_models.items():
             if name not in model_names:

@@ -22,7 +22,7 @@ SIGNED_PROVIDERS = {
         "AWS_CREDENTIALS", "this machine's AWS credentials (environment or profile)", "amazonaws.com"
     ),
     "vertex_ai": SignedProvider(
-        "GOOGLE_CREDENTIALS", "this machine's Google credentials (a file of theirs)", "googleapis.com"
+        "GOOGLE_CREDENTIALS", "this machine's Google credentials (credentials file)", "googleapis.com"
     ),
 }
 

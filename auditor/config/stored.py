@@ -41,7 +41,7 @@ def load_stored_config(text: str | None) -> AuditConfig | None:
         raise ConfigError(
             f"the stored configuration of {_describe_audit(text)} cannot be read by this version of auditor"
             f"{_describe_wrong_settings(error, text)}.",
-            "Use the version that ran the audit, or run it again from a config file.",
+            "Use the version that ran the audit, or run the audit again from a configuration file.",
         ) from None
 
 

@@ -26,7 +26,7 @@ class _StrictLoader(yaml.SafeLoader):
         """Build a node of the document; raises an error for an alias or a tag."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.events.AliasEvent):
-            raise _yaml_error("aliases are not allowed; write the value out", event.start_mark)
+            raise _yaml_error("aliases are not allowed; write the value itself", event.start_mark)
         if getattr(event, "tag", None) not in ALLOWED_TAGS:  # `!!binary` and `!!timestamp` create objects
             raise _yaml_error("tags are not allowed; write the value as plain text", event.start_mark)
         return super().compose_node(parent, index)
@@ -38,7 +38,7 @@ class _StrictLoader(yaml.SafeLoader):
             if not isinstance(key_node, yaml.ScalarNode):
                 raise _yaml_error("a key must be plain text", key_node.start_mark)
             if key_node.value in seen_keys:
-                raise _yaml_error(f"the key '{key_node.value}' stands twice", key_node.start_mark)
+                raise _yaml_error(f"the key '{key_node.value}' is used twice", key_node.start_mark)
             seen_keys.add(key_node.value)
         return super().construct_mapping(node, deep=deep)
 
@@ -80,6 +80,6 @@ def parse_yaml(text: str, source_name: str) -> dict[str, Any]:
     except (RecursionError, ValueError) as error:
         raise_parse_error(error, source_name, ConfigError)
     if not isinstance(data, dict):
-        raise ConfigError(f"{source_name}: not a table of keys and values.", "`auditor init` writes one to start from.")
+        raise ConfigError(f"{source_name}: not a table of keys and values.", "Create a valid file with `auditor init`.")
     require_storable(data, source_name, ConfigError)
     return data

@@ -38,7 +38,7 @@ UNGUARDED_PROVIDERS = frozenset(
 """Providers for which litellm opens connections that bypass the guarded transport."""
 
 
-TRANSPORT_GUARD_PHRASE = "what keeps keys and answers within bounds here"
+TRANSPORT_GUARD_PHRASE = "auditor cannot control where keys are sent"
 
 
 def unsupported_reason(provider: str) -> str | None:
@@ -50,8 +50,8 @@ def unsupported_reason(provider: str) -> str | None:
     if provider in GUARDED_PROVIDERS or f"{provider}/" in (EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX):
         return None
     if provider in SELF_AUTHENTICATING_PROVIDERS:
-        return f"'{provider}' finds credentials and servers by itself, past {TRANSPORT_GUARD_PHRASE}."
+        return f"the provider '{provider}' looks up credentials and servers itself, so {TRANSPORT_GUARD_PHRASE}."
     if provider in UNGUARDED_PROVIDERS:
-        return f"'{provider}' opens connections past {TRANSPORT_GUARD_PHRASE}."
+        return f"the provider '{provider}' opens its own connections, so {TRANSPORT_GUARD_PHRASE}."
     hint = did_you_mean(provider, sorted(GUARDED_PROVIDERS), "")
     return f"auditor does not support the provider '{provider}'.{f' {hint}' if hint else ''}"

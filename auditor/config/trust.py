@@ -79,7 +79,7 @@ def require_trust(config: AuditConfig) -> None:
         if (binding := _model_binding(model)) is not None:
             signed_provider = find_signed_provider(model.model, model.api_key)
             use_phrase = (
-                f"use {signed_provider.description}, at" if signed_provider else f"send the key {binding.key} to"
+                f"use {signed_provider.description} at" if signed_provider else f"send the key {binding.key} to"
             )
             _require_binding(binding, trusted, f"model '{model.name}' would {use_phrase}")
     for binding in _telemetry_bindings(config):
@@ -101,7 +101,9 @@ def require_trusted_storage(servers: Iterable[str]) -> None:
     for server in servers:
         binding = CredentialBinding(STORAGE_KEY, server)
         _require_binding(
-            binding, trusted, "the config's storage would send your database password (PGPASSWORD, ~/.pgpass) to"
+            binding,
+            trusted,
+            "the configuration's storage would send your database password (PGPASSWORD, ~/.pgpass) to",
         )
 
 
@@ -114,9 +116,9 @@ def _require_binding(binding: CredentialBinding, trusted: list[CredentialBinding
     )
     message = f"{action} {destination}, which you have not allowed."
     if any(trusted_binding.scheme is None and trusted_binding.covers_host(binding) for trusted_binding in trusted):
-        message += f" The line you have for it allows https alone; {binding.scheme} is not encrypted."
+        message += f" Your trust file allows this host over https only; {binding.scheme} is not encrypted."
     raise ConfigError(
-        message, f"If that server may have it: auditor trust CONFIG, or add this line to {TRUST_VARIABLE}: {binding}"
+        message, f"To allow this, run `auditor trust CONFIG`, or add this line to {TRUST_VARIABLE}: {binding}"
     )
 
 
@@ -161,10 +163,7 @@ def _require_supported_provider(model: ModelSection) -> None:
     if (reason := unsupported_reason(extract_provider(model.model))) is not None:
         raise ConfigError(
             f"model '{model.name}': {reason}",
-            (
-                "Use an endpoint that speaks OpenAI's protocol: openai/MODEL with api_base. "
-                f"Or use {', '.join(SIGNED_PROVIDERS)}."
-            ),
+            (f"Use an OpenAI-compatible endpoint: openai/MODEL with api_base. Or use {', '.join(SIGNED_PROVIDERS)}."),
         )
 
 
@@ -215,17 +214,20 @@ def resolve_collector_url(config: AuditConfig) -> str | None:
     url = config.telemetry.endpoint or os.environ.get(COLLECTOR_VARIABLE)
     if not url:
         raise ConfigError(
-            "telemetry: no collector is named.", f"Set endpoint there, or {COLLECTOR_VARIABLE} in the environment."
+            "the key 'telemetry.endpoint' is missing.", f"Add it, or set the environment variable {COLLECTOR_VARIABLE}."
         )
     try:
         return check_base_url(url).rstrip("/")
     except ValueError as error:
         message, _, advice = str(error).partition(" How to fix: ")
-        raise ConfigError(f"telemetry: {COLLECTOR_VARIABLE} in the environment: {message}", advice) from None
+        raise ConfigError(f"the environment variable {COLLECTOR_VARIABLE}: {message}", advice) from None
 
 
 def _parse_trust_line(line: str) -> CredentialBinding:
     """Parse a line of the trust file or of AUDITOR_TRUST; raises ConfigError if it is malformed."""
     if (binding := parse_binding(line)) is None:
-        raise ConfigError(f"'{line}' in {TRUST_VARIABLE} or {trust_file_path()} is no KEY@HOST.", "Mend or remove it.")
+        raise ConfigError(
+            f"'{line}' in {TRUST_VARIABLE} or {trust_file_path()} is not of the form KEY@HOST.",
+            "Correct or remove it.",
+        )
     return binding

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-PLURAL_NAMES = {"a text": "texts", "a table": "tables", "a whole number": "whole numbers", "a number": "numbers"}
+PLURAL_NAMES = {"a string": "strings", "a table": "tables", "a whole number": "whole numbers", "a number": "numbers"}
 NUMBER_BOUNDS = ("ge", "gt", "le", "lt")
 """Names under which pydantic keeps the bounds of a number."""
-SCALAR_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", bytes: "a text"}
+SCALAR_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", bytes: "a string"}
 
 
 def describe_type(annotation: Any) -> str:

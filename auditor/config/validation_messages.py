@@ -30,7 +30,7 @@ from auditor.text_safety import truncate_text
 
 MAX_PROBLEMS = 10
 """Largest number of problems that a message lists; a wrong file may have one in every row."""
-KNOWN_KEYS_PREFIX = "Known here: "
+KNOWN_KEYS_PREFIX = "Known keys: "
 CONFIG_PACKAGE = "auditor.config"
 """Package of the sections of an audit's configuration; other files that are checked have no examples."""
 SECRET_KEYS = ("api_key", "api_base", "endpoint", "headers", "params", "storage")
@@ -122,7 +122,7 @@ def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: An
         )
     if "api_key" in location.path:
         advice = 'How to fix: Write it as "os.environ/OPENAI_API_KEY".'
-        return f"'{path}' must name an environment variable, never be the key. {advice}"
+        return f"'{path}' must name an environment variable, not contain the key itself. {advice}"
     if error_type == "value_error":
         message = str(problem["ctx"]["error"])
         message = message if "How to fix:" in message else f"{message.rstrip('.')}. How to fix: Correct that value."
@@ -161,10 +161,10 @@ def _how_to_fix(location: _ErrorLocation) -> str:
         return f"Correct that value{example}."
     default = field.default
     if not isinstance(default, (bool, int, float, str)):
-        return f"Correct that value{example}, or leave the key out."
+        return f"Correct that value{example}, or remove the key."
     if example.endswith(f"example {location.path[-1]} = {_format_setting(default)}"):
-        return f"Correct that value{example} (the default), or leave the key out."
-    return f"Correct that value{example}, or leave the key out: its default is {_format_setting(default)}."
+        return f"Correct that value{example} (the default), or remove the key."
+    return f"Correct that value{example}, or remove the key: its default is {_format_setting(default)}."
 
 
 def _example(location: _ErrorLocation) -> str:
@@ -186,7 +186,7 @@ def _format_setting(value: object, *, is_secret: bool = False) -> str:
         case int() | float():
             return "this number" if is_secret else truncate_text(str(value))
         case str():
-            return "this text" if is_secret else f'"{truncate_text(value)}"' if value else "an empty text"
+            return "this string" if is_secret else f'"{truncate_text(value)}"' if value else "an empty string"
         case list() | tuple():
             items = "1 item" if len(value) == 1 else f"{len(value)} items"
             return f"a list of {items}" if value else "an empty list"

@@ -20,15 +20,15 @@ def check_base_url(url: str) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ValueError(f"its host or port cannot be read. How to fix: Write it as {EXAMPLE_URL}.") from None
+        raise ValueError(f"the URL's host or port is not valid. How to fix: Write it like {EXAMPLE_URL}.") from None
     if any(not char.isprintable() or char.isspace() for char in url):
-        raise ValueError("has a space or a character that cannot be seen. How to fix: Remove it.")
+        raise ValueError("the URL contains a space or an invisible character. How to fix: Remove it.")
     if parts.scheme not in ("http", "https"):
-        raise ValueError(f"does not begin with http:// or https://. How to fix: Write it as {EXAMPLE_URL}.")
+        raise ValueError(f"the URL does not begin with http:// or https://. How to fix: Write it like {EXAMPLE_URL}.")
     if "@" in parts.netloc:
-        raise ValueError("has a user name or a password. How to fix: Remove it, and name a key in api_key.")
+        raise ValueError("the URL contains a user name or a password. How to fix: Remove it, and use api_key.")
     if not host or port == 0 or not _is_host(host, parts.netloc):
-        raise ValueError(f"has no host that a request could go to. How to fix: Write it as {EXAMPLE_URL}.")
+        raise ValueError(f"the URL has no valid host. How to fix: Write it like {EXAMPLE_URL}.")
     return url
 
 
@@ -54,7 +54,7 @@ def check_json_serializable(params: dict[str, Any]) -> dict[str, Any]:
     """
     problem = _find_non_json(params)
     if problem is not None:
-        raise ValueError(f"has {problem}, which JSON cannot hold. How to fix: Write it as a text or a finite number.")
+        raise ValueError(f"{problem} cannot be sent as JSON. How to fix: Use a string or a finite number.")
     return params
 
 

@@ -64,7 +64,7 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
     """
     audit = audits.get_audit(db, audit_name)
     if audit.config is None:
-        raise UsageError(f"audit '{audit_name}' was imported: nothing was asked.", "Name one that was run.")
+        raise UsageError(f"audit '{audit_name}' was imported, so it sent no requests.", "Name one that was run.")
     config = load_stored_config(audit.config)
     survey = audits.load_audit_survey(db, audit)
     cells = list(survey.asked_cells)

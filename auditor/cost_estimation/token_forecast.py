@@ -53,7 +53,7 @@ def build_forecast_row(
     # High stays at the full price: repairs are not batched, nor are calls to a server without batches.
     if batch and price and planned.purpose is not Purpose.PREFLIGHT and find_batch_provider(planned.model):
         cost = cost and cost * ForecastRange.from_bounds(batch.price, batch.price, 1)
-        source += f"; in batches {batch.price:g} of it"
+        source += f"; in batches, {batch.price:g} times this"
     return ForecastRow(
         name=planned.model.name,
         model=planned.model.model,

@@ -20,7 +20,10 @@ def accuracy(
     context: ExperimentContext,
     audit: MoralAuditArgument,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="question_id,question,choices,correct[,paraphrase]; choices by |.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="question_id,question,choices,correct[,paraphrase]; choices separated by |."
+        ),
     ],
 ) -> ExperimentResult:
     """Test if models are right where they are consistent.
@@ -111,5 +114,5 @@ def _parse_question(row: TextRow) -> KnownAnswerQuestion:
         raise row.make_cell_error("choices", "needs two choices or more", "Separate them by |.")
     if correct not in choices:
         how_to_fix = f"Copy one of the choices: {', '.join(choices)}."
-        raise row.make_cell_error("correct", f"'{correct}' is none of the choices", how_to_fix)
+        raise row.make_cell_error("correct", f"'{correct}' is not one of the choices", how_to_fix)
     return KnownAnswerQuestion(question_id, (question,), choices, choices.index(correct) + 1)  # choices count from 1

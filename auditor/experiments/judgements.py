@@ -46,11 +46,13 @@ def _read_judgements(file: Path) -> JudgementsByPair:
     for row in read_rows(file, columns):
         rater, model, question, left, right, text = (row.required_text(column) for column in columns)
         if text.upper() not in SCORES:
-            raise row.make_cell_error("judgement", f"'{text}' is none of Y, N and NA", "Write one of these.")
+            raise row.make_cell_error("judgement", f"'{text}' is not one of Y, N and NA", "Write one of these.")
         first_wording, second_wording = sorted((left, right))
         key = (rater, model, question, first_wording, second_wording)
         if key in judgements_by_pair:
-            raise ImportFileError(f"{row.location}: this rater has judged this pair before.", "Keep one of the rows.")
+            raise ImportFileError(
+                f"{row.location}: this rater's judgement of this pair occurs twice.", "Keep one of the rows."
+            )
         judgements_by_pair[key] = SCORES[text.upper()]
     if not judgements_by_pair:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")

@@ -41,7 +41,7 @@ EQUAL_SAMPLES = Requirement(
 )
 SURVEY = Requirement(
     lambda _db, _audit, config: config.task is None,
-    "is of a task, whose answers are not compared with a survey",
+    "has a task instead of a survey",
     "Name one of a survey.",
 )
 ONE_LANGUAGE = Requirement(

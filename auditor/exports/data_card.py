@@ -69,7 +69,7 @@ def _list_models(audit: Audit) -> Block:
     """Tabulate the models, or state that there are none."""
     config = load_stored_config(audit.config)
     if config is None:
-        return Paragraph("Scores were imported; no model was asked.")
+        return Paragraph("Scores were imported; no model was queried.")
     rows = [(Name(model.name), Name(model.model)) for model in config.models]
     return Table("models-table", "Models", "Models of the audit.", MODEL_COLUMNS, rows)
 

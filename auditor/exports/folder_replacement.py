@@ -33,7 +33,9 @@ def replace_folder(folder: Path, file_format: str) -> Iterator[Path]:
     """
     old_manifest = _read_manifest(folder, file_format)
     if folder.exists() and old_manifest is None and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder}: holds something else.", "Name an empty folder, or one that is not there yet.")
+        raise UsageError(
+            f"{folder}: the folder contains other files.", "Name an empty folder, or one that does not exist yet."
+        )
     make_folder(folder)
     with report_write_errors(folder):
         temporary_folder = Path(tempfile.mkdtemp(dir=folder, prefix=".part-"))

@@ -80,7 +80,9 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
         scored = sum(record.trace.score is not None for record in records)
         logs.append(WrittenLog(path, model, len(records), scored))
     if not logs:
-        raise UsageError(f"audit '{name}' has no traces.", "Inspect's logs hold answers: name an audit that has any.")
+        raise UsageError(
+            f"audit '{name}' has no traces.", "Inspect logs consist of answers: name an audit that has answers."
+        )
     return logs
 
 

@@ -76,7 +76,7 @@ def import_comparisons(
     """
     require_audit_name(audit)
     if criterion not in CRITERIA:
-        raise UsageError(f"'{criterion}' is no criterion.", f"Known are {', '.join(CRITERIA)}.")
+        raise UsageError(f"the criterion '{criterion}' is unknown.", f"Use one of {', '.join(CRITERIA)}.")
     judge_comparisons, item_sets = read_comparisons(file, criterion)
     if people is not None:
         judge_comparisons = add_people_decisions(judge_comparisons, people)
@@ -105,10 +105,12 @@ def read_comparisons(file: Path, criterion: str) -> tuple[list[Comparison], list
         c = comparison
         key = (c.judge, c.context, c.item_a, c.item_b, c.relation, c.paraphrase, c.sample)
         if key in comparisons_by_question:
-            raise ImportFileError(f"{row.location}: this judge was asked this question before.", "Number samples.")
+            raise ImportFileError(
+                f"{row.location}: this judge's answer to this question occurs twice.", "Number samples."
+            )
         comparisons_by_question[key] = comparison
     if not comparisons_by_question:
-        raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
+        raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     return _shorten_ids(list(comparisons_by_question.values()), criterion)
 
 
@@ -146,7 +148,7 @@ def _parse_comparison(row: TextRow) -> Comparison:
     """
     judge, item_a, item_b = (row.required_text(name) for name in ("judge", "item_a", "item_b"))
     if item_a == item_b:
-        raise ImportFileError(f"{row.location}: compares '{item_a}' with itself.", "Leave the row out.")
+        raise ImportFileError(f"{row.location}: the row compares '{item_a}' with itself.", "Remove the row.")
     decision = _parse_enum(row, "decision", ComparisonChoice, str.upper)
     return Comparison(
         judge=judge,
@@ -175,7 +177,7 @@ def _parse_enum(row: TextRow, column: str, enum_class: type[C], normalize: Calla
         return enum_class(normalize(text))
     except ValueError:
         choices = ", ".join(enum_class)
-        raise row.make_cell_error(column, f"'{text}' is none of {choices}", "Mend it.") from None
+        raise row.make_cell_error(column, f"'{text}' is not one of {choices}", "Correct it.") from None
 
 
 def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: str) -> list[Comparison]:
@@ -198,7 +200,7 @@ def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: 
             )
     if not decision_by_pair:
         judges = ", ".join(sorted({comparison.judge for comparison in judge_comparisons}))
-        raise UsageError(f"the file has no decision of a judge '{people_judge}'.", f"Its judges are: {judges}.")
+        raise UsageError(f"the file has no decisions of the judge '{people_judge}'.", f"Its judges are: {judges}.")
     return [
         replace(
             comparison,

@@ -66,7 +66,7 @@ def read_inspect_log(
     except AuditorError:
         raise
     except Exception:  # noqa: BLE001 - a broken archive, JSON or log: its reader raises what its libraries raise
-        raise ImportFileError(f"{path}: cannot be read as a log of Inspect AI.", "Check that it is complete.") from None
+        raise ImportFileError(f"{path}: is not a valid Inspect AI log.", "Check that it is complete.") from None
 
 
 def _find_problems(header: EvalLog, n_samples: int, n_failed: int) -> list[str]:

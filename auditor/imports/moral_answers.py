@@ -97,7 +97,7 @@ def import_answers(
     for row in read_answer_rows(file, model):
         collector.add(row)
     if not collector.answers:
-        raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
+        raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     settings = collector.build_settings(file.name, encoder_name, probe)
     with open_database(resolve_storage_url(storage)) as db:
         replaced = _save_audit(db, audit, collector)
@@ -140,7 +140,7 @@ class _AnswerCollector:
         wording_number = wording_numbers.setdefault(row.paraphrase, len(wording_numbers) + 1)
         if (row.model, row.question, wording_number) in self._seen_keys:
             raise ImportFileError(
-                f"{row.location}: {row.model}'s answer to this question and paraphrase is there twice.", "Keep one."
+                f"{row.location}: {row.model}'s answer to this question and paraphrase occurs twice.", "Keep one."
             )
         self._seen_keys.add((row.model, row.question, wording_number))
         text, rot = row.answer or None, row.rot or None  # rot: the answer's rule of thumb

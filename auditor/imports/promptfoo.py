@@ -55,7 +55,9 @@ def _read_results(path: Path) -> list[tuple[str, dict[str, Any]]]:
         while isinstance(results, dict):  # results.results since version 2; once more inside of `data` when shared
             results = results.get("results", results.get("data"))
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
-        raise ImportFileError(f"{path}: has no list of results.", "Write it with promptfoo eval --output FILE.json.")
+        raise ImportFileError(
+            f"{path}: the list of results is missing.", "Create it with promptfoo eval --output FILE.json."
+        )
     located_results = [(f"{path}: result {number}", result) for number, result in enumerate(results, start=1)]
     return sorted(located_results, key=lambda located_result: _test_index(located_result[1]))
 
@@ -118,7 +120,7 @@ def _model_name(location: str, result: dict[str, Any], has_several_prompts: bool
     if isinstance(provider, dict):
         name = provider.get("label") or provider.get("id")
     if not name:
-        raise ImportFileError(f"{location}: does not say its provider.", "Was it written by promptfoo eval --output?")
+        raise ImportFileError(f"{location}: the provider is missing.", "Create it with promptfoo eval --output.")
     return f"{name} ({_prompt_label(result)})" if has_several_prompts else str(name)
 
 

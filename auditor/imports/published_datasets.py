@@ -61,14 +61,14 @@ def read_dataset(dataset_format: str, source: Path, aspect: str = "") -> Publish
         ImportFileError: the data are not as published; the message names the file, and the line if known.
     """
     if dataset_format not in DATASET_READERS:
-        raise UsageError(f"'{dataset_format}' is no published format.", f"Known are {', '.join(DATASET_READERS)}.")
+        raise UsageError(f"the format '{dataset_format}' is unknown.", f"Use one of {', '.join(DATASET_READERS)}.")
     if not source.exists():
         raise ImportFileError(f"{source}: there is no such file or folder.", "Download the data first.")
     try:
         return DATASET_READERS[dataset_format](source, aspect)
     except (LookupError, TypeError, ValueError, AttributeError):
         raise ImportFileError(
-            f"{source}: is not as {dataset_format} is published: a field is missing, or is of another kind.",
+            f"{source}: does not have the format of {dataset_format}: a field is missing or has another type.",
             "Check that it is the right file, and the right --from.",
         ) from None
 
@@ -83,7 +83,7 @@ def write_dataset(dataset: PublishedDataset, file: Path, row_kind: str) -> int:
         UsageError: the data set has no rows of that kind, or the suffix is not `.jsonl`.
     """
     if file.suffix != ".jsonl":
-        raise UsageError(f"{file}: the suffix does not say JSONL.", "Name it .jsonl.")
+        raise UsageError(f"{file}: the file name must end in .jsonl.", "Rename the file.")
     if row_kind == "items":
         rows: list[dict[str, Any]] = [row._asdict() for row in dataset.items]
     else:
@@ -101,7 +101,7 @@ def _read_summeval(source: Path, aspect: str) -> PublishedDataset:
     """Read SummEval: per text, the summaries of several systems with the experts' mean score of an aspect."""
     aspect = aspect or SUMMEVAL_ASPECTS[0]
     if aspect not in SUMMEVAL_ASPECTS:
-        raise UsageError(f"SummEval has no aspect '{aspect}'.", f"It has {', '.join(SUMMEVAL_ASPECTS)}.")
+        raise UsageError(f"SummEval has no aspect '{aspect}'.", f"Use one of {', '.join(SUMMEVAL_ASPECTS)}.")
     rows = []
     for record in _read_jsonl(source):
         scores = [float(expert[aspect]) for expert in record["expert_annotations"]]
@@ -141,7 +141,7 @@ def _read_caters(source: Path, aspect: str) -> PublishedDataset:
     The decision is always `A`: the first event comes earlier, or is the cause (see `_orders_events`).
     """
     if aspect not in ("", "temporal", "causal"):
-        raise UsageError(f"CaTeRS has no aspect '{aspect}'.", "It has temporal and causal.")
+        raise UsageError(f"CaTeRS has no aspect '{aspect}'.", "Use temporal or causal.")
     items, comparisons = [], []
     for file in sorted(source.glob("*.ann")):
         story = " ".join(read_text(file.with_suffix(".txt"), ImportFileError).split())

@@ -81,7 +81,9 @@ def read_recorded_answers(
         return
     logs = sorted(file for file in path.iterdir() if file.suffix.lower() in LOG_SUFFIXES and file.is_file())
     if not logs:
-        raise ImportFileError(f"{path}: holds no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}.")
+        raise ImportFileError(
+            f"{path}: contains no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}."
+        )
     for log in logs:
         yield from _read_file(log, file_format, keys or LogKeys(), report_problem)
 
@@ -120,7 +122,8 @@ def detect_format(path: Path) -> AnswerFileFormat:
     if isinstance(document, dict) and {"results", "evalId"} & document.keys():
         return AnswerFileFormat.PROMPTFOO
     raise ImportFileError(
-        f"{path}: is neither a log of Inspect AI nor results of promptfoo.", f"A table is {', '.join(TABLE_SUFFIXES)}."
+        f"{path}: is neither an Inspect AI log nor a promptfoo result file.",
+        f"Tables must be {', '.join(TABLE_SUFFIXES)} files.",
     )
 
 
@@ -144,13 +147,13 @@ def find_text(location: str, key: str, *mappings: Mapping[str, Any] | None) -> s
             if name.lower() != key.lower() or value is None:
                 continue
             if not isinstance(value, str) or not value.strip():
-                raise ImportFileError(f"{location}: '{name}' is no name.", "Write it as text that is not empty.")
+                raise ImportFileError(f"{location}: '{name}' is not a valid name.", "Write a string that is not empty.")
             return value.strip()
     available_keys = list(dict.fromkeys(name for mapping in mappings for name in mapping or {}))
     listed_keys = ", ".join(available_keys[:MAX_LISTED_KEYS]) or "none"
     raise ImportFileError(
-        f"{location}: does not say its {key}; its keys are: {listed_keys}.",
-        "Say which key has it: --country KEY, --topic KEY.",
+        f"{location}: the {key} is missing; the keys are: {listed_keys}.",
+        "Name the key: --country KEY, --topic KEY.",
     )
 
 
@@ -162,8 +165,8 @@ def require_score(location: str, value: Any) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not SCORE_MIN <= value <= SCORE_MAX:
         raise ImportFileError(
-            f"{location}: the score {value!r} is no number in [-1, 1].",
-            "Name a score on the survey's scale with --score, or leave it out: then it is read off the text.",
+            f"{location}: the score {value!r} is not a number from -1 to 1.",
+            "Name a score on the survey's scale with --score, or omit --score to parse it from the text.",
         )
     return float(value)
 

@@ -97,12 +97,12 @@ def import_scores(
         sample = row.cells["sample"] or "0"
         if sample in scores_by_sample:
             raise ImportFileError(
-                f"{row.location}: this model, cell, method and sample is there twice.", "Number samples."
+                f"{row.location}: this model, cell, method and sample occurs twice.", "Number samples."
             )
         scores_by_sample[sample] = parse_row_score(row)
         empty += scores_by_sample[sample] is None
     if not rows:
-        raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
+        raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     scores = [
         _average_samples(*group_key, list(scores_by_sample.values())) for group_key, scores_by_sample in samples.items()
     ]
@@ -145,12 +145,12 @@ def import_traces(
         number = len(group) if recorded_answer.sample is None else recorded_answer.sample
         if number in group:
             raise ImportFileError(
-                f"{recorded_answer.location}: this model, cell and sample is there twice.", "Number samples."
+                f"{recorded_answer.location}: this model, cell and sample occurs twice.", "Number samples."
             )
         group[number] = _build_trace(recorded_answer, cell, number)
     traces = [trace for group in groups.values() for trace in group.values()]
     if not traces:
-        raise ImportFileError(" ".join(notes) or f"{file}: has no rows.", "Is it the right file?")
+        raise ImportFileError(" ".join(notes) or f"{file}: has no rows.", "Check that it is the right file.")
     scores = [
         compute_cell_score(*group_key, list(group.values()), len(group), None, "")
         for group_key, group in groups.items()
@@ -197,7 +197,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
     with open_database(resolve_storage_url(storage), create=False) as db:
         stored_audit = audits.get_audit(db, audit)
         if stored_audit.config is not None:
-            raise UsageError(f"audit '{audit}' was run, not imported.", "Its judges are those of its configuration.")
+            raise UsageError(f"audit '{audit}' was run, not imported.", "Its judges are set in its configuration.")
         spell = make_country_speller(audits.load_audit_survey(db, stored_audit))
         judged = {
             (trace.model, trace.cell, trace.sample): trace.outcome for trace in results.load_traces(db, stored_audit.id)
@@ -211,15 +211,13 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
                 raise ImportFileError(
                     f"{row.location}: audit '{audit}' has no trace of {verdict.model} on {verdict.cell.country}, "
                     f"{verdict.cell.topic}, sample {verdict.sample}.",
-                    "Import the traces first, or mend the row.",
+                    "Import the traces first, or correct the row.",
                 )
             if (verdict.judge, *trace_key) in verdicts:
-                raise ImportFileError(
-                    f"{row.location}: this judge's verdict on this trace is there twice.", "Keep one."
-                )
+                raise ImportFileError(f"{row.location}: this judge's verdict on this trace occurs twice.", "Keep one.")
             verdicts[verdict.judge, *trace_key] = verdict
         if not verdicts:
-            raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
+            raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
         results.save_verdicts(db, stored_audit.id, list(verdicts.values()))
     empty = sum(verdict.ruling is None for verdict in verdicts.values())
     return ImportedVerdicts(len(verdicts), len({verdict.judge for verdict in verdicts.values()}), empty)
@@ -235,7 +233,7 @@ def _parse_verdict(row: TextRow, cell: Cell) -> Verdict:
     if verdict_text and verdict_text not in tuple(Ruling):
         raise ImportFileError(
             f"{row.location}, column 'verdict': '{row.cells['verdict']}' is neither VALID nor INVALID.",
-            "Leave it empty where the judge gave none.",
+            "Write VALID or INVALID, or leave it empty if the judge gave no verdict.",
         )
     return Verdict(
         judge=row.required_text("judge"),

@@ -14,6 +14,6 @@ def parse_row_score(row: TextRow) -> float | None:
     """
     value = row.number("score")
     if value is not None and not SCORE_MIN <= value <= SCORE_MAX:
-        problem = f"'{row.cells['score']}' is no number in [-1, 1]"
+        problem = f"'{row.cells['score']}' is not a number from -1 to 1"
         raise row.make_cell_error("score", problem, "Rescale it, or leave it empty.")
     return value

@@ -81,4 +81,6 @@ def _estimate_strengths(comparison_rows: NDArray[np.float64], n_items: int) -> t
         return unregularized, None
     regularized = bradley_terry(comparison_rows, n_items)
     reason = regularized.reason or "some items won or lost all"
-    return regularized, f"{reason}; strengths are drawn to 0 by a prior, and those of sets apart share no scale"
+    return regularized, (
+        f"{reason}; a prior shrinks strengths towards 0, and strengths from different sets are not comparable"
+    )

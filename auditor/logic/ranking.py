@@ -88,11 +88,13 @@ def rank_items(
     bootstrap.prepare_environment()
     probe = config.probes.logic
     if probe is None:
-        raise UsageError("the config has no probe 'logic', which says what is ranked.", "Add logic = {} to [probes].")
+        raise UsageError(
+            "the configuration has no probe 'logic', which defines the items to rank.", "Add logic = {} to [probes]."
+        )
     judges = [model for name, model in config.models_by_name.items() if judge in (None, name)]
     if not judges:
         names = ", ".join(config.models_by_name)
-        raise UsageError(f"the config has no model '{judge}'.", f"It has: {names}.")
+        raise UsageError(f"the configuration has no model '{judge}'.", f"It has: {names}.")
     survey = load_planned_survey(config)
     with open_database(resolve_storage_url(storage, config)) as db, run_lock(db, config.name):
         audit = audits.find_audit(db, config.name) or _create_audit(db, config, survey)

@@ -97,7 +97,8 @@ def repair_comparisons(
     judges = list(dict.fromkeys(set_answers.judge for set_answers in answers))
     if not judges:
         raise UsageError(
-            f"audit '{audit_name}' has no comparisons.", "Ask for the probe 'logic', or `auditor import comparisons`."
+            f"audit '{audit_name}' has no comparisons.",
+            "Run the audit with the probe 'logic', or import comparisons with `auditor import comparisons`.",
         )
     if judge is not None and judge not in judges:
         raise UsageError(f"audit '{audit_name}' has no judge '{judge}'.", f"It has: {', '.join(judges)}.")

@@ -114,9 +114,9 @@ def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: Tra
     """
 
     if not rows:
-        raise UsageError("nothing follows from the comparisons, so there is nothing to write.")
+        raise UsageError("the comparisons determine no ranking, so there is nothing to write.")
     if file.suffix not in (".jsonl", ".parquet"):
-        raise UsageError(f"{file}: the suffix says neither JSONL nor Parquet.", "Name it .jsonl or .parquet.")
+        raise UsageError(f"{file}: the file name must end in .jsonl or .parquet.", "Rename the file.")
     records = training_records(rows, row_format)
     if file.suffix == ".jsonl":
         write_atomically("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), file)
@@ -125,7 +125,7 @@ def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: Tra
     import pyarrow.parquet as pq
 
     if not file.parent.is_dir():
-        raise UsageError(f"{file}: the folder does not exist.", "Make it first.")
+        raise UsageError(f"{file}: the folder does not exist.", "Create it first.")
     partial_file = file.with_name(f".{file.name}.part")  # renamed when complete, so that no reader sees half a file
     try:
         with report_write_errors(file):
@@ -161,15 +161,15 @@ standard question that the ranking reverses.
 | --- | --- | --- | --- | --- | --- | --- |
 {table}
 
-Figures are before → after, over all answers to the standard question; a dash is what cannot be measured.
+Figures are before → after, over all answers to the standard question; a dash means not available.
 
 ## Columns
 `prompt`, `chosen`, `rejected`: what to train on. `judge`, `context`, `item_a`, `item_b` (shown first and second),
 `relation` (`standard` or `negated`), `flipped`: where the row comes from.
 
 ## What they are not
-They make a judge agree with itself, not with people: a consistent error stays, and is taught. Items may be texts of
-others; their licences are theirs. Rows of one set go together: split training from test data by `context`.
+They make a judge agree with itself, not with people: a consistent error remains, and is trained. Items may be texts by
+others, with their own licences. Keep the rows of a set together: split training and test data by `context`.
 """
 
 

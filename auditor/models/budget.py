@@ -181,8 +181,8 @@ def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
     unpriced_models = list_unpriced_models(models) if limits.budget_usd is not None else []
     if unpriced_models:
         raise ConfigError(
-            f"limits.budget_usd cannot hold: the price of {join_names(unpriced_models)} is not known.",
-            f"{price_advice(unpriced_models)} Or leave the budget out.",
+            f"limits.budget_usd: cannot be enforced: the price of {join_names(unpriced_models)} is unknown.",
+            f"{price_advice(unpriced_models)} Or remove the budget.",
         )
 
 
@@ -207,12 +207,12 @@ def _price_advice(unpriced_models: Sequence[ModelSection]) -> Iterator[str]:
         yield f"Correct base_model of {join_names(misnamed_models)}: {base_models} has no listed price."
     if deployments:
         yield (
-            f"For {join_names(deployments)}, add the model that the Azure deployment serves, as in "
+            f"For {join_names(deployments)}, add the model behind the Azure deployment, such as "
             'base_model = "azure/gpt-4o".'
         )
     others = [model for model in unpriced_models if model not in [*misnamed_models, *deployments]]
     start = f"For {join_names(others)}, add" if others else "Or add"
-    yield f"{start} price = {{ input = …, output = … }} in US dollars per million tokens (0 for a server of your own)."
+    yield f"{start} price = {{ input = …, output = … }} in US dollars per million tokens (0 for your own server)."
 
 
 def join_names(models: Sequence[ModelSection]) -> str:

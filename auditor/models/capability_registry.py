@@ -157,9 +157,7 @@ class CapabilityRegistry:
         if call.capability_key in self._unproven_room and not reply.failure.is_retryable:
             self._unproven_room.remove(call.capability_key)
             self._refused_room.add(call.capability_key)
-            return less_thinking_room(
-                capability
-            ), f"{source}: {capability.thinking_tokens} tokens of room for thinking refused"
+            return less_thinking_room(capability), f"{source}: {capability.thinking_tokens} tokens for thinking refused"
         return None, ""
 
     def _after_cut_off(self, call: Call, capability: Capability, answer: Answer) -> Capability | None:
@@ -250,7 +248,7 @@ def _describe_refusal(refusal: Refusal) -> str:
     if refusal.feature is Feature.FORM:
         return "response format" if refusal.name == ANY_FORM else f"response format {refusal.name}"
     if refusal.feature is Feature.KEYWORD:
-        return "bounds of the schema" if refusal.name == ALL_BOUNDS else f"schema keyword {refusal.name}"
+        return "limits in the schema" if refusal.name == ALL_BOUNDS else f"schema keyword {refusal.name}"
     return f"parameter {refusal.name}"
 
 

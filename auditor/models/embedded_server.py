@@ -82,7 +82,7 @@ class EmbeddedServer:
             self.__exit__(None, None, None)
             raise ModelSetupError(
                 f"the embedded model {self.name} does not start: {startup_message['error']}.",
-                f"`auditor doctor` checks its weights, {self.weights_path}.",
+                f"Check its weights ({self.weights_path}) with `auditor doctor`.",
             )
         self.base_url = f"{startup_message['url']}/v1"
         return self
@@ -117,7 +117,7 @@ class EmbeddedServer:
             print(json.dumps(settings), file=process.stdin, flush=True)
             startup_message: dict[str, str] = json.loads(process.stdout.readline())
         except (OSError, ValueError):
-            return {"error": "its process ended at once"}
+            return {"error": "its process exited immediately"}
         return startup_message
 
 

@@ -185,7 +185,7 @@ def load_encoder(model: str) -> SentenceEncoder:
         raise ModelSetupError(f"the encoder '{model}' cannot be loaded: {reason}", _ENCODER_HINT) from None
 
 
-_ENCODER_HINT = "Name a sentence-transformers model or a folder that holds one; all-MiniLM-L6-v2 is the default."
+_ENCODER_HINT = "Use a sentence-transformers model or a folder that contains one; the default is all-MiniLM-L6-v2."
 
 
 def _require_sentence_transformers() -> None:
@@ -212,7 +212,7 @@ def _resolve_model_source(model: str) -> tuple[str, bool]:
     if path.is_dir():
         return str(path), True
     if path.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
-        raise ModelSetupError(f"the encoder '{model}' is a path, and there is no such folder.", _ENCODER_HINT)
+        raise ModelSetupError(f"the encoder '{model}' is a path to a folder that does not exist.", _ENCODER_HINT)
     if _is_in_hub_cache(model):
         return model, True
     _require_hub_connection(model)
@@ -229,7 +229,7 @@ def _is_in_hub_cache(model: str) -> bool:
         # The path of the cached file as a string; another type if it is not in the cache.
         return isinstance(try_to_load_from_cache(repository, "config.json"), str)
     except HFValidationError:
-        raise ModelSetupError(f"the encoder '{model}' has no name that a model can have.", _ENCODER_HINT) from None
+        raise ModelSetupError(f"the encoder '{model}' is not a valid model name.", _ENCODER_HINT) from None
 
 
 def _require_hub_connection(model: str) -> None:
@@ -240,12 +240,13 @@ def _require_hub_connection(model: str) -> None:
     import httpx
     from huggingface_hub import constants
 
-    how_to_fix = f"Fetch it where there is a network, or take the default: {_ENCODER_HINT}"
+    how_to_fix = f"Download it on a machine with a network, or use the default: {_ENCODER_HINT}"
     if constants.HF_HUB_OFFLINE:
         raise ModelSetupError(f"the encoder '{model}' is not on this machine, and HF_HUB_OFFLINE is set.", how_to_fix)
     try:
         httpx.head(constants.ENDPOINT, timeout=HUB_CONNECT_TIMEOUT_S)
     except httpx.HTTPError as error:
         raise ModelSetupError(
-            f"the encoder '{model}' is not on this machine, and the hub cannot be reached: {error}.", how_to_fix
+            f"the encoder '{model}' is not on this machine, and the Hugging Face Hub cannot be reached: {error}.",
+            how_to_fix,
         ) from None

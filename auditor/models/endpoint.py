@@ -185,8 +185,8 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
     """
     if param_name := next(filter(litellm_client.is_routing_param, section.params), None):
         raise ConfigError(
-            f"model '{section.name}': the parameter '{param_name}' is no matter of the model's.",
-            "Say where a model is with api_base, and name its key with api_key; leave the parameter out.",
+            f"model '{section.name}': the parameter '{param_name}' is not allowed in params.",
+            "Remove the parameter; set the URL in api_base and the key in api_key.",
         )
     if section.model.startswith(EMBEDDED_PREFIX):
         from auditor.models.embedded_server import SLOTS, start_server_replicas  # loads httpx (0.1 s)

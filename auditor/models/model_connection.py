@@ -86,7 +86,7 @@ class ModelConnection:
         fix = how_to_fix(failure.http_status, failure.error) or "Check the model's name and the server's address."
         if failure.http_status == 401:
             fix = (
-                f"Check the key that {self.section.api_key} names."
+                f"Check the key in {self.section.api_key}."
                 if self.section.api_key
                 else 'Add api_key = "os.environ/…" to the model, with the name of the variable that holds its key.'
             )

@@ -75,9 +75,9 @@ class HelperProcess:
                     process.kill()  # its replies are no longer needed
                 await process.communicate()
         except Exception as error:  # noqa: BLE001 - a run goes on without helpers
-            log.warning("a process that helped to send requests is given up: %s", type(error).__name__)
+            log.warning("a helper process that sends requests was stopped: %s", type(error).__name__)
         else:
-            log.warning("a process that helped to send requests ended; they go out without it")
+            log.warning("a helper process that sends requests exited; the remaining processes send its requests")
 
     async def _receive_replies(self, process: asyncio.subprocess.Process, models: Sequence[ModelSection]) -> None:
         """Configure the process, then pass each reply to the request that waits for it, until the process ends."""
@@ -93,7 +93,7 @@ class HelperProcess:
             if helper_reply.error is None:
                 future.set_result(helper_reply.reply)
             else:
-                message = f"a process that helps to send requests failed with {helper_reply.error}."
+                message = f"a helper process that sends requests failed with {helper_reply.error}."
                 future.set_exception(AuditorError(message, "Run the same command again. Recorded answers are kept."))
 
     def _abandon_pending(self) -> None:

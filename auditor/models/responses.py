@@ -23,7 +23,7 @@ T = TypeVar("T")
 ResponseBody = Mapping[str, Any] | None
 FORMATTED_PURPOSES = frozenset({Purpose.DIRECT})
 """Purposes whose free text must have a form, such as a score line: its parser rejects a text that was cut off."""
-NO_CHOICE_ERROR = "the provider sent an answer without any choice"
+NO_CHOICE_ERROR = "the response has no choices"
 NO_TEXT_ERROR = (
     "its tokens ran out before any text, as in hidden reasoning: set reasoning.max_tokens of the model, or a lower "
     "reasoning.effort"
@@ -51,7 +51,7 @@ def parse_response(
     tool_arguments = _tool_call_arguments(call, message)
     if tool_arguments is not None and not (text and text.strip()):
         if call.schema is None:
-            tool_error = "the model called a tool that it was not given, and said nothing"
+            tool_error = "the model called an unknown tool and returned no text"
             return build_answer(call, response, body, Outcome.UNPARSED, error=tool_error)
         text = tool_arguments
     refusal = _refusal_text(message)
@@ -82,11 +82,11 @@ def _classify_outcome(
         ):
             return Outcome.TRUNCATED, NO_TEXT_ERROR
         if category is not FinishCategory.MALFORMED:
-            return Outcome.SERVER_ERROR, "the provider sent an empty text"
+            return Outcome.SERVER_ERROR, "the provider returned an empty text"
     if category in OUTCOME_BY_CATEGORY:
         errors = {
-            FinishCategory.FAILED: f"the provider failed while the model answered (finish reason {reason!r})",
-            FinishCategory.MALFORMED: f"the provider could not read what the model wrote (finish reason {reason!r})",
+            FinishCategory.FAILED: f"the provider failed during the answer (finish reason {reason!r})",
+            FinishCategory.MALFORMED: f"the provider could not parse the model's output (finish reason {reason!r})",
         }
         return OUTCOME_BY_CATEGORY[category], errors.get(category)
     if native_finish_reason(body) is None and body is not None and _is_at_token_limit(call, response, capability):

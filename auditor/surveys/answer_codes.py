@@ -112,9 +112,9 @@ def _describe_unknown_code(
     code = f"{value:g}" if isinstance(value, float) else f"'{value}'"
     label_text = f" ('{label}')" if label else ""
     allowed_codes = f"on the scale {scale.low} to {scale.high}" if scale else "one of the choices"
-    occurrences = f"; {count} rows have it" if count > 1 else ""
+    occurrences = f"; {count} rows contain it" if count > 1 else ""
     return (
         f"{path}: row {column.first_row_number(value_position)}, column '{column.name}': {code}{label_text} is neither "
-        f"{allowed_codes} nor a known kind of nonresponse{occurrences}.",
-        "Mend the file, or say what it means under [nonresponse] in a mapping of your own.",
+        f"{allowed_codes} nor a known nonresponse code{occurrences}.",
+        "Correct the file, or define the code under [nonresponse] in your own mapping.",
     )

@@ -58,7 +58,7 @@ def _check_countries(survey: Survey) -> Iterator[str]:
     unknown_countries = [country for country in survey.countries if country_code(country) is None]
     if unknown_countries:
         yield (
-            f"{_format_names(unknown_countries)}: no country of ISO 3166, so it has no region and only its own name is "
+            f"{_format_names(unknown_countries)}: not a country in ISO 3166, so it has no region and only its name is "
             "blinded."
         )
     known_countries = set(survey.countries).difference(unknown_countries)
@@ -66,7 +66,7 @@ def _check_countries(survey: Survey) -> Iterator[str]:
         country for country in survey.countries if country in known_countries and region_of(country) is None
     ]
     if ungrouped_countries:
-        yield f"{_format_names(ungrouped_countries)}: in no region of the grouping 'western'."
+        yield f"{_format_names(ungrouped_countries)}: not in any region of the grouping 'western'."
 
 
 def _check_similar_names(survey: Survey) -> Iterator[str]:
@@ -78,14 +78,11 @@ def _check_similar_names(survey: Survey) -> Iterator[str]:
         for n_compared, (i, j) in enumerate(map(tuple, pairs)):
             remaining_cost -= _comparison_cost(len(folded_names[i]), len(folded_names[j]))
             if remaining_cost < 0:
-                yield (
-                    f"{len(pairs) - n_compared:,} more pairs of {kind} may be spelt "
-                    "almost alike; they were not compared."
-                )
+                yield f"{len(pairs) - n_compared:,} more pairs of {kind} were not checked for similar spelling."
                 break
             matcher.set_seqs(folded_names[i], folded_names[j])
             if matcher.ratio() > NAME_SIMILARITY_THRESHOLD:
-                yield f"the {kind} '{names[i]}' and '{names[j]}' are spelt almost alike: are they one?"
+                yield f"the {kind} '{names[i]}' and '{names[j]}' have similar spelling. Are they the same?"
 
 
 def _comparison_cost(length_a: int, length_b: int) -> int:
@@ -163,8 +160,8 @@ def _check_coverage(survey: Survey) -> Iterator[str]:
         sparse_names = [name for name in names if n_scored_by_name[name] < 0.5 * max_scored]
         if sparse_names:
             yield (
-                f"{_format_names(sparse_names)}: the {kind} has a score in fewer than half as many cells as the "
-                "fullest one."
+                f"{_format_names(sparse_names)}: the {kind} has scores in fewer than half as many cells as the "
+                "one with the most."
             )
 
 
@@ -172,10 +169,10 @@ def _check_scale(survey: Survey) -> Iterator[str]:
     """Yield findings that suggest a wrong scale: no negative score, scores of exactly -1 or +1, or equal scores."""
     scores = list(survey.scores.values())
     if len(scores) >= 3 and min(scores) >= 0:
-        yield "no score is below 0: is the scale from 0 to 1, and not from -1 (never acceptable) to +1 (always)?"
+        yield "no score is below 0. Check that the scale is -1 (never acceptable) to +1 (always), not 0 to 1."
     extreme_cells = [f"{cell.country} × {cell.topic}" for cell, score in survey.scores.items() if abs(score) == 1]
     if extreme_cells:
-        yield f"{_format_names(extreme_cells)}: the score is exactly -1 or +1, as if all people said the same."
+        yield f"{_format_names(extreme_cells)}: the score is exactly -1 or +1, as if all respondents agreed."
     for topic, cells in _group_by_topic(survey).items():
         if len(cells) >= 3 and len({cell.score for cell in cells}) == 1:
             yield f"'{topic}': all countries have the same score."
@@ -196,7 +193,10 @@ def _check_outliers(survey: Survey) -> Iterator[str]:
                 and robust_sd > 0
                 and abs(cell.score - median) > max(OUTLIER_THRESHOLD_SD * robust_sd, 0.5)
             ):
-                yield f"{cell.cell.country} × {topic}: {cell.score:.2f} is far from the other countries ({median:.2f})."
+                yield (
+                    f"{cell.cell.country} × {topic}: {cell.score:.2f} is far from the median of all countries "
+                    f"({median:.2f})."
+                )
 
 
 def _check_respondents(survey: Survey) -> Iterator[str]:
@@ -234,9 +234,9 @@ def _check_shares(survey: Survey) -> Iterator[str]:
         if min(abs(cell.score - possible_score) for possible_score in possible_scores) > SHARE_SUM_TOLERANCE:
             inconsistent_cells.append(_format_cell(cell))
     if excess_cells:
-        yield f"{_format_names(excess_cells)}: the shares add up to more than 1."
+        yield f"{_format_names(excess_cells)}: the shares sum to more than 1."
     if inconsistent_cells:
-        yield f"{_format_names(inconsistent_cells)}: the score is not what the shares give."
+        yield f"{_format_names(inconsistent_cells)}: the score does not match the shares."
 
 
 def _check_topic_words(survey: Survey) -> Iterator[str]:
@@ -252,14 +252,14 @@ def _check_topic_words(survey: Survey) -> Iterator[str]:
 def _check_microdata(facts: SurveyFacts) -> Iterator[str]:
     """Yield findings from the microdata: unusable rows, notes, low reliability, and scores of uncertain sign."""
     for reason, count in facts.left_out.items():
-        yield f"{count} rows of the file could not be used: {reason}."
+        yield f"{count} rows of the file were excluded: {reason}."
     yield from facts.notes
     reliability = facts.reliability.reliability
     if reliability is None:
-        yield f"no split-half reliability: {facts.reliability.reason}."
+        yield f"split-half reliability is not available: {facts.reliability.reason}."
     elif reliability < MIN_RELIABILITY:
         ceiling = facts.reliability.ceiling
-        yield f"split-half reliability is {reliability:.2f}: no model can be expected to reach r above {ceiling:.2f}."
+        yield f"split-half reliability is {reliability:.2f}: a perfect model would reach about r = {ceiling:.2f}."
     uncertain_cells = [
         f"{cell.country} × {cell.topic} ({cell.low:.2f} to {cell.high:.2f})"
         for cell in facts.cells
@@ -269,7 +269,7 @@ def _check_microdata(facts: SurveyFacts) -> Iterator[str]:
         and cell.high - cell.low > MAX_NONRESPONSE
     ]
     if uncertain_cells:
-        yield f"{_format_names(uncertain_cells)}: people without an answer could turn the score's sign."
+        yield f"{_format_names(uncertain_cells)}: nonresponse could change the sign of the score."
 
 
 def _group_by_topic(survey: Survey) -> dict[str, list[SurveyCell]]:

@@ -72,18 +72,18 @@ def read_columns(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[D
         ImportFileError: the file is missing, does not match its suffix, is empty or lacks a column (the message
             names it); or it is a `.sav` file and pyreadstat is not installed.
     """
-    require_file(path, ImportFileError, "Download it from the survey's owner; see the mapping.")
+    require_file(path, ImportFileError, "Download it from the survey's publisher, named in the mapping.")
     readers = {".csv": _read_csv, ".sav": _read_sav, ".zsav": _read_sav}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         how_to_fix = (
-            "Unpack it first." if path.suffix.lower() in (".zip", ".gz", ".7z") else "Give the .csv or .sav file."
+            "Unpack it first." if path.suffix.lower() in (".zip", ".gz", ".7z") else "Use the .csv or .sav file."
         )
-        raise ImportFileError(f"{path}: the suffix '{path.suffix}' says neither CSV nor SPSS.", how_to_fix)
+        raise ImportFileError(f"{path}: files with the suffix '{path.suffix}' are not supported.", how_to_fix)
     reject_other_formats(path, "an SPSS file" if reader is _read_sav else "CSV")
     columns = reader(path, candidate_names)
     if not columns[0].value_index.size:
-        raise ImportFileError(f"{path}: there is no row under the header.", "Is the file complete?")
+        raise ImportFileError(f"{path}: there are no rows below the header.", "Check that the file is complete.")
     return columns
 
 
@@ -107,7 +107,7 @@ def _match_column_names(header: Sequence[str], candidate_names: Sequence[Sequenc
             quoted_names = " or ".join(f"'{candidate}'" for candidate in names)
             raise ImportFileError(
                 f"{path}: has no column {quoted_names} among its {len(header)}.",
-                f"{hint}Is it the right file and mapping?",
+                f"{hint}Check that it is the right file and mapping.",
             )
         matched_names.append(column_name)
     return matched_names
@@ -124,7 +124,7 @@ def _read_csv(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
     names = _match_column_names(header, candidate_names, path)
     duplicate_name = next((name for name in names if header.count(name) > 1), None)
     if duplicate_name is not None:
-        raise ImportFileError(f"{path}: the column '{duplicate_name}' is there twice.", "Keep one.")
+        raise ImportFileError(f"{path}: the column '{duplicate_name}' occurs twice.", "Keep one.")
     try:
         return _parse_csv(path, names, delimiter, use_threads=True)
     except pa.ArrowInvalid:
@@ -133,8 +133,8 @@ def _read_csv(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
         return _parse_csv(path, names, delimiter, use_threads=False)
     except pa.ArrowInvalid as error:
         reason = str(error).splitlines()[0][:200]  # its first line, which may quote a long row
-        how_to_fix = "Save the file as UTF-8." if "UTF8" in reason else "Mend that row, or export the file again."
-        raise ImportFileError(f"{path}: is not CSV: {reason}.", how_to_fix) from None
+        how_to_fix = "Save the file as UTF-8." if "UTF8" in reason else "Correct that row, or export the file again."
+        raise ImportFileError(f"{path}: is not valid CSV: {reason}.", how_to_fix) from None
 
 
 def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) -> list[DistinctValueColumn]:
@@ -187,14 +187,14 @@ def _read_header(path: Path) -> tuple[list[str], str]:
         with open(path, "rb") as file:
             first_line = file.readline(1 << 20).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Save it as UTF-8, if it is CSV.") from None
+        raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Save it as CSV in UTF-8.") from None
     if "\0" in first_line:
-        raise ImportFileError(f"{path}: is no text file.", "Is it really a CSV file?")
+        raise ImportFileError(f"{path}: is not a text file.", "Is it really a CSV file?")
     delimiter = max(DELIMITERS, key=first_line.count)
     try:
         return [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])], delimiter
     except csv.Error as error:
-        raise ImportFileError(f"{path}: line 1 is no header of CSV: {error}.", "Is it really a CSV file?") from None
+        raise ImportFileError(f"{path}: line 1 is not a CSV header: {error}.", "Is it really a CSV file?") from None
 
 
 # --- SPSS -------------------------------------------------------------------------------------------------------
@@ -205,9 +205,9 @@ def _read_sav(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
     try:
         import pyreadstat
     except ImportError:
-        how_to_fix = "Run: pip install pyreadstat; or export the file as CSV."
+        how_to_fix = "Run pip install pyreadstat, or export the file as CSV."
         raise ImportFileError(
-            f"{path}: SPSS files are read by pyreadstat, which is not installed.", how_to_fix
+            f"{path}: the package pyreadstat, which reads SPSS files, is not installed.", how_to_fix
         ) from None
     try:
         _, metadata = pyreadstat.read_sav(str(path), metadataonly=True)
@@ -218,7 +218,9 @@ def _read_sav(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
             disable_datetime_conversion=True,
         )  # fmt: skip
     except (pyreadstat.ReadstatError, UnicodeDecodeError) as error:
-        raise ImportFileError(f"{path}: is not an SPSS file: {error}.", "Does its suffix say what it is?") from None
+        raise ImportFileError(
+            f"{path}: is not an SPSS file: {error}.", "Check that the suffix matches the format."
+        ) from None
     return [_column_from_sav(name, values_by_column[name], metadata) for name in names]
 
 

@@ -59,7 +59,7 @@ class SurveyDescription(BaseModel):
         topics = [topic for members in topic_families.values() for topic in members]
         duplicate = next((topic for topic in topics if topics.count(topic) > 1), None)
         if duplicate is not None:
-            raise ValueError(f"the topic '{duplicate}' is listed twice. How to fix: Keep one")
+            raise ValueError(f"the topic '{duplicate}' is listed twice. How to fix: Remove one of them")
         return topic_families
 
 

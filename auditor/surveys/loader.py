@@ -26,7 +26,7 @@ REQUIRED_COLUMNS = ("country", "topic", "score")
 SHARE_COLUMNS = ("nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
 OPTIONAL_COLUMNS = ("n", "standard_error", *SHARE_COLUMNS)
 MAX_CELLS = 100_000
-OFFICIAL_FILE_HINT = "A survey has one row a country and topic; `auditor surveys import` makes one of an official file."
+OFFICIAL_FILE_HINT = "Use one row per country and topic. `auditor surveys import` converts an official data file."
 
 
 def builtin_surveys() -> tuple[str, ...]:
@@ -61,11 +61,13 @@ def load_survey(source: str | Path) -> Survey:
         )
     ]
     if len(cells) > MAX_CELLS:
-        raise SurveyError(f"{path}: has more than {MAX_CELLS:,} rows, which no survey has cells.", OFFICIAL_FILE_HINT)
+        raise SurveyError(f"{path}: the survey has more than {MAX_CELLS:,} rows, the maximum.", OFFICIAL_FILE_HINT)
     if not cells:
-        raise SurveyError(f"{path}: the survey is empty: no row under the header.", "Add a row for each cell.")
+        raise SurveyError(
+            f"{path}: the survey is empty: there are no rows below the header.", "Add a row for each cell."
+        )
     if all(cell.score is None for cell in cells):
-        raise SurveyError(f"{path}: not one cell has a score.", "Fill the column 'score'.")
+        raise SurveyError(f"{path}: no cell has a score.", "Fill the column 'score'.")
     survey = Survey(
         name=path.stem,
         title=description.title,
@@ -96,13 +98,13 @@ def locate_survey(source: str) -> Path:
     if path.is_file():
         return path
     if path.is_dir():
-        raise SurveyError(f"the survey '{source}' is a folder.", "Name the file in it.")
+        raise SurveyError(f"the survey '{source}' is a folder.", "Name a file in it.")
     similar_names = difflib.get_close_matches(source, names, n=1, cutoff=0.5)
     if similar_names:
-        how_to_fix = f"Did you mean '{similar_names[0]}'? Or give the path of a {', '.join(TABLE_SUFFIXES)} file."
+        how_to_fix = f"Did you mean '{similar_names[0]}'? Or use the path of a {', '.join(TABLE_SUFFIXES)} file."
     else:
-        how_to_fix = f"Built in are {', '.join(names)}; or give the path of a {', '.join(TABLE_SUFFIXES)} file."
-    raise SurveyError(f"there is no survey '{source}', neither built in nor a file.", how_to_fix)
+        how_to_fix = f"Built-in surveys: {', '.join(names)}. Or use the path of a {', '.join(TABLE_SUFFIXES)} file."
+    raise SurveyError(f"there is no built-in survey or file '{source}'.", how_to_fix)
 
 
 # --- rows into cells --------------------------------------------------------------------------------------------
@@ -123,8 +125,8 @@ def _parse_bounded_number(row: TextRow, column: str, low: float, high: float) ->
     """Return a cell as a number in [low, high], None if it is empty; raise ImportFileError for any other content."""
     number = row.number(column)
     if number is not None and not low <= number <= high:
-        correction = "Rescale it" if column == "score" else "Write a share, not a percentage"
-        how_to_fix = f"{correction}, or leave it empty where the question was not asked."
+        correction = "Rescale it" if column == "score" else "Write a share such as 0.25, not a percentage"
+        how_to_fix = f"{correction}, or leave it empty if the question was not asked."
         raise row.make_cell_error(column, f"{row.cells[column]} is outside [{low:g}, {high:g}]", how_to_fix)
     return number
 
@@ -133,7 +135,7 @@ def _parse_count(row: TextRow, column: str) -> int | None:
     """Return a cell as a whole number from 0, None if it is empty; raise ImportFileError for any other content."""
     number = _parse_bounded_number(row, column, 0.0, 1e12)  # 1e12 is more than there are people
     if number is not None and not number.is_integer():
-        raise row.make_cell_error(column, f"{row.cells[column]} is not a whole number", "Mend it.")
+        raise row.make_cell_error(column, f"{row.cells[column]} is not a whole number", "Write a whole number.")
     return None if number is None else int(number)
 
 
@@ -146,8 +148,8 @@ def _require_known_topics(path: Path, survey: Survey, topic_families: Mapping[st
         for topic in members:
             if topic not in survey.topics and get_close_matches(topic, survey.topics, 1):
                 raise SurveyError(
-                    f"{path}: the family '{family}' lists the topic '{topic}', which the survey does not have.",
-                    did_you_mean(topic, survey.topics, "Spell it as the column 'topic' does."),
+                    f"{path}: the family '{family}' lists the topic '{topic}', which is not in the survey.",
+                    did_you_mean(topic, survey.topics, "Spell it as in the column 'topic'."),
                 )
 
 
@@ -156,12 +158,13 @@ def _require_unique_cells(path: Path, survey: Survey) -> None:
     seen_cells: set[Cell] = set()
     for cell in (survey_cell.cell for survey_cell in survey.cells):
         if cell in seen_cells:
-            raise ImportFileError(f"{path}: the cell {cell.country} × {cell.topic} is there twice.", "Keep one row.")
+            raise ImportFileError(f"{path}: the cell {cell.country} × {cell.topic} occurs twice.", "Keep one row.")
         seen_cells.add(cell)
     country_by_code: dict[str, str] = {}
     for country in survey.countries:
         code = country_code(country)
         if code is not None and country_by_code.setdefault(code, country) != country:
             raise ImportFileError(
-                f"{path}: '{country_by_code[code]}' and '{country}' are the same country.", "Use one spelling for it."
+                f"{path}: '{country_by_code[code]}' and '{country}' are the same country.",
+                "Use one spelling for the country.",
             )

@@ -51,7 +51,9 @@ class SurveyScale(_MappingSection):
     def _require_distinct_ends(self) -> Self:
         """Return the scale; raise ValueError if both ends have the same code."""
         if self.low == self.high:
-            raise ValueError("'low' and 'high' must differ. How to fix: Give the codes of both ends")
+            raise ValueError(
+                "'low' and 'high' must differ. How to fix: Set them to the codes of both ends of the scale"
+            )
         return self
 
 
@@ -98,7 +100,7 @@ class SurveyMapping(SurveyDescription):
         """Return the mapping if it has one form of answers, and no code or topic twice; raise ValueError otherwise."""
         if (self.answers is None) == (self.choices is None):
             raise ValueError(
-                "give either [answers], a scale, or [choices], and not both. How to fix: Remove or add one of them"
+                "exactly one of the tables [answers] and [choices] is required. How to fix: Remove or add one of them"
             )
         code_groups: list[CodeGroup] = [*self.nonresponse.values(), *(self.choices or {}).values()]
         codes = [code for group in code_groups for code in group.codes]
@@ -107,11 +109,13 @@ class SurveyMapping(SurveyDescription):
             codes += range(ends[0], ends[1] + 1)
         duplicate_codes = sorted({code for code in codes if codes.count(code) > 1})
         if duplicate_codes:
-            raise ValueError(f"the code {duplicate_codes[0]} means two things. How to fix: Name it once")
+            raise ValueError(f"the code {duplicate_codes[0]} has two meanings. How to fix: List it once")
         topics = list(self.topics.values())
         duplicate_topic = next((topic for topic in topics if topics.count(topic) > 1), None)
         if duplicate_topic is not None:
-            raise ValueError(f"two columns are the topic '{duplicate_topic}'. How to fix: Give each its own topic")
+            raise ValueError(
+                f"two columns have the topic '{duplicate_topic}'. How to fix: Use a different topic for each"
+            )
         return self
 
     @property
@@ -149,8 +153,8 @@ def load_mapping(source: str | Path) -> SurveyMapping:
     name = str(source)
     path = DATA_FOLDER / f"{name}{MAPPING_SUFFIX}" if name in builtin_mappings() else Path(name)
     if not path.exists():
-        hint = did_you_mean(name, builtin_mappings(), f"Built in are {', '.join(builtin_mappings())}.")
-        raise SurveyError(f"there is no mapping '{name}', neither built in nor a file.", hint)
+        hint = did_you_mean(name, builtin_mappings(), f"Built-in mappings: {', '.join(builtin_mappings())}.")
+        raise SurveyError(f"there is no built-in mapping or file '{name}'.", hint)
     mapping_table = read_toml(path, SurveyError)
     try:
         return SurveyMapping.model_validate(mapping_table)

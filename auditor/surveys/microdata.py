@@ -93,11 +93,7 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
         excluded_rows=excluded_rows,
         notes=tuple(
             notes
-            + [
-                f"not one row of {country} can be used"
-                for i, country in enumerate(country_names)
-                if i not in used_countries
-            ]
+            + [f"no row of {country} can be used" for i, country in enumerate(country_names) if i not in used_countries]
         ),
     )
 
@@ -117,7 +113,7 @@ def _select_mapped_rows(
             columns[column_index].value_index
         ]
         if not is_kept.all():
-            excluded_rows[f"{columns[column_index].name} is another than the mapping keeps"] = int(
+            excluded_rows[f"{columns[column_index].name} has a value that the mapping excludes"] = int(
                 np.count_nonzero(~is_kept)
             )
             columns = [column.select_rows(is_kept) for column in columns]
@@ -143,7 +139,7 @@ def _find_usable_rows(
 def _make_no_rows_error(path: Path, excluded_rows: dict[str, int]) -> ImportFileError:
     """Return the error that no row can be used, with the number of excluded rows by reason."""
     reasons = ", ".join(f"{reason} ({count} rows)" for reason, count in excluded_rows.items())
-    return ImportFileError(f"{path}: not one row can be used: {reasons}.", "Is it the right file and mapping?")
+    return ImportFileError(f"{path}: no row can be used: {reasons}.", "Check that it is the right file and mapping.")
 
 
 def _to_comparable_value(value: ColumnValue) -> ColumnValue:
@@ -157,11 +153,11 @@ def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float6
     numbers = [parse_number(value) for value in column.values]
     for value_position, (value, number) in enumerate(zip(column.values, numbers, strict=True)):
         if value is not None and (number is None or number < 0):
-            problem = "is no number" if number is None else "is negative"
+            problem = "is not a number" if number is None else "is negative"
             raise ImportFileError(
                 f"{path}: row {column.first_row_number(value_position)}, column '{column.name}': "
                 f"the weight {value} {problem}.",
-                "Mend it, or name another weight column in the mapping.",
+                "Correct it, or name another weight column in the mapping.",
             )
     return np.array([math.nan if number is None else number for number in numbers])[column.value_index]
 
@@ -203,11 +199,14 @@ def _parse_countries(column: DistinctValueColumn, path: Path) -> tuple[list[str]
         name = _resolve_country_name(value, number, column.labels.get(value))
         location = f"{path}: row {column.first_row_number(value_position)}, column '{column.name}'"
         if name is None:
-            raise ImportFileError(f"{location}: {value} is no country of ISO 3166.", "Give a file with country names.")
+            raise ImportFileError(
+                f"{location}: {value} is not a country in ISO 3166.", "Use a file with country names or ISO 3166 codes."
+            )
         code = country_code(name) or name
         if code in value_by_code:
             raise ImportFileError(
-                f"{location}: '{value}' is there as '{value_by_code[code]}' too.", "Use one spelling for it."
+                f"{location}: '{value}' and '{value_by_code[code]}' are the same country.",
+                "Use one spelling for the country.",
             )
         value_by_code[code] = value
         country_index[value_position] = len(names)

@@ -17,7 +17,7 @@ from auditor.surveys.row_reader import read_rows
 GROUPING_SUFFIX = ".grouping.toml"
 DEFAULT_GROUPING = "western"
 GROUPING_COLUMNS = ("country", "region")
-GROUPING_FORMAT_HINT = "Give a CSV file with the columns country,region, or a TOML file with a table [regions]."
+GROUPING_FORMAT_HINT = "Use a CSV file with the columns country,region, or a TOML file with a table [regions]."
 
 
 class _GroupingEntry(NamedTuple):
@@ -78,7 +78,9 @@ def group_countries(survey: Survey, grouping: str = DEFAULT_GROUPING) -> Survey:
         _check_country_names(grouping_file, survey.countries)
     survey_grouping = _build_grouping(grouping_file, Path(grouping).name, survey.countries)
     if is_user_file and not survey_grouping.regions:
-        raise SurveyError(f"{grouping}: no country of the survey '{survey.name}' is in it.", "Is it the right file?")
+        raise SurveyError(
+            f"{grouping}: it contains no country of the survey '{survey.name}'.", "Check that it is the right file."
+        )
     return dataclasses.replace(survey, grouping=survey_grouping)
 
 
@@ -116,9 +118,9 @@ def _check_country_names(grouping_file: _GroupingFile, countries: Sequence[str])
     survey_keys = {country_key(country) for country in countries}
     for entry in grouping_file.entries:
         if country_code(entry.country) is None and country_key(entry.country) not in survey_keys:
-            how_to_fix = did_you_mean(entry.country, countries, "Spell it as the survey does, or as its ISO 3166 code.")
+            how_to_fix = did_you_mean(entry.country, countries, "Use the survey's spelling, or the ISO 3166 code.")
             raise SurveyError(
-                f"{entry.location}: '{entry.country}' is no country of ISO 3166 and none of the survey's.", how_to_fix
+                f"{entry.location}: '{entry.country}' is not a country in ISO 3166 or in the survey.", how_to_fix
             )
 
 
@@ -132,9 +134,11 @@ def _load_grouping(grouping: str) -> _GroupingFile:
     path = Path(grouping)
     if not path.is_file():
         hint = did_you_mean(
-            grouping, builtin_groupings(), f"Built in are {', '.join(builtin_groupings())}. {GROUPING_FORMAT_HINT}"
+            grouping,
+            builtin_groupings(),
+            f"Built-in groupings: {', '.join(builtin_groupings())}. {GROUPING_FORMAT_HINT}",
         )
-        raise SurveyError(f"there is no grouping '{grouping}', neither built in nor a file.", hint)
+        raise SurveyError(f"there is no built-in grouping or file '{grouping}'.", hint)
     return _read_grouping_toml(path) if path.suffix.lower() == ".toml" else _read_grouping_csv(path)
 
 
@@ -150,10 +154,10 @@ def _read_grouping_csv(path: Path) -> _GroupingFile:
     for row in read_rows(path, GROUPING_COLUMNS, missing_column_hint=GROUPING_FORMAT_HINT):
         for column in GROUPING_COLUMNS:
             if not row.cells[column]:
-                raise SurveyError(f"{row.location}: the column '{column}' is empty.", "Fill it, or take the row out.")
+                raise SurveyError(f"{row.location}: the column '{column}' is empty.", "Fill it, or remove the row.")
         entries.append(_GroupingEntry(row.location, row.cells["country"], row.cells["region"]))
     if not entries:
-        raise SurveyError(f"{path}: the grouping is empty: no row under the header.", GROUPING_FORMAT_HINT)
+        raise SurveyError(f"{path}: the grouping is empty: there are no rows below the header.", GROUPING_FORMAT_HINT)
     return _GroupingFile(path.stem, _require_unique_countries(entries), None)
 
 
@@ -165,12 +169,12 @@ def _read_grouping_toml(path: Path) -> _GroupingFile:
         _is_text_list(region_countries) for region_countries in regions.values()
     ):
         raise SurveyError(
-            f"{path}: has no table [regions] of lists of countries.", 'Write: "Group" = ["Country", ...].'
+            f"{path}: the table [regions] with lists of countries is missing.", 'Write: "Group" = ["Country", ...].'
         )
     title, default_region = grouping_table.get("title", path.stem), grouping_table.get("rest")
     for key, text in (("title", title), ("rest", default_region)):
         if text is not None and not isinstance(text, str):
-            raise SurveyError(f"{path}: '{key}' is no text.", f'Write: {key} = "Others".')
+            raise SurveyError(f"{path}: '{key}' is not a string.", f'Write: {key} = "Others".')
     entries = (
         _GroupingEntry(str(path), country, region) for region, countries in regions.items() for country in countries
     )
@@ -191,7 +195,7 @@ def _require_unique_countries(entries: Iterable[_GroupingEntry]) -> tuple[_Group
             problem = (
                 f"in '{first_entry.region}' and in '{entry.region}'"
                 if first_entry.region != entry.region
-                else "there twice"
+                else "listed twice"
             )
-            raise SurveyError(f"{entry.location}: '{entry.country}' is {problem}.", "Keep one.")
+            raise SurveyError(f"{entry.location}: '{entry.country}' is {problem}.", "Remove one of them.")
     return tuple(entry_by_country.values())

@@ -55,7 +55,9 @@ class TextRow(NamedTuple):
         """
         text = self.cells[column] or "0"
         if not text.isdecimal() or len(text) > MAX_DIGITS:
-            raise self.make_cell_error(column, f"'{truncate_text(text)}' is no whole number", "Count from 0.")
+            raise self.make_cell_error(
+                column, f"'{truncate_text(text)}' is not a whole number", "Write a whole number from 0."
+            )
         return int(text)
 
     def number(self, column: str) -> float | None:
@@ -72,9 +74,7 @@ class TextRow(NamedTuple):
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            how_to_fix = (
-                "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty where there is none."
-            )
+            how_to_fix = "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty."
             raise self.make_cell_error(column, f"'{truncate_text(text)}' is not a number", how_to_fix)
         return number + 0.0  # -0.0 becomes 0.0
 
@@ -102,9 +102,7 @@ def read_rows(
     reader = readers.get(path.suffix.lower())
     if reader is None:
         suffix = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
-        raise ImportFileError(
-            f"{path}: has {suffix}, which says no known format.", f"Name it {', '.join(TABLE_SUFFIXES)}."
-        )
+        raise ImportFileError(f"{path}: files with {suffix} are not supported.", f"Use {', '.join(TABLE_SUFFIXES)}.")
     known_columns = [*required, *optional]
     require_file(path, ImportFileError)
     reject_other_formats(path, "a Parquet file" if reader is _read_parquet_rows else "text")
@@ -132,7 +130,7 @@ def _require_storable(row: TextRow) -> None:
     """
     for column, text in row.cells.items():
         if not text.isprintable() and (unstorable := _UNSTORABLE.search(text)):
-            description = "a NUL character" if unstorable[0] == "\0" else "half a character (a lone surrogate)"
+            description = "a NUL character" if unstorable[0] == "\0" else "an incomplete character (a lone surrogate)"
             raise row.make_cell_error(column, f"has {description}", "Remove it.")
 
 
@@ -177,7 +175,7 @@ def _check_columns(
     """Raise ImportFileError for a duplicate or missing column, or one that looks like a misspelling."""
     duplicates = sorted({column for column in columns if columns.count(column) > 1})
     if duplicates:
-        raise ImportFileError(f"{location}: the column '{duplicates[0][:MAX_NAME_CHARS]}' is there twice.", "Keep one.")
+        raise ImportFileError(f"{location}: the column '{duplicates[0][:MAX_NAME_CHARS]}' occurs twice.", "Keep one.")
     missing = [column for column in required if column not in columns]
     # One missing column may be misspelt; if several are missing, it is probably the wrong file.
     if len(missing) < 2:
@@ -186,7 +184,7 @@ def _check_columns(
         omitted_count = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
         column_list = ", ".join(column[:MAX_NAME_CHARS] for column in columns[:10]) or "none"
         raise ImportFileError(
-            f"{location}: the column '{missing[0]}' is missing; there are: {column_list}{omitted_count}.",
+            f"{location}: the column '{missing[0]}' is missing; the file has: {column_list}{omitted_count}.",
             missing_column_hint,
         )
 
@@ -217,14 +215,16 @@ def _read_csv_rows(path: Path, known_columns: Sequence[str], check_columns: Colu
                 location = f"{path}: line {reader.line_num}"
                 if len(cells) != len(header):
                     problem = f"has {len(cells)} fields where the header has {len(header)}"
-                    raise ImportFileError(f"{location} {problem}.", "Put text that holds a comma in double quotes.")
+                    raise ImportFileError(f"{location} {problem}.", "Put text that contains a comma in double quotes.")
                 yield TextRow(location, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
         except csv.Error as error:
             location = f"{path}: line {reader.line_num}"
             if "field limit" in str(error):
                 problem = f"{location} has a field of more than {csv.field_size_limit():,} characters."
-                raise ImportFileError(problem, "Close its quote, or save long texts as JSONL or Parquet.") from None
-            raise ImportFileError(f"{location} is not CSV: {error}.", "Correct that line.") from None
+                raise ImportFileError(
+                    problem, "Add the missing quote, or save long texts as JSONL or Parquet."
+                ) from None
+            raise ImportFileError(f"{location} is not valid CSV: {error}.", "Correct that line.") from None
 
 
 def _read_jsonl_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
@@ -235,9 +235,11 @@ def _read_jsonl_rows(path: Path, known_columns: Sequence[str], check_columns: Co
             if not line.strip():
                 continue
             location = f"{path}: line {line_number}"
-            record = parse_json(line, location, ImportFileError, "Write one object a line.")
+            record = parse_json(line, location, ImportFileError, "Write one object per line.")
             if not isinstance(record, dict):
-                raise ImportFileError(f"{location} is no JSON object.", 'Write one object a line: {"country": ...}.')
+                raise ImportFileError(
+                    f"{location} is not a JSON object.", 'Write one object per line: {"country": ...}.'
+                )
             if record.keys() != checked_columns:
                 check_columns(list(record), location)
                 checked_columns = record.keys()
@@ -267,7 +269,8 @@ def _read_parquet_rows(path: Path, known_columns: Sequence[str], check_columns: 
         position_text = f" after row {row_number}" if row_number else ""
         reason = " ".join(str(error).split()).rstrip(".")
         raise ImportFileError(
-            f"{path}: is not Parquet{position_text}: {truncate_text(reason, 200)}.", "Check that the file is complete."
+            f"{path}: is not valid Parquet{position_text}: {truncate_text(reason, 200)}.",
+            "Check that the file is complete.",
         ) from None
 
 
@@ -282,5 +285,5 @@ def _cell_to_text(value: Any, location: str, column: str) -> str:
     description = str(value).lower() if isinstance(value, bool) else f"a {_TYPE_NAMES.get(type(value), 'value')}"
     raise ImportFileError(
         f"{location}, column '{column}': {description} is neither text nor a number.",
-        'Put text in quotes: "NO", not NO.' if isinstance(value, bool) else "Write a plain value.",
+        'Put text in quotes: "NO", not NO.' if isinstance(value, bool) else "Write a string or a number.",
     )

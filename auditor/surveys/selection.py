@@ -37,7 +37,7 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
         raise SurveyError(
             f"the selection from survey '{survey.name}' is empty: no cell of {len(kept_countries)} countries and "
             f"{len(kept_topics)} topics has a score.",
-            'Name others, or write "all".',
+            'Select others, or write "all".',
         )
     words = {topic: words for topic, words in survey.words.items() if topic in kept_topics}
     return dataclasses.replace(survey, cells=cells, words=words)

@@ -183,8 +183,8 @@ def _score_from_shares(cell: SurveyCell, treatment: Treatment) -> float:
     score = score_by_treatment.get(treatment)
     if score is None:
         raise SurveyError(
-            f"{cell.cell.country} × {cell.cell.topic}: the survey does not say enough about nonresponse for "
+            f"{cell.cell.country} × {cell.cell.topic}: the survey has too little information on nonresponse for "
             f"'{treatment}'.",
-            "Import the official file with `auditor surveys import`, which keeps what is needed.",
+            "Import the official file with `auditor surveys import`, which keeps the necessary information.",
         )
     return score

@@ -37,7 +37,7 @@ def write_survey(
     """
     path = Path(path)
     if path.suffix.lower() != ".csv":
-        raise SurveyError(f"{path}: a survey is written as CSV.", "Name the file .csv.")
+        raise SurveyError(f"{path}: surveys are written only as CSV.", "Use a file name that ends in .csv.")
     texts = {
         path: _format_csv(survey.cells),
         path.with_name(path.stem + description.DESCRIPTION_SUFFIX): _format_description(survey),
@@ -47,7 +47,7 @@ def write_survey(
         texts[facts_path] = microdata_facts.model_dump_json(indent=1) + "\n"
     existing_files = [file_path for file_path in (*texts, facts_path) if file_path.exists()]
     if existing_files and not overwrite:
-        raise SurveyError(f"{existing_files[0]}: is there already.", "Choose another name, or say to overwrite it.")
+        raise SurveyError(f"{existing_files[0]}: already exists.", "Choose another name, or allow overwriting.")
     try:
         for file_path, text in texts.items():
             write_atomically(text, file_path)

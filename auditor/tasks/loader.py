@@ -26,10 +26,12 @@ def load_task(section: TaskSection) -> Task:
     """
     path = Path(section.source)
     if not path.is_file():
-        raise ConfigError(f"task.source: there is no file '{section.source}'.", "Name a file with id,question.")
+        raise ConfigError(
+            f"task.source: the file '{section.source}' does not exist.", "Name a file with the columns id,question."
+        )
     rows = list(read_rows(path, REQUIRED_COLUMNS, OPTIONAL_COLUMNS))
     if not rows:
-        raise ImportFileError(f"{path}: has no items.", "Is it the right file?")
+        raise ImportFileError(f"{path}: has no items.", "Check that it is the right file.")
     truths = [row.cells["truth"] for row in rows if row.cells["truth"]]
     task = Task(
         source=path.name,
@@ -44,7 +46,9 @@ def load_task(section: TaskSection) -> Task:
     for row in rows:
         item = _parse_item(task, row, section.options)
         if item.id in task.items:
-            raise ImportFileError(f"{row.location}: the id '{item.id}' is there twice.", "Give each item its own.")
+            raise ImportFileError(
+                f"{row.location}: the id '{item.id}' occurs twice.", "Use a different id for each item."
+            )
         task.items[item.id] = item  # type: ignore[index]  # filled only here, read-only for all others
     return task
 
@@ -69,19 +73,19 @@ def _parse_item(task: Task, row: TextRow, shared_options: Sequence[str] | None) 
     for name in REQUIRED_COLUMNS:
         row.required_text(name)
     if len(cells["id"]) > MAX_ID_LENGTH:
-        raise ImportFileError(
-            f"{row.location}: the id has more than {MAX_ID_LENGTH} characters.", "Give it a shorter one."
-        )
+        raise ImportFileError(f"{row.location}: the id has more than {MAX_ID_LENGTH} characters.", "Use a shorter id.")
     for name, text in cells.items():
         if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-            raise row.make_cell_error(name, "half a character", "Save the file as UTF-8 anew.")
+            raise row.make_cell_error(
+                name, "an incomplete character (a lone surrogate)", "Save the file as UTF-8 again."
+            )
     item = TaskItem(cells["id"], cells["question"], cells["context"], _parse_options(task, row, shared_options))
     if not cells["truth"]:
         return item
     truth = canonical_answer(task, item, cells["truth"])
     if truth is None:
         raise ImportFileError(
-            f"{row.location}: the truth '{cells['truth'][:80]}' is no answer.", _how_to_fix_truth(task, item)
+            f"{row.location}: the truth '{cells['truth'][:80]}' is not a valid answer.", _how_to_fix_truth(task, item)
         )
     return TaskItem(item.id, item.question, item.context, item.options, truth)
 
@@ -91,7 +95,9 @@ def _parse_options(task: Task, row: TextRow, shared_options: Sequence[str] | Non
     row_options = row.cells["options"]
     if task.kind is not AnswerKind.CHOICE:
         if row_options:
-            raise ImportFileError(f"{row.location}: has options, but nothing is chosen.", 'Set task.answer = "choice".')
+            raise ImportFileError(
+                f"{row.location}: the item has options, but task.answer is not 'choice'.", 'Set task.answer = "choice".'
+            )
         return ()
     options = (
         tuple(part.strip() for part in row_options.split(OPTION_SEPARATOR))
@@ -99,17 +105,17 @@ def _parse_options(task: Task, row: TextRow, shared_options: Sequence[str] | Non
         else tuple(shared_options or ())
     )
     if not 2 <= len(options) <= len(OPTION_LETTERS) or not all(options):
-        problem = f"has {len(options)} options, of which none may be empty"
+        problem = "an option is empty" if not all(options) else f"the item has {len(options)} options"
         how_to_fix = (
-            f"Give 2 to {len(OPTION_LETTERS)}, as in yes{OPTION_SEPARATOR}no, here or for all items as task.options."
+            f"Write 2 to {len(OPTION_LETTERS)} options, such as yes{OPTION_SEPARATOR}no, here or in task.options."
         )
         raise ImportFileError(f"{row.location}: {problem}.", how_to_fix)
     item = TaskItem(row.cells["id"], "", "", options)
     for option in options:
         if canonical_answer(task, item, option) != option:
             raise ImportFileError(
-                f"{row.location}: the option '{option}' cannot be told from another, or from its letter.",
-                "Word the options so that none is another's letter, and no two differ in case or marks alone.",
+                f"{row.location}: the option '{option}' is too similar to another option, or to its letter.",
+                "Reword the options: none may be another's letter, or differ only in case or punctuation.",
             )
     return options
 

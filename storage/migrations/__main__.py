@@ -23,5 +23,5 @@ def main(message: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit('Say in a few words what changes: python -m auditor.storage.migrations "what changes"')
+        sys.exit('Describe the change in a few words: python -m auditor.storage.migrations "what changes"')
     main(sys.argv[1])

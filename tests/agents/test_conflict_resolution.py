@@ -92,7 +92,7 @@ def test_a_judge_without_a_weight_is_named(weights: dict[str, float]) -> None:
         lambda: resolve_conflicts(config, [CONFLICT], verdicts(p="left", q="left", r="right")),
         lambda: outcome_can_change(config, ["p", "q", "r"], {"p": "left"}),
     ):
-        with pytest.raises(ValueError, match=f"the judge '{missing_judge}' has none. How to fix: Give it one"):
+        with pytest.raises(ValueError, match=f"the judge '{missing_judge}' has no weight. How to fix: Add a weight"):
             count()
 
 

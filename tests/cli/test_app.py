@@ -55,13 +55,13 @@ def test_the_help_names_every_command() -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
-        (["run", "none.toml"], 2, "none.toml: there is no such file. `auditor init` writes one"),
+        (["run", "none.toml"], 2, "none.toml: there is no such file. Check the path, or create"),
         (["report", "x"], 1, "there is no database at auditor.db"),
         (["status", "--storage", "nonsense"], 2, "'nonsense' is not a database URL"),
         (["import", "scores", "none.csv", "--survey", "wvs7-sample", "--audit", "a"], 1, "none.csv"),
         (["import", "scores", "none.csv", "--survey", "wvs8", "--audit", "a"], 1, "wvs"),
         (["report", "x", "-o", "x.pdf"], 2, "is not a report format"),
-        (["models", "pull", "nothing"], 1, "no weights called 'nothing'"),
+        (["models", "pull", "nothing"], 1, "the weights 'nothing' are unknown"),
     ],
 )
 def test_each_user_error_is_one_line(tmp_path: Path, arguments: list[str], exit_code: int, message: str) -> None:
@@ -286,7 +286,7 @@ def test_an_import_reports_replaced_audits_and_failed_rows(tmp_path: Path) -> No
     assert "which replaces its previous contents" in auditor(*arguments, "mine", cwd=tmp_path).stderr
     assert "no calls" in auditor("status", cwd=tmp_path).stdout
     refused = auditor(*arguments, "no/name", cwd=tmp_path)
-    assert (refused.returncode, "'no/name' cannot name an audit" in refused.stderr) == (2, True)
+    assert (refused.returncode, "'no/name' is not a valid audit name" in refused.stderr) == (2, True)
 
 
 def test_a_report_path_that_cannot_be_written_is_reported_before_the_run(server: FakeServer, tmp_path: Path) -> None:
@@ -301,11 +301,12 @@ def test_a_budget_without_known_prices_is_refused(server: FakeServer, tmp_path: 
     failed_run = auditor("run", path, cwd=tmp_path)
     assert (failed_run.returncode, server.requests) == (2, [])
     assert (
-        "limits.budget_usd cannot hold: the price of 'model-a', 'model-b', 'model-c' is not known" in failed_run.stderr
+        "limits.budget_usd cannot be enforced: the price of 'model-a', 'model-b', 'model-c' is unknown"
+        in failed_run.stderr
     )
     doctor_command = auditor("doctor", path, cwd=tmp_path)
     assert doctor_command.returncode == 1
-    assert "budget_usd cannot hold" in " ".join(doctor_command.stdout.split())
+    assert "budget_usd cannot be enforced" in " ".join(doctor_command.stdout.split())
 
 
 def test_a_run_reports_how_a_changed_config_affects_stored_results(server: FakeServer, tmp_path: Path) -> None:

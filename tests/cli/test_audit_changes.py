@@ -108,7 +108,7 @@ def test_a_renamed_audit_keeps_its_results_and_is_not_rebuilt(decided: str, serv
 
 @pytest.mark.parametrize(
     ("new_name", "message"),
-    [("scripted", "there is already an audit 'scripted'"), ("a/b", "'a/b' cannot name an audit")],
+    [("scripted", "an audit named 'scripted' already exists"), ("a/b", "'a/b' is not a valid audit name")],
 )
 def test_a_name_that_cannot_be_given_is_refused(decided: str, new_name: str, message: str) -> None:
     refused = auditor("rename", "scripted", new_name)

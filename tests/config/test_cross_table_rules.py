@@ -21,13 +21,13 @@ def audit(**changes: Any) -> AuditConfig:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"survey": {"source": "wvs7-sample"}}, "both a 'survey' and a 'task'"),
-        ({"probes": {"semantic": {}}, "embedding": {}}, "nothing asks its items"),
-        ({"probes": {"direct": {}, "logprob": {}}}, "weighs sentences"),
+        ({"survey": {"source": "wvs7-sample"}}, "both 'survey' and 'task' are set"),
+        ({"probes": {"semantic": {}}, "embedding": {}}, "no probe uses its items"),
+        ({"probes": {"direct": {}, "logprob": {}}}, r"probes\.logprob: cannot be used with a task"),
         ({"probes": {"review": {"guess": True}}}, r"review\.guess"),
-        ({"probes": {"direct": {}, "logic": {"items": "traces"}}}, "traces are of a survey"),
+        ({"probes": {"direct": {}, "logic": {"items": "traces"}}}, '"traces" cannot be used with a task'),
         ({"probes": {"direct": {"target_width": 0.2}}}, r"direct\.target_width"),
-        ({"language": "de"}, "asked in its own words"),
+        ({"language": "de"}, "a task uses the words of its items"),
         ({"task": None}, "Or add 'task'"),
     ],
 )

@@ -44,9 +44,9 @@ def test_keys_and_values_are_read_as_toml(text: str, keys: tuple[str, ...], valu
         ("seed", "--set: 'seed' has no value. Write it as --set limits.budget_usd=5"),
         ("=5", "--set: '' is not a key. Write it as"),
         ("a b=5", "--set: 'a b' is not a key."),
-        ("seed=", "--set seed: the value is not TOML. Put texts into quotes."),
-        ("seed=[1", "--set seed: the value is not TOML."),
-        ("seed=1\nname=2", "--set seed: the value is not TOML."),
+        ("seed=", "--set seed: the value is not valid TOML. Put strings in quotes."),
+        ("seed=[1", "--set seed: the value is not valid TOML."),
+        ("seed=1\nname=2", "--set seed: the value is not valid TOML."),
     ],
 )
 def test_a_wrong_override_is_explained(text: str, message: str) -> None:
@@ -69,8 +69,8 @@ def test_tables_are_added_and_list_items_are_found_by_name() -> None:
     ("text", "message"),
     [
         ("models.bb.temperature=1", "--set models.bb.temperature: 'models' has nothing named 'bb'. Did you mean 'b'?"),
-        ("models.zzzz=1", "'models' has nothing named 'zzzz'. Its names: gpt-4.1, b."),
-        ("judges.b.temperature=1", "'judges' is not a table, so it has no keys. The judges are the models"),
+        ("models.zzzz=1", "'models' has nothing named 'zzzz'. Names in it: gpt-4.1, b."),
+        ("judges.b.temperature=1", "'judges' is not a table, so it has no keys. With judges ="),
         ("limits.budget_usd.x=1", "'limits.budget_usd' is not a table, so it has no keys. Set the whole value"),
     ],
 )

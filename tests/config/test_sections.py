@@ -14,12 +14,12 @@ from auditor.config import TaskSection
     ("keys", "message"),
     [
         ({"answer": "score"}, "'range' is missing"),
-        ({"answer": "score", "range": [10, 0]}, "least, then the most"),
-        ({"answer": "exact", "range": [0, 1]}, "'range' is for"),
-        ({"answer": "exact", "options": ["a", "b"]}, "'options' is for"),
+        ({"answer": "score", "range": [10, 0]}, "lowest score, then the highest"),
+        ({"answer": "exact", "range": [0, 1]}, "'range' applies only to"),
+        ({"answer": "exact", "options": ["a", "b"]}, "'options' applies only to"),
         ({"answer": "choice", "options": ["a", "a"]}, "twice"),
-        ({"answer": "choice", "numbers": True}, "'numbers' is for"),
-        ({"answer": "choice", "tolerance": 1}, "'tolerance' is for"),
+        ({"answer": "choice", "numbers": True}, "'numbers' applies only to"),
+        ({"answer": "choice", "tolerance": 1}, "'tolerance' applies only to"),
     ],
 )
 def test_keys_that_do_not_fit_the_kind_are_refused(keys: dict[str, Any], message: str) -> None:

@@ -120,7 +120,7 @@ def audit_of(model: str) -> AuditConfig:
 async def test_a_provider_that_bypasses_the_guard_is_refused_with_an_alternative(
     connections: list[object], sent: list[httpx.Request], provider: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"'{provider}' opens connections past") as refused:
+    with pytest.raises(ConfigError, match=f"'{provider}' opens its own connections") as refused:
         require_trust(audit_of(f"{provider}/http://evil.example.org/x"))
     assert "openai/MODEL with api_base" in (refused.value.how_to_fix or "")
     litellm_client.open_http_clients()

@@ -87,9 +87,7 @@ def test_an_old_line_for_a_server_without_encryption_is_not_enough_and_the_new_o
 ) -> None:
     audit = config("http://models.example.org:8000/v1")
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@models.example.org:8000")
-    with pytest.raises(
-        ConfigError, match=r"would send the key .* allows https alone; http is not encrypted"
-    ) as refused:
+    with pytest.raises(ConfigError, match=r"would send the key .* over https only; http is not encrypted") as refused:
         require_trust(audit)
     line = f"{KEY_VARIABLE}@http://models.example.org:8000"
     assert (refused.value.how_to_fix or "").endswith(line)
@@ -125,7 +123,7 @@ def test_a_database_server_elsewhere_that_a_config_names_needs_a_line(url: str, 
 
 @pytest.mark.parametrize("more", ["conninfo=host%3Devil.org", "dsn=x", "service=x", "passfile=x", "sslmode=disable"])
 def test_a_config_cannot_set_what_leads_to_another_server_or_to_plain_text(more: str) -> None:
-    with pytest.raises(ConfigError, match="storage: a config may not set"):
+    with pytest.raises(ConfigError, match="storage: a configuration may not set"):
         remote_servers(f"{ELSEWHERE}?{more}")
 
 
@@ -255,7 +253,7 @@ def test_the_command_writes_every_line_that_a_config_needs(tmp_path: Path) -> No
 
 
 def test_a_user_name_in_a_base_url_is_refused() -> None:
-    with pytest.raises(ValueError, match="has a user name or a password"):
+    with pytest.raises(ValueError, match="contains a user name or a password"):
         config("http://api.openai.com@evil.org:80/v1")
 
 
@@ -263,7 +261,7 @@ def test_bindings_are_read_from_the_environment_and_invalid_ones_are_named(monke
     monkeypatch.setenv("AUDITOR_TRUST", "A@x.org, B@y.org:1")
     assert load_trusted_bindings() == [CredentialBinding("A", "x.org"), CredentialBinding("B", "y.org:1")]
     monkeypatch.setenv("AUDITOR_TRUST", "everybody")
-    with pytest.raises(ConfigError, match=r"'everybody' .* is no KEY@HOST"):
+    with pytest.raises(ConfigError, match=r"'everybody' .* is not of the form KEY@HOST"):
         load_trusted_bindings()
 
 
@@ -341,7 +339,7 @@ def test_credentials_of_the_machine_are_not_used_before_they_are_trusted(
 
 def test_a_provider_that_finds_credentials_by_itself_is_refused() -> None:
     for provider in ("sagemaker", "sagemaker_chat", "github_copilot", "databricks"):
-        with pytest.raises(ConfigError, match=f"'{provider}' finds credentials and servers by itself"):
+        with pytest.raises(ConfigError, match=f"'{provider}' looks up credentials and servers itself"):
             require_trust(signing(f"{provider}/x"))
 
 
@@ -359,7 +357,7 @@ async def test_a_parameter_cannot_change_the_server_or_the_credentials(server: F
             api_key=f"os.environ/{KEY_VARIABLE}",
             params={name: foreign_server.url},
         )
-        with pytest.raises(ConfigError, match=f"the parameter '{name}' is no matter of the model's"):
+        with pytest.raises(ConfigError, match=f"the parameter '{name}' is not allowed in params"):
             Gateway([section], Limits(max_attempts=1))
         assert foreign_server.requests == []
 

@@ -106,7 +106,7 @@ def test_no_wrong_value_is_explained_in_pydantics_words(path: tuple[Any, ...]) -
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(map(str, path)))
 def test_every_example_in_a_message_is_valid(path: tuple[Any, ...]) -> None:
     message = explain_errors(with_value(path, datetime.time(1)))
-    examples = re.findall(r", for example (.+?)(?:, or leave| \(the default\)|\.$)", message.split("\n")[0])
+    examples = re.findall(r", for example (.+?)(?:, or remove| \(the default\)|\.$)", message.split("\n")[0])
     assert examples or "os.environ/" in message or path[-2:-1] == ("params",), message
     for setting in re.split(r" or (?=\w+ = )", examples[0]) if examples else ():
         [(key, value)] = tomllib.loads(setting if re.match(r"\w+ = ", setting) else f"item = {setting}").items()
@@ -141,12 +141,12 @@ def test_no_unknown_key_is_explained_in_pydantics_words(name: str) -> None:
         (
             {"limits": {"max_attempts": "x"}},
             "'limits.max_attempts' must be a whole number from 1 to 100, not \"x\". "
-            "How to fix: Correct that value, for example max_attempts = 6 (the default), or leave the key out.",
+            "How to fix: Correct that value, for example max_attempts = 6 (the default), or remove the key.",
         ),
         (
             {"judges": "peer"},
             '\'judges\' must be "peers" or a list of tables, not "peer". How to fix: Correct that value, for example '
-            'judges = "peers" or judges = [{ name = "gpt-4o", model = "openai/gpt-4o" }], or leave the key out: its '
+            'judges = "peers" or judges = [{ name = "gpt-4o", model = "openai/gpt-4o" }], or remove the key: its '
             'default is "peers".',
         ),
         (
@@ -156,14 +156,14 @@ def test_no_unknown_key_is_explained_in_pydantics_words(name: str) -> None:
         ),
         ({"judges": 5}, "'judges' must be \"peers\" or a list of tables, not 5. "),
         ({"judges": [5]}, "'judges[1]' must be a table, not 5. "),
-        ({"survey": {"source": "x", "countries": ["Japan", 5]}}, "'survey.countries[2]' must be a text, not 5. "),
+        ({"survey": {"source": "x", "countries": ["Japan", 5]}}, "'survey.countries[2]' must be a string, not 5. "),
         ({"conflicts": {"threshold": 3}}, 'must be a number greater than 0 and at most 2 or "auto", not 3. '),
         ({"panel": {"weights": {"j": math.inf}}}, "'panel.weights.j' must be a finite number of at least 0, not inf. "),
-        ({"language": {"str": 5}}, "'language' must be a text or a list of texts, not a table. "),
+        ({"language": {"str": 5}}, "'language' must be a string or a list of strings, not a table. "),
         ({"task": {"source": "x", "answer": "score", "range": [1]}}, "'task.range' must be a list of 2 values"),
         ({"batch": datetime.date(2020, 1, 1)}, "'batch' must be a table, not the date or time 2020-01-01. "),
         ({"telemetry": {"headers": {"h": "hunter2"}}}, "'telemetry.headers.h' must be"),
-        ({"storage": 5}, "'storage' must be a text, not this number. "),
+        ({"storage": 5}, "'storage' must be a string, not this number. "),
     ],
 )
 def test_a_message_names_the_key_its_type_and_the_value(change: dict[str, Any], message: str) -> None:
@@ -192,7 +192,7 @@ def explain_changes(**changes: Any) -> str:
 
 def test_the_known_keys_are_listed_once() -> None:
     message = explain_changes(xx=1, yy=2, zz=3)
-    assert message.count("Known here: ") == 1
+    assert message.count("Known keys: ") == 1
     assert "unknown key 'zz'. How to fix: Correct or remove it." in message
 
 

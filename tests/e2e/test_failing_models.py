@@ -93,7 +93,7 @@ def test_a_failing_model_is_stopped_the_other_finishes_and_the_exit_code_is_4(
     report = auditor("report", "scripted", "--format", "text", cwd=tmp_path).stdout
     assert f"{n_unsent} further calls were not sent" in " ".join(report.split())
     assert "'model-a' failed (direct, HTTP 400): Bad value" in output.stderr
-    assert "'model-a' is sent no more calls of the purpose 'direct' in this run" in output.stderr
+    assert "'model-a' gets no more calls for 'direct' in this run" in output.stderr
     *_, last_line = output.stderr.strip().splitlines()
     assert last_line.startswith(
         "auditor: the run ended, but there is no usable answer from 'model-a' (HTTP 400: Bad val"

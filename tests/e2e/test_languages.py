@@ -158,7 +158,7 @@ def test_missing_translations_are_refused_before_the_first_call() -> None:
     untranslated_cell = dataclasses.replace(survey.cells[0], cell=Cell("Japan", "chewing gum"))
     with pytest.raises(ConfigError, match="'chewing gum' has no wording in the language 'ja'"):
         check_languages(audit_config, dataclasses.replace(survey, cells=(*survey.cells, untranslated_cell)))
-    with pytest.raises(ConfigError, match="wording or scale of its own"):
+    with pytest.raises(ConfigError, match="its own wording or scale"):
         check_languages(audit_config, dataclasses.replace(survey, wording="{topic} {country}?"))
 
 

@@ -193,7 +193,7 @@ def test_items_of_a_file(server: FakeServer, storage: str, tmp_path: Path) -> No
 def test_comparisons_that_cannot_be_made_are_refused_before_the_first_call(server: FakeServer, storage: str) -> None:
     with pytest.raises(ConfigError, match="no country 'France'"):
         run_audit(config_of_comparisons(server.url, countries=["France"]), storage=storage)
-    with pytest.raises(ValueError, match="no traces without the probe 'direct'"):
+    with pytest.raises(ValueError, match="'traces' requires the probe 'direct'"):
         config_of_comparisons(server.url, items="traces")
     with pytest.raises(ValueError, match="compared by preference"):
         config_of_comparisons(server.url, relation="causal")
@@ -250,7 +250,7 @@ def test_judges_that_do_not_look_at_the_items_have_no_vote(server: FakeServer, s
 @pytest.mark.parametrize(
     ("panel", "message"),
     [
-        ({"weights_from": "logic"}, 'needs vote = "weighted"'),
+        ({"weights_from": "logic"}, 'requires vote = "weighted"'),
         ({"weights_from": "logic", "vote": "weighted", "weights": {"model-a": 1}}, "weights already"),
         ({"bench_below": 0.5}, "needs weights_from"),
     ],
@@ -258,7 +258,7 @@ def test_judges_that_do_not_look_at_the_items_have_no_vote(server: FakeServer, s
 def test_consistency_weights_that_cannot_be_computed_are_refused(panel: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config("http://x", 3, panel=panel, probes={"direct": {}, "logic": {}})
-    with pytest.raises(ValueError, match="needs the probe 'logic'"):
+    with pytest.raises(ValueError, match="requires the probe 'logic'"):
         config("http://x", 3, panel={"weights_from": "logic", "vote": "weighted"})
 
 
@@ -289,5 +289,5 @@ def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str
     assert row.commutativity.value == 0.0
     # The nine pairs with the first topic have an answer in one order only, so they cannot be calibrated.
     assert (row.negation.value, row.negation_calibrated.value) == (0.0, (PAIRS - len(TOPICS) + 1) / PAIRS)
-    with pytest.raises(ValueError, match="no chain of thought"):
+    with pytest.raises(ValueError, match="cannot be combined with answer = 'probability'"):
         config_of_comparisons(server.url, answer="probability", cot=True)

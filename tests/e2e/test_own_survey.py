@@ -105,9 +105,9 @@ def test_without_respondents_each_treatment_has_a_reason(server: FakeServer, fol
         None,
         {"drop", "neutral", "low", "high", "impute"},
     )
-    assert "there is no survey 'my_wvs.csv'" in experiment["not_possible"]["drop"]
+    assert "there is no built-in survey or file 'my_wvs.csv'" in experiment["not_possible"]["drop"]
     report = open_audit("own", storage="sqlite:///auditor.db").report()
-    assert "there is no survey 'my_wvs.csv'" in str(report.ceiling[0].reliability.reason)
+    assert "there is no built-in survey or file 'my_wvs.csv'" in str(report.ceiling[0].reliability.reason)
     assert len(server.requests) == request_count
 
 
@@ -135,6 +135,6 @@ def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: 
     assert [r.region for r in regions.rows[:3]] == ["Africa", "Asia", "Europe"]
     assert len(server.requests) == request_count
     survey["regions"] = "groups.csv"
-    with pytest.raises(SurveyError, match=r"there is no grouping 'groups\.csv'"):
+    with pytest.raises(SurveyError, match=r"there is no built-in grouping or file 'groups\.csv'"):
         run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
     assert len(server.requests) == request_count

@@ -218,7 +218,7 @@ def test_each_judge_has_its_own_model_and_prompt(server: FakeServer, storage: st
     [
         (
             STERN_PROMPT.replace("{score}", "{country}").replace("score,", "country,"),
-            "nothing fills the field 'country'",
+            "the field 'country' is unknown",
         ),
         (STERN_PROMPT.replace("{score}", "").replace("score, ", ""), "the field 'score' is missing"),
         ("no front matter", "front matter"),

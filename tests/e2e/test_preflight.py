@@ -148,7 +148,7 @@ def test_all_unusable_models_and_judges_are_named_before_anything_else_is_sent(
     assert all("key" in error.how_to_fix for error in caught.value.errors)
     print_error(caught.value)
     first_line, *lines = capsys.readouterr().err.splitlines()
-    assert first_line == "auditor: 3 models cannot be used; nothing recorded is lost."
+    assert first_line == "auditor: 3 models cannot be used. Recorded answers are kept."
     assert sorted(line.split("'")[1] for line in lines) == ["judge", "model-b", "model-c"]
     assert caught.value.exit_code == 1
     assert len(server.requests) == 4

@@ -100,7 +100,7 @@ def test_rephrased_topics_are_hidden_from_judges(language: str, text: str) -> No
         ),
         ({"scale": {"ja": ["悪い", "良い"]}}, "survey.rephrase.scale: is reworded in ja, but not in en"),
         ({"topics": {"divorce": "parting"}}, "survey.rephrase.topics.divorce: is reworded in en, but not in ja"),
-        ({"topics": {"divorces": "parting"}}, "asks about no topic 'divorces'. Did you mean 'divorce'?"),
+        ({"topics": {"divorces": "parting"}}, "the topic 'divorces' is not part of the audit. Did you mean 'divorce'?"),
     ],
 )
 def test_an_incomplete_rephrasing_is_refused_before_the_first_call(rephrase: dict[str, Any], message: str) -> None:
@@ -122,12 +122,12 @@ model = "openai/gpt-4o"
 @pytest.mark.parametrize(
     ("rephrase", "message"),
     [
-        ('question = "Is {topic} fine?"', "'survey.rephrase.question.en': must hold {topic} and {country}, and no"),
-        ('question = "Is {topic} fine?"', "but lacks {country}"),
-        ('question = { de = "{topic} {land} {country}" }', "but has {land}"),
-        ('question = "{topic} {country"', "braces do not close"),
+        ('question = "Is {topic} fine?"', "'survey.rephrase.question.en': the placeholder {country} is missing"),
+        ('question = "Is {topic} fine?"', "Use {topic} and {country}"),
+        ('question = { de = "{topic} {land} {country}" }', "the placeholder {land} is unknown"),
+        ('question = "{topic} {country"', "a brace is not closed"),
         ('question = { xx = "{topic} {country}" }', "there is no language 'xx'"),
-        ('topics = { divorce = "leaving {country}" }', "has braces; placeholders stand in the question alone"),
+        ('topics = { divorce = "leaving {country}" }', "braces are allowed only in the question"),
         ('scale = ["bad"]', "survey.rephrase.scale.en"),
         ('wording = "{topic} {country}"', "unknown key 'survey.rephrase.wording'"),
     ],

@@ -99,7 +99,7 @@ def test_log_probabilities_of_recorded_answers_are_not_measurable(
 def test_a_replay_that_cannot_work_is_refused_before_the_first_call(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match="Set its key 'answers'"):
+    with pytest.raises(ValueError, match="the key 'answers' is missing"):
         config_with_replay(server, write_log(tmp_path), models=[{"name": "old", "model": "replay/old"}])
     with pytest.raises(ValueError, match="recorded answers cannot judge"):
         config_with_replay(

@@ -148,8 +148,8 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([["a", "m", "q", 1, 2, "maybe"]], "'maybe' is none of Y, N and NA"),
-        ([["a", "m", "q", 1, 2, "Y"], ["a", "m", "q", 2, 1, "N"]], "line 3: this rater has judged this pair"),
+        ([["a", "m", "q", 1, 2, "maybe"]], "'maybe' is not one of Y, N and NA"),
+        ([["a", "m", "q", 1, 2, "Y"], ["a", "m", "q", 2, 1, "N"]], "line 3: this rater's judgement of this pair"),
         ([["", "m", "q", 1, 2, "Y"]], "line 2: the column 'rater' is empty"),
     ],
 )

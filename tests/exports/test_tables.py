@@ -143,7 +143,7 @@ def test_an_earlier_export_is_replaced_and_other_files_are_never_touched(
     assert not list(out.glob("*.jsonl"))
     assert (out / "mine.txt").read_text() == "kept"
     assert not list(out.glob(".part-*"))
-    with pytest.raises(UsageError, match="holds something else"):
+    with pytest.raises(UsageError, match="the folder contains other files"):
         export_tables(db, audit.name, _foreign(tmp_path))
     with pytest.raises(StorageError):
         export_tables(db, "nobody", tmp_path / "none")

@@ -261,7 +261,7 @@ def test_an_unreadable_log_on_a_read_only_file_system_is_an_error(finished: Path
     with read_only(path.parent):
         for command in (c for c in reading_commands(path, out) if c[0] != "doctor"):  # prints a table of checks instead
             line = error_line(auditor(*command), 1)
-            assert "audits.db-wal beside it holds writes that are not in it yet" in line
+            assert "audits.db-wal has changes that are not yet in the database" in line
             assert "Copy all files" in line
     assert list(out.iterdir()) == []
     assert stored(url(path))["verdicts"] == []
@@ -283,7 +283,7 @@ def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finish
         db = open_database(url(mounted / finished.name), create=False)
     with db:
         (mounted / f"{finished.name}-wal").write_bytes(b"x")
-        with pytest.raises(StorageError, match="holds writes that are not in it yet"):
+        with pytest.raises(StorageError, match="has changes that are not yet in the database"):
             audits.load_audits(db)
 
 

@@ -54,17 +54,17 @@ CONFIGS: dict[str, tuple[str, bytes, str]] = {
     "tables in tables": ("c.toml", b"a = " + b"{b = " * 3000, "nested too deeply"),
     "a key of 100,000 parts": ("c.toml", b".".join([b"a"] * 100_000) + b" = 1", "nested too deeply"),
     "a table of 100,000 parts": ("c.toml", b"[" + b" . ".join([b"'a'"] * 100_000) + b"]", "nested too deeply"),
-    "an integer of 5,000 digits": ("c.toml", b"seed = " + b"9" * 5000, "whole number that is too large"),
-    "a hexadecimal integer of 5,000 digits": ("c.toml", b"seed = 0x" + b"f" * 5000, "whole number that is too large"),
-    "an integer of 65 bits": ("c.toml", b"seed = 9223372036854775808", "whole number that is too large"),
-    "a key twice": ("c.toml", b"seed = 1\nseed = 2\n", "a key is there twice"),
+    "an integer of 5,000 digits": ("c.toml", b"seed = " + b"9" * 5000, "whole number is too large"),
+    "a hexadecimal integer of 5,000 digits": ("c.toml", b"seed = 0x" + b"f" * 5000, "whole number is too large"),
+    "an integer of 65 bits": ("c.toml", b"seed = 9223372036854775808", "whole number is too large"),
+    "a key twice": ("c.toml", b"seed = 1\nseed = 2\n", "a key is used twice"),
     "a table twice": ("c.toml", b"[run.x]\n[run.x]\n", "Cannot declare run.x twice"),
-    "a NUL byte": ("c.toml", b"\nname = 'a\0b'", "line 2 has a NUL character"),
-    "an escaped NUL": ("c.toml", GOOD.replace(b'"m"', b'"m\\u0000"'), "a text has a NUL character"),
+    "a NUL byte": ("c.toml", b"\nname = 'a\0b'", "line 2 contains a NUL character"),
+    "an escaped NUL": ("c.toml", GOOD.replace(b'"m"', b'"m\\u0000"'), "a string contains a NUL character"),
     "invalid UTF-8": ("c.toml", b"\n\nname = '\xff\xfe'", "line 3 is not UTF-8"),
     "Latin-1": ("c.toml", "name = 'é'".encode("latin-1"), "line 1 is not UTF-8"),
     "UTF-16 with a mark": ("c.toml", GOOD.decode().encode("utf-16"), "UTF-16"),
-    "UTF-16 without a mark": ("c.toml", GOOD.decode().encode("utf-16-le"), "line 1 has a NUL character"),
+    "UTF-16 without a mark": ("c.toml", GOOD.decode().encode("utf-16-le"), "line 1 contains a NUL character"),
     "an empty file": ("c.toml", b"", "the key 'name' is missing"),
     "a raw ESC": ("c.toml", b"name = '\x1b[31m'", "invalid character"),
     "a key with ESC": ("c.toml", b'"\\u001b]0;owned\\u0007" = 1\n' + GOOD, "unknown key '␛]0;owned␇'"),
@@ -78,15 +78,15 @@ CONFIGS: dict[str, tuple[str, bytes, str]] = {
         GOOD.split(b"[[")[0] + b"models = [" + b"1," * 10_000 + b"]",
         "9990 more problems",
     ),
-    "broken IPv6": ("c.toml", GOOD + b'api_base = "http://[::1"', "models[1 'm'].api_base': its host or port"),
-    "no IPv6": ("c.toml", GOOD + b'api_base = "http://[zz]/"', "its host or port cannot be read"),
-    "a port of 99999": ("c.toml", GOOD + b'api_base = "http://h:99999"', "its host or port cannot be read"),
-    "a port of letters": ("c.toml", GOOD + b'api_base = "http://h:x/v1"', "its host or port cannot be read"),
-    "port 0": ("c.toml", GOOD + b'api_base = "http://h:0/"', "no host that a request could go to"),
-    "a line feed in a URL": ("c.toml", GOOD + b'api_base = "http://h\\n/"', "a character that cannot be seen"),
+    "broken IPv6": ("c.toml", GOOD + b'api_base = "http://[::1"', "models[1 'm'].api_base': the URL's host or port"),
+    "no IPv6": ("c.toml", GOOD + b'api_base = "http://[zz]/"', "the URL's host or port is not valid"),
+    "a port of 99999": ("c.toml", GOOD + b'api_base = "http://h:99999"', "the URL's host or port is not valid"),
+    "a port of letters": ("c.toml", GOOD + b'api_base = "http://h:x/v1"', "the URL's host or port is not valid"),
+    "port 0": ("c.toml", GOOD + b'api_base = "http://h:0/"', "the URL has no valid host"),
+    "a line feed in a URL": ("c.toml", GOOD + b'api_base = "http://h\\n/"', "an invisible character"),
     "a password in a URL": ("c.toml", GOOD + b'api_base = "http://u:hunter2@h/"', "a user name or a password"),
     "a date as a parameter": ("c.toml", GOOD + b"params = { a = 2020-01-01 }", "a date or a time"),
-    "nan as a parameter": ("c.toml", GOOD + b"params = { a = [nan] }", "has nan"),
+    "nan as a parameter": ("c.toml", GOOD + b"params = { a = [nan] }", "nan cannot be sent"),
     "an infinite price": ("c.toml", GOOD + b"price = { input = inf, output = 1 }", "a finite number"),
     "YAML lists in lists": ("c.yaml", b"a: " + b"[" * 5000, "nested too deeply"),
     "YAML dashes in dashes": ("c.yaml", b"- " * 3000 + b"a", "nested too deeply"),
@@ -97,18 +97,18 @@ CONFIGS: dict[str, tuple[str, bytes, str]] = {
     "!!python": ("c.yaml", b"name: !!python/object/apply:os.system [ls]", "tags are not allowed"),
     "a tag of one's own": ("c.yaml", b"name: !mine x", "tags are not allowed"),
     "a YAML date": ("c.yaml", b"name: 2024-01-01 10:00:00\njudges: []\nmodels: []", "'name' cannot be"),
-    "a YAML key twice": ("c.yaml", b"name: a\nname: b", "line 2: not YAML: the key 'name' stands twice"),
-    "a YAML integer of 5,000 digits": ("c.yaml", b"seed: " + b"9" * 5000, "whole number that is too large"),
+    "a YAML key twice": ("c.yaml", b"name: a\nname: b", "line 2: not YAML: the key 'name' is used twice"),
+    "a YAML integer of 5,000 digits": ("c.yaml", b"seed: " + b"9" * 5000, "whole number is too large"),
     "a YAML key that is a list": ("c.yaml", b"? [a]\n: b", "a key must be plain text"),
-    "half a character": ("c.yaml", b'name: "\\ud800"', "half a character"),
+    "an incomplete character": ("c.yaml", b'name: "\\ud800"', "an incomplete character"),
     "an escaped NUL in YAML": ("c.yaml", b'name: "\\0"', "NUL character"),
     "ESC in YAML": ("c.yaml", b"a: 1\nb: \x1b[31m", "line 2: the character U+001B is not allowed"),
     "an empty YAML file": ("c.yaml", b"", "not a table"),
     "only a text in YAML": ("c.yaml", b"just words", "not a table"),
     "two YAML documents": ("c.yaml", b"a: 1\n---\nb: 2", "another document"),
     "JSON named YAML, cut": ("c.yaml", b'{"name": "a", ', "line 1"),
-    "an executable": ("c.toml", b"\x7fELF\x02\x01\x01\0\0\0", "line 1 has a NUL character"),
-    "another suffix": ("c.ini", GOOD, "the suffix says neither TOML nor YAML"),
+    "an executable": ("c.toml", b"\x7fELF\x02\x01\x01\0\0\0", "line 1 contains a NUL character"),
+    "another suffix": ("c.ini", GOOD, "the file name must end in .toml, .yaml or .yml"),
 }
 
 
@@ -261,11 +261,11 @@ BROKEN: dict[str, tuple[str, Callable[[str], bytes], str]] = {
     "UTF-16": ("csv", lambda k: as_csv(COLUMNS[k], ROWS[k]).decode().encode("utf-16"), "UTF-16"),
     "an empty file": ("csv", lambda k: b"", "missing"),
     "only a header": ("csv", lambda k: as_csv(COLUMNS[k]), "no "),
-    "a column twice": ("csv", lambda k: as_csv((*COLUMNS[k], COLUMNS[k][0]), (*ROWS[k], "x")), "there twice"),
+    "a column twice": ("csv", lambda k: as_csv((*COLUMNS[k], COLUMNS[k][0]), (*ROWS[k], "x")), "occurs twice"),
     "a column with ESC": ("csv", lambda k: as_csv(("\x1b[31mx", *COLUMNS[k][1:]), ROWS[k]), "missing"),
     "a column that turns": ("csv", lambda k: as_csv(("\u202ex", *COLUMNS[k][1:]), ROWS[k]), "missing"),
     "a field of 200 kB": ("csv", lambda k: as_csv(COLUMNS[k], ("x" * 200_000, *ROWS[k][1:])), "line 2 has a field"),
-    "an open quote": ("csv", lambda k: as_csv(COLUMNS[k], ('"x', *ROWS[k][1:])), "is not CSV"),
+    "an open quote": ("csv", lambda k: as_csv(COLUMNS[k], ('"x', *ROWS[k][1:])), "is not valid CSV"),
     "a row too short": ("csv", lambda k: as_csv(COLUMNS[k], ROWS[k][:2]), "line 2 has 2 fields"),
     "semicolons": ("csv", lambda k: as_csv(COLUMNS[k]).replace(b",", b";"), "not separated by commas"),
     "a ZIP": ("csv", lambda k: b"PK\x03\x04" + b"\0" * 100, "ZIP"),
@@ -273,23 +273,23 @@ BROKEN: dict[str, tuple[str, Callable[[str], bytes], str]] = {
     "a JSON integer of 5,000 digits": (
         "jsonl",
         lambda k: json.dumps(record(k, n="N")).replace('"N"', "9" * 5000).encode(),
-        "whole number that is too large",
+        "whole number is too large",
     ),
-    "a JSON key twice": ("jsonl", lambda k: b'{"model": "a", "model": "b"}', "'model' is there twice"),
-    "a list, not an object": ("jsonl", lambda k: b"[1, 2]", "no JSON object"),
-    "half a character": (
+    "a JSON key twice": ("jsonl", lambda k: b'{"model": "a", "model": "b"}', "'model' is used twice"),
+    "a list, not an object": ("jsonl", lambda k: b"[1, 2]", "not a JSON object"),
+    "an incomplete character": (
         "jsonl",
         lambda k: json.dumps(record(k, **{COLUMNS[k][1]: "\ud800"})).encode(),
-        "half a character",
+        "an incomplete character",
     ),
     "NUL in JSON": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: "a\0"})).encode(), "NUL character"),
     "a table in a cell": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: {"a": 1}})).encode(), "a table is"),
     "true in a cell": ("jsonl", lambda k: json.dumps(record(k, **{COLUMNS[k][1]: True})).encode(), "true is neither"),
-    "cut JSON": ("jsonl", lambda k: json.dumps(record(k)).encode()[:-5], "line 1 is not JSON"),
+    "cut JSON": ("jsonl", lambda k: json.dumps(record(k)).encode()[:-5], "line 1 is not valid JSON"),
     "JSON in Latin-1": ("jsonl", lambda k: b'{"a": "\xe9"}', "line 1 is not UTF-8"),
     "an empty JSONL": ("jsonl", lambda k: b"", "no "),
-    "no Parquet": ("parquet", lambda k: as_csv(COLUMNS[k], ROWS[k]), "is not Parquet"),
-    "an empty Parquet": ("parquet", lambda k: b"", "is not Parquet"),
+    "no Parquet": ("parquet", lambda k: as_csv(COLUMNS[k], ROWS[k]), "is not valid Parquet"),
+    "an empty Parquet": ("parquet", lambda k: b"", "is not valid Parquet"),
     "a Parquet that is only its mark": ("parquet", lambda k: b"PAR1" + b"\xff" * 40 + b"PAR1", ""),
 }
 
@@ -342,10 +342,10 @@ def test_a_parquet_file_that_is_damaged_in_its_middle(tmp_path: Path) -> None:
 # --- logs of other programs ------------------------------------------------------------------------------------------
 
 LOGS: dict[str, tuple[bytes, str]] = {
-    "not JSON": (b"{", "is not JSON"),
+    "not JSON": (b"{", "is not valid JSON"),
     "deep": (b"[" * 100_000, "nested too deeply"),
     "giant": (b'{"results": ' + b"9" * 5000 + b"}", "too large"),
-    "no list": (b'{"results": {"results": 5}, "evalId": "x"}', "no list of results"),
+    "no list": (b'{"results": {"results": 5}, "evalId": "x"}', "the list of results is missing"),
     "no provider": (b'{"evalId": 1, "results": [{"vars": {"country": "Japan", "topic": "divorce"}}]}', "provider"),
     "a list as a reason": (
         b'{"evalId": 1, "results": [{"provider": "p", "vars": {"country": "Japan", "topic": "divorce"},'
@@ -353,9 +353,9 @@ LOGS: dict[str, tuple[bytes, str]] = {
         "",
     ),
     "a country with ESC": (b'{"evalId": 1, "results": [{"provider": "p", "vars": {"\\u001b[31m": "x"}}]}', "country"),
-    "another program's": (b'{"version": 2}', "neither a log of Inspect AI nor results of promptfoo"),
-    "Inspect's, broken": (b'{"version": 2, "eval": 5}', "cannot be read as a log"),
-    "Inspect's, empty": (b'{"version": 2, "eval": {}, "status": "x"}', "cannot be read as a log"),
+    "another program's": (b'{"version": 2}', "neither an Inspect AI log nor a promptfoo result file"),
+    "Inspect's, broken": (b'{"version": 2, "eval": 5}', "is not a valid Inspect AI log"),
+    "Inspect's, empty": (b'{"version": 2, "eval": {}, "status": "x"}', "is not a valid Inspect AI log"),
 }
 
 
@@ -446,7 +446,7 @@ def test_an_invalid_audit_name(tmp_path: Path, kind: str, name: str) -> None:
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS[kind], ROWS[kind]))
     survey_options = ("--survey", "wvs7-sample") if kind in ("scores", "traces") else ()
     assert_refused(
-        auditor("import", kind, "x.csv", *survey_options, f"--audit={name}", cwd=tmp_path), "cannot name an audit"
+        auditor("import", kind, "x.csv", *survey_options, f"--audit={name}", cwd=tmp_path), "is not a valid audit name"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
 

@@ -103,11 +103,11 @@ def test_a_second_import_replaces_the_first(storage: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("j,c,a,b,plain,A", "'plain' is none of standard, negated"),
-        ("j,c,a,b,standard,C", "'C' is none of A, B, TIE"),
+        ("j,c,a,b,plain,A", "'plain' is not one of standard, negated"),
+        ("j,c,a,b,standard,C", "'C' is not one of A, B, TIE"),
         ("j,c,a,a,standard,A", "with itself"),
         (",c,a,b,standard,A", "'judge' is empty"),
-        ("j,c,x,y,standard,A", "asked this question before"),
+        ("j,c,x,y,standard,A", "answer to this question occurs twice"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_named(storage: str, tmp_path: Path, row: str, message: str) -> None:

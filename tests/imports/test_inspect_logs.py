@@ -123,10 +123,14 @@ def test_a_named_score_is_used_and_a_missing_one_is_not_read_from_the_text(tmp_p
 @pytest.mark.parametrize(
     ("sample", "keys", "message"),
     [
-        ({"text": "a", "metadata": {"nation": "Chile"}}, LogKeys(), r"its country; its keys are: nation.*--country"),
-        ({"text": "a", "metadata": {"country": 7, "topic": "divorce"}}, LogKeys(), "no name"),
-        ({"text": "a", "scores": {"match": "C"}}, LogKeys(score="match"), r"'C' is no number in \[-1, 1\]"),
-        ({"text": "a", "scores": {"match": 70}}, LogKeys(score="match"), r"70(\.0)? is no number"),
+        (
+            {"text": "a", "metadata": {"nation": "Chile"}},
+            LogKeys(),
+            r"the country is missing; the keys are: nation.*--country",
+        ),
+        ({"text": "a", "metadata": {"country": 7, "topic": "divorce"}}, LogKeys(), "is not a valid name"),
+        ({"text": "a", "scores": {"match": "C"}}, LogKeys(score="match"), r"'C' is not a number from -1 to 1"),
+        ({"text": "a", "scores": {"match": 70}}, LogKeys(score="match"), r"70(\.0)? is not a number"),
     ],
 )
 def test_a_sample_that_cannot_be_used_is_named(
@@ -152,7 +156,7 @@ def test_the_cell_is_read_from_other_keys_or_from_the_id(tmp_path: Path) -> None
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path, storage: str) -> None:
     (tmp_path / "a.eval").write_bytes(b"PK\x03\x04 not really")
-    with pytest.raises(ImportFileError, match="cannot be read as a log"):
+    with pytest.raises(ImportFileError, match="is not a valid Inspect AI log"):
         import_traces(tmp_path / "a.eval", survey="wvs7-sample", audit="a", storage=storage)
 
 

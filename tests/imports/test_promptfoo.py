@@ -132,15 +132,15 @@ def test_version_2_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"evalId": "e", "results": {"stats": {}}}', "no list of results"),
-        ('{"evalId": "e", "results": [3]}', "no list of results"),
+        ('{"evalId": "e", "results": {"stats": {}}}', "the list of results is missing"),
+        ('{"evalId": "e", "results": [3]}', "the list of results is missing"),
         (
             json.dumps({"evalId": "e", "results": [make_result(0, "a", vars={"land": "x"}, testCase={})]}),
             "keys are: land",
         ),
-        (json.dumps({"evalId": "e", "results": [make_result(0, "a", provider=None)]}), "its provider"),
-        ('{"other": 1}', "neither a log of Inspect AI nor results of promptfoo"),
-        ("{", "is not JSON"),
+        (json.dumps({"evalId": "e", "results": [make_result(0, "a", provider=None)]}), "the provider is missing"),
+        ('{"other": 1}', "neither an Inspect AI log nor a promptfoo result file"),
+        ("{", "is not valid JSON"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
@@ -156,5 +156,5 @@ def test_an_unusable_file_is_an_error_and_nothing_is_stored(
 
 
 def test_a_folder_without_logs_is_refused(tmp_path: Path, storage: str) -> None:
-    with pytest.raises(ImportFileError, match="holds no log"):
+    with pytest.raises(ImportFileError, match="contains no log"):
         import_traces(tmp_path, survey="wvs7-sample", audit="a", storage=storage)

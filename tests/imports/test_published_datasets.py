@@ -58,7 +58,7 @@ def test_novel_eval(tmp_path: Path) -> None:
         PublishedItem("Which film won?", "0-1", "It rained.", 0.0),
     ]
     (tmp_path / "qrels.txt").write_text("7 Q0 0-0 2\n", encoding="utf-8")
-    with pytest.raises(ImportFileError, match="not as novel-eval is published"):
+    with pytest.raises(ImportFileError, match="does not have the format of novel-eval"):
         read_dataset("novel-eval", tmp_path)
 
 
@@ -109,9 +109,9 @@ def test_summarize_from_feedback(tmp_path: Path, storage: str) -> None:
 
 
 def test_unknown_missing_or_malformed_data_sets_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Known are summeval"):
+    with pytest.raises(UsageError, match="'sumeval' is unknown"):
         read_dataset("sumeval", tmp_path)
     with pytest.raises(ImportFileError, match="no such file"):
         read_dataset("summeval", tmp_path / "none.jsonl")
-    with pytest.raises(ImportFileError, match="not as summeval is published"):
+    with pytest.raises(ImportFileError, match="does not have the format of summeval"):
         read_dataset("summeval", write_jsonl(tmp_path / "x.jsonl", {"a": 1}))

@@ -49,7 +49,7 @@ def test_the_listed_limit_of_the_base_model_bounds_a_call_without_one() -> None:
     ("models", "advice"),
     [
         ([SERVER], "For 's', add price = { input = …, output = … } in US dollars per million tokens"),
-        ([DEPLOYMENT], "For 'd', add the model that the Azure deployment serves, as in base_model = \"azure/gpt-4o\"."),
+        ([DEPLOYMENT], "For 'd', add the model behind the Azure deployment, such as base_model = \"azure/gpt-4o\"."),
         ([DEPLOYMENT], 'base_model = "azure/gpt-4o". Or add price = { input'),
         ([DEPLOYMENT, SERVER], "For 's', add price"),
         (
@@ -62,7 +62,7 @@ def test_a_budget_without_a_price_names_the_key_to_add(models: list[ModelSection
     with pytest.raises(ConfigError) as refused:
         require_prices(models, BUDGET)
     assert advice in refused.value.how_to_fix
-    assert refused.value.how_to_fix.endswith("Or leave the budget out.")
+    assert refused.value.how_to_fix.endswith("Or remove the budget.")
 
 
 def test_without_a_budget_no_price_is_needed() -> None:

@@ -160,7 +160,7 @@ def test_an_uncached_model_fails_at_once_when_the_hub_is_unreachable(monkeypatch
     [
         ("./no/such/folder", "there is no such folder"),
         ("/no/such/folder", "there is no such folder"),
-        ("not a name", "no name that a model can have"),
+        ("not a name", "not a valid model name"),
         ("smollm2-135m", "is a language model"),
     ],
 )

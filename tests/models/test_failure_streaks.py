@@ -55,7 +55,7 @@ async def test_of_100_calls_in_flight_at_most_20_are_sent_and_the_other_models_g
     assert all(REASON in (a.error or "") and "bad value" in (a.error or "") for a in unsent)
     first_failure, notice = notices
     assert first_failure.startswith("'m' failed (direct, HTTP 400): bad value")
-    assert "'m' is sent no more calls of the purpose 'direct'" in notice
+    assert "'m' gets no more calls for 'direct'" in notice
 
 
 async def ask_in_turn(server: FakeServer, *replies: Reply, purpose: Purpose = Purpose.DIRECT) -> int:

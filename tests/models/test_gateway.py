@@ -323,7 +323,7 @@ async def test_calls_pause_at_most_the_maximum_wait_and_a_provider_that_insists_
     assert [len(a.attempts) for a in throttled_answers] == [1, 1, 0, 0, 0]
     assert len(server.requests) == 2
     assert elapsed_s >= 0.5
-    assert "no request went out: the provider asks to wait 24 h" in (throttled_answers[-1].error or "")
+    assert "no request was sent: the provider asks to wait 24 h" in (throttled_answers[-1].error or "")
 
 
 async def test_a_single_excessive_retry_after_costs_one_call(server: FakeServer) -> None:
@@ -344,7 +344,7 @@ async def test_a_single_excessive_retry_after_costs_one_call(server: FakeServer)
 async def test_the_error_names_the_deadline_that_leaves_no_time_for_a_wait(server: FakeServer) -> None:
     [throttled_answer], _, _ = await answers_after_throttling(server, "60", 1, deadline_s=30)
     assert (throttled_answer.outcome, len(server.requests)) == (Outcome.RATE_LIMITED, 1)
-    assert "the provider asks to wait 60 s, and limits.deadline_s = 30 s leaves no time for it" in (
+    assert "the provider asks to wait 60 s, and limits.deadline_s = 30 s is too short for it" in (
         throttled_answer.error or ""
     )
 
@@ -375,7 +375,7 @@ async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, st
     finally:
         await gateway.close()
     [text] = [note for note in notes if "failed" not in note]
-    capped = ", of which limits.max_retry_wait_s allows 120 s" if seconds == "86400" else ""
+    capped = ", limited by limits.max_retry_wait_s to 120 s" if seconds == "86400" else ""
     duration_text = "24 h" if seconds == "86400" else "7 s"
     notice_match = re.fullmatch(r"Waiting until (\d\d:\d\d:\d\d): (.*) asks for a pause of (.*)\.", text)
     assert notice_match, text

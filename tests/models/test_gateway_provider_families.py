@@ -143,20 +143,20 @@ async def test_failures_are_retried_only_by_the_gateway(server: FakeServer, fami
 
 OPENAI = completion("hello").body
 NOT_JSON: dict[str, tuple[bytes, str]] = {
-    "HTML": (b"<html><body>oops</body></html>", "something that is not JSON (text/html, 30 bytes, begins '<html>"),
+    "HTML": (b"<html><body>oops</body></html>", "text that is not JSON (text/html, 30 bytes, begins '<html>"),
     "empty": (b"", "an empty body (text/html, 0 bytes)"),
     "null": (b"null", "JSON that is not an object (text/html, 4 bytes, begins 'null')"),
     "list": (b"[]", "JSON that is not an object"),
     "number": (b"17", "JSON that is not an object"),
-    "cut off": (b'{"id": "1", "choices": [{"mess', "something that is not JSON"),
-    "UTF-16": (json.dumps(OPENAI).encode("utf-16"), "something that is not text in UTF-8"),
-    "Latin-1": ('{"model": "h\xe9"}'.encode("latin-1"), "something that is not text in UTF-8"),
-    "lines": (json.dumps(OPENAI).encode() + b"\n{}\n", "something that is not JSON"),
-    "events": (b"data: " + json.dumps(OPENAI).encode() + b"\n\ndata: [DONE]\n\n", "something that is not JSON"),
-    "deep": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "JSON that is nested too deeply"),
-    "digits": (b'{"usage": ' + b"9" * 5000 + b"}", "JSON with a number of too many digits"),
+    "cut off": (b'{"id": "1", "choices": [{"mess', "text that is not JSON"),
+    "UTF-16": (json.dumps(OPENAI).encode("utf-16"), "text that is not UTF-8"),
+    "Latin-1": ('{"model": "h\xe9"}'.encode("latin-1"), "text that is not UTF-8"),
+    "lines": (json.dumps(OPENAI).encode() + b"\n{}\n", "text that is not JSON"),
+    "events": (b"data: " + json.dumps(OPENAI).encode() + b"\n\ndata: [DONE]\n\n", "text that is not JSON"),
+    "deep": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "JSON with too many nested levels"),
+    "digits": (b'{"usage": ' + b"9" * 5000 + b"}", "JSON with a number that has too many digits"),
 }
-"""Response bodies that are no JSON object, with the expected error text."""
+"""Response bodies that are not a JSON object, with the expected error text."""
 NO_ANSWER: dict[str, dict[str, Any]] = {
     "nothing": {},
     "another protocol": {"outputs": [{"text": "hello"}], "stop": "end"},

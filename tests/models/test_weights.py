@@ -285,7 +285,7 @@ def test_missing_weights_are_an_error_with_the_command_to_fetch_them() -> None:
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     for weights_function in (locate_weights, pull_weights, verify_weights):
-        with pytest.raises(ModelSetupError, match=r"no weights called 'gpt-5'.*smollm2-135m, all-MiniLM-L6-v2"):
+        with pytest.raises(ModelSetupError, match=r"the weights 'gpt-5' are unknown.*smollm2-135m, all-MiniLM-L6-v2"):
             weights_function("gpt-5")
 
 
@@ -321,7 +321,7 @@ def test_the_list_shows_state_and_place(tmp_path: Path, own_cache: Path) -> None
 def test_an_unwritable_cache_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path / "file"))
-    with pytest.raises(ModelSetupError, match=r"cannot be kept in .*AUDITOR_CACHE"):
+    with pytest.raises(ModelSetupError, match=r"cannot be stored in .*AUDITOR_CACHE"):
         pull_weights("toy")
 
 

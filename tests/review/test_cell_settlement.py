@@ -137,7 +137,7 @@ def test_a_conflict_that_changed_since_the_preview_stops_the_whole_transaction(d
     changed = Conflict(CELL, "alder", "cedar", 0.9, 0.05, ConflictKind.BINARY, ConflictState.OPEN, 1, 0, 0)
     results.replace_conflicts(db, audit.id, [first, changed, *others])
     assert second.score_left != changed.score_left
-    with pytest.raises(StorageError, match="not saved: another conflict of this cell has new scores"):
+    with pytest.raises(StorageError, match="not saved: the scores of another conflict of this cell have changed"):
         session.decide(item, Decision.SCORE, score=0.55, following=preview)
     assert rating_log.load_entries(db, audit.id) == []
 

@@ -259,7 +259,7 @@ def test_an_upgrade_that_would_break_references_is_undone(file_storage: str, ver
     before = describe_schema(file_storage)
     text = REVISION_FILE.replace("DIES", 'op.execute("DELETE FROM audit")')
     (versions / "next.py").write_text(text, encoding="utf-8")
-    with pytest.raises(StorageError, match="'audit' that are not there"):
+    with pytest.raises(StorageError, match="'audit' that do not exist"):
         schema.upgrade_schema(file_storage, path_of(file_storage), to=NEXT, versions=(versions,))
     assert describe_schema(file_storage) == before
 
@@ -290,7 +290,7 @@ def test_a_writer_upgrades_and_a_reader_explains_how(file_storage: str, monkeypa
 
 def test_databases_of_other_programs_are_refused(tmp_path: Path) -> None:
     for name, ddl, message in (
-        ("foreign", "CREATE TABLE pets (name TEXT)", "not one of auditor's"),
+        ("foreign", "CREATE TABLE pets (name TEXT)", "not created by auditor"),
         ("unreleased", "CREATE TABLE meta (a); CREATE TABLE audit (a); CREATE TABLE answer (a)", "before the first"),
     ):
         with closing(sqlite3.connect(tmp_path / name)) as connection:
@@ -299,7 +299,7 @@ def test_databases_of_other_programs_are_refused(tmp_path: Path) -> None:
             with pytest.raises(StorageError, match=message):
                 open_or_upgrade(f"sqlite:///{tmp_path / name}")
     (tmp_path / "empty").touch()
-    with pytest.raises(StorageError, match="holds no audits yet"):
+    with pytest.raises(StorageError, match="contains no audits yet"):
         open_database(f"sqlite:///{tmp_path / 'empty'}", create=False)
 
 

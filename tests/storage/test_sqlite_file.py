@@ -59,7 +59,7 @@ def test_only_a_log_with_content_is_refused(tmp_path: Path, suffix: str) -> None
     log.touch()
     refuse_unread_log(path)
     log.write_bytes(b"x")
-    with pytest.raises(StorageError, match=f"a.db{suffix} beside it holds writes that are not in it yet"):
+    with pytest.raises(StorageError, match=f"a.db{suffix} has changes that are not yet in the database"):
         refuse_unread_log(path)
 
 
@@ -104,4 +104,4 @@ def test_a_moved_replaced_or_deleted_file_is_reported(tmp_path: Path, monkeypatc
         f"the database a.db was deleted or moved while it was in use: its data were at {path}. "
         "These answers may not be on disk: m direct 1, m direct 2."
     )
-    assert error.how_to_fix.startswith("Put it back, or a copy of it")
+    assert error.how_to_fix.startswith("Restore it or a copy")

@@ -46,9 +46,12 @@ def test_a_sound_survey_is_quiet() -> None:
 @pytest.mark.parametrize(
     ("odd", "message"),
     [
-        (survey(*cells(), SurveyCell(Cell("Atlantis", "gambling"), 0.1)), "Atlantis: no country of ISO 3166"),
-        (survey(*cells(), SurveyCell(Cell("Bermuda", "gambling"), 0.1)), "Bermuda: in no region"),
-        (survey(*cells(), SurveyCell(Cell("Peru", "gamblings"), 0.1)), "'gambling' and 'gamblings' are spelt almost"),
+        (survey(*cells(), SurveyCell(Cell("Atlantis", "gambling"), 0.1)), "Atlantis: not a country in ISO 3166"),
+        (survey(*cells(), SurveyCell(Cell("Bermuda", "gambling"), 0.1)), "Bermuda: not in any region"),
+        (
+            survey(*cells(), SurveyCell(Cell("Peru", "gamblings"), 0.1)),
+            "'gambling' and 'gamblings' have similar spelling",
+        ),
         (survey(*cells(), SurveyCell(Cell("Peru", "divorce"), 0.1)), "fewer than half"),
         (survey(*(dataclasses.replace(c, score=abs(c.score or 0)) for c in cells())), "no score is below 0"),
         (survey(*cells(score=1.0)), "exactly -1 or +1"),
@@ -57,7 +60,7 @@ def test_a_sound_survey_is_quiet() -> None:
         (survey(*cells(n=12)), "Spain × gambling (12): fewer than 100"),
         (survey(*cells(nonresponse=0.45)), "Spain × gambling (45%): more than 30%"),
         (survey(*cells(acceptable=0.6, not_a_moral_issue=0.3, unacceptable=0.27)), "more than 1"),
-        (survey(*cells(acceptable=0.1, not_a_moral_issue=0.3, unacceptable=0.3)), "not what the shares give"),
+        (survey(*cells(acceptable=0.1, not_a_moral_issue=0.3, unacceptable=0.3)), "does not match the shares"),
         (dataclasses.replace(survey(*cells()), words={}), "no list of words"),
     ],
 )
@@ -76,9 +79,9 @@ def test_findings_include_those_of_the_microdata() -> None:
         cells=(unsure,),
     )  # fmt: skip
     lines = list_findings(survey(*cells()), facts)
-    assert any("3 rows of the file could not be used: no weight" in line for line in lines)
+    assert any("3 rows of the file were excluded: no weight" in line for line in lines)
     assert "a note" in lines
-    assert any("no model can be expected to reach r above 0.82" in line for line in lines)
+    assert any("a perfect model would reach about r = 0.82" in line for line in lines)
     assert any("Peru × gambling (-0.40 to 0.30)" in line for line in lines)
 
 
@@ -86,7 +89,7 @@ def every_pair_alike(names: tuple[str, ...], kind: str) -> Iterator[str]:
     """What is said of names alike, by comparing each with each."""
     for one, other in itertools.combinations(names, 2):
         if difflib.SequenceMatcher(None, one.casefold(), other.casefold()).ratio() > 0.92:
-            yield f"the {kind} '{one}' and '{other}' are spelt almost alike: are they one?"
+            yield f"the {kind} '{one}' and '{other}' have similar spelling. Are they the same?"
 
 
 def few_scores(survey: Survey, kind: str, place: int) -> list[str]:
@@ -124,11 +127,12 @@ def test_a_random_survey_has_the_findings_of_comparing_each_name_with_each(seed:
     )
     lines = list_findings(odd)
     expected = [*every_pair_alike(odd.topics, "topics"), *every_pair_alike(odd.countries, "countries")]
-    assert [line for line in lines if "spelt almost alike" in line] == expected
+    assert [line for line in lines if "have similar spelling" in line] == expected
     for kind, place in (("country", 0), ("topic", 1)):
         few = few_scores(odd, kind, place)
         line = (
-            f"{checks._format_names(few)}: the {kind} has a score in fewer than half as many cells as the fullest one."
+            f"{checks._format_names(few)}: the {kind} has scores in fewer than half as many cells as the "
+            "one with the most."
         )
         assert (line in lines) == bool(few)
     for topic in odd.topics:
@@ -147,6 +151,4 @@ def test_a_large_survey_is_checked_in_seconds(wording: str) -> None:
     lines = list_findings(large)
     assert time.process_time() - began < 5
     assert lines
-    assert ("more pairs of topics may be spelt almost alike; they were not compared" in "\n".join(lines)) == (
-        "number" in wording
-    )
+    assert ("more pairs of topics were not checked for similar spelling" in "\n".join(lines)) == ("number" in wording)

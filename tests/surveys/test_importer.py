@@ -188,7 +188,7 @@ def test_a_mapping_keeps_some_rows_and_needs_no_code(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("land,wave,a\nNO,2,1\nNO,2.0,2\nNA,2,9\nNA,2,5\nNA,2,\nNA,1,77\n")
     imported = import_survey(tmp_path / "own.csv", tmp_path / "own.toml")
     assert imported.survey.scores == {Cell("Norway", "eating meat"): 0.75, Cell("Namibia", "eating meat"): -1.0}
-    assert imported.facts.left_out == {"wave is another than the mapping keeps": 1}
+    assert imported.facts.left_out == {"wave has a value that the mapping excludes": 1}
     namibia = imported.survey.cells[1]
     assert namibia.n == 1
     assert namibia.nonresponse == pytest.approx(2 / 3)

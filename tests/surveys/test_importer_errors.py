@@ -20,15 +20,18 @@ def changed(name: str, row: int, value: object) -> official_files.Columns:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (changed("Q182", 7, 11), "row 7, column 'Q182': '11' is neither on the scale 1 to 10 nor a known kind"),
+        (
+            changed("Q182", 7, 11),
+            "row 7, column 'Q182': '11' is neither on the scale 1 to 10 nor a known nonresponse code",
+        ),
         (changed("Q182", 7, 0), "row 7, column 'Q182': '0' is neither"),
         (changed("Q182", 7, 3.5), "row 7, column 'Q182': '3.5' is neither"),
-        (changed("Q182", 7, -7), "say what it means under [nonresponse]"),
+        (changed("Q182", 7, -7), "define the code under [nonresponse]"),
         (changed("Q182", 7, "often"), "'often' is neither"),
         (changed("W_WEIGHT", 9, -0.5), "row 9, column 'W_WEIGHT': the weight -0.5 is negative"),
-        (changed("W_WEIGHT", 9, "heavy"), "row 9, column 'W_WEIGHT': the weight heavy is no number"),
-        (changed("B_COUNTRY_ALPHA", 9, "Germany"), "is there as"),
-        (changed("B_COUNTRY_ALPHA", 9, 999), "row 9, column 'B_COUNTRY_ALPHA': 999 is no country of ISO 3166"),
+        (changed("W_WEIGHT", 9, "heavy"), "row 9, column 'W_WEIGHT': the weight heavy is not a number"),
+        (changed("B_COUNTRY_ALPHA", 9, "Germany"), "are the same country"),
+        (changed("B_COUNTRY_ALPHA", 9, 999), "row 9, column 'B_COUNTRY_ALPHA': 999 is not a country in ISO 3166"),
     ],
 )
 def test_a_value_that_cannot_be_used_names_row_and_column(
@@ -68,14 +71,14 @@ def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path) -> None:
 
 
 def test_the_wrong_mapping_is_seen(tmp_path: Path) -> None:
-    with pytest.raises(ImportFileError, match=r"has no column 'country'.*Is it the right file and mapping"):
+    with pytest.raises(ImportFileError, match=r"has no column 'country'.*Check that it is the right file and mapping"):
         import_survey(official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(20)), "pew2013")
 
 
 def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
     columns = official_files.wvs_columns(20)
     columns["W_WEIGHT"] = [0.0] * 20
-    with pytest.raises(ImportFileError, match=r"not one row can be used: weight of zero \(20 rows\)"):
+    with pytest.raises(ImportFileError, match=r"no row can be used: weight of zero \(20 rows\)"):
         import_survey(official_files.write_csv(tmp_path / "wvs.csv", columns))
 
 
@@ -83,18 +86,22 @@ def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("x.sav", b"country,Q84A\n", "is not an SPSS file"),
-        ("x.sav", b"PK\x03\x04\x00\x00", "is not what its suffix says, but a ZIP archive or a spreadsheet. Unpack it"),
-        ("x.csv", b"\x89PNG\r\n\x1a\n\xff\xfe", "but a picture"),
-        ("x.csv", b"PK\x03\x04\x00\x00", "but a ZIP archive or a spreadsheet. Unpack it first, or save the sheet"),
-        ("x.csv", b"$FL2@(#) SPSS DATA FILE", "but an SPSS file. Name it .sav"),
-        ("x.csv", b"\n<!DOCTYPE html><html>Log in", "but a web page. The site may want you to log in"),
-        ("x.csv", "B_COUNTRY,Q177\n".encode("utf-16"), "but text in UTF-16. Save it as UTF-8."),
-        ("x.csv", b"\x80\x81\x82", "is not UTF-8 text. Save it as UTF-8"),
-        ("x.csv", b"a\0b", "is no text file"),
-        ("x.csv", b"x" * 2_000_000, "is no header of CSV: field larger than field limit"),
+        (
+            "x.sav",
+            b"PK\x03\x04\x00\x00",
+            "the suffix does not match the content, which is a ZIP archive or a spreadsheet. Unpack it",
+        ),
+        ("x.csv", b"\x89PNG\r\n\x1a\n\xff\xfe", "which is a picture"),
+        ("x.csv", b"PK\x03\x04\x00\x00", "which is a ZIP archive or a spreadsheet. Unpack it, or save the sheet"),
+        ("x.csv", b"$FL2@(#) SPSS DATA FILE", "which is an SPSS file. Rename it to .sav"),
+        ("x.csv", b"\n<!DOCTYPE html><html>Log in", "which is a web page. Download the file itself"),
+        ("x.csv", "B_COUNTRY,Q177\n".encode("utf-16"), "which is text in UTF-16. Save it as UTF-8."),
+        ("x.csv", b"\x80\x81\x82", "is not UTF-8 text. Save it as CSV in UTF-8"),
+        ("x.csv", b"a\0b", "is not a text file"),
+        ("x.csv", b"x" * 2_000_000, "is not a CSV header: field larger than field limit"),
         ("x.csv", b"", "has no column"),
         ("x.zip", b"", "Unpack it first"),
-        ("x.dta", b"", "neither CSV nor SPSS"),
+        ("x.dta", b"", "are not supported"),
     ],
 )
 def test_a_file_that_is_not_what_it_says(name: str, content: bytes, message: str, tmp_path: Path) -> None:
@@ -112,7 +119,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_header_without_rows(tmp_path: Path) -> None:
     path = tmp_path / "wvs.csv"
     path.write_text(",".join(official_files.wvs_columns(1)) + "\n")
-    with pytest.raises(ImportFileError, match="no row under the header"):
+    with pytest.raises(ImportFileError, match="there are no rows below the header"):
         import_survey(path)
 
 
@@ -121,7 +128,7 @@ def test_a_row_of_another_length_is_named(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     lines[4] += ",1"
     path.write_text("\n".join(lines))
-    with pytest.raises(ImportFileError, match=r"is not CSV: .*Row #5"):
+    with pytest.raises(ImportFileError, match=r"is not valid CSV: .*Row #5"):
         import_survey(path)
 
 
@@ -135,7 +142,7 @@ def test_another_encoding_names_the_row_and_how_to_fix_it(tmp_path: Path) -> Non
 def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
     path = official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(20))
     path.write_text(path.read_text().replace('"version"', '"Q182"', 1))
-    with pytest.raises(ImportFileError, match="column 'Q182' is there twice"):
+    with pytest.raises(ImportFileError, match="column 'Q182' occurs twice"):
         import_survey(path)
 
 

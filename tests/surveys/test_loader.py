@@ -50,7 +50,7 @@ def test_families_come_from_the_description_or_from_built_in_surveys_with_the_sa
 @pytest.mark.parametrize(
     ("families", "message"),
     [
-        ('"leisure" = ["ches"]', "the family 'leisure' lists the topic 'ches', which the survey does not have.*chess"),
+        ('"leisure" = ["ches"]', "the family 'leisure' lists the topic 'ches', which is not in the survey.*chess"),
         ('"leisure" = ["chess"]\n"games" = ["chess"]', "the topic 'chess' is listed twice"),
     ],
 )
@@ -157,22 +157,22 @@ def test_without_a_description_the_topic_gives_its_own_words(tmp_path: Path) -> 
     [
         ("", "column 'country' is missing"),
         (HEADER, "the survey is empty"),
-        (HEADER + "Norway,gambling,\n", "not one cell has a score"),
-        ("country,topic\nNorway,gambling\n", "column 'score' is missing; there are: country, topic"),
+        (HEADER + "Norway,gambling,\n", "no cell has a score"),
+        ("country,topic\nNorway,gambling\n", "column 'score' is missing; the file has: country, topic"),
         ("country,topic,score,nonresponce\n", "unknown column 'nonresponce'. Did you mean 'nonresponse'?"),
-        ("country,topic,score,score\n", "column 'score' is there twice"),
+        ("country,topic,score,score\n", "column 'score' occurs twice"),
         ("country;topic;score\nNorway;gambling;0\n", "not separated by commas"),
         (HEADER + "Norway,gambling,0.5\nNorway,divorce,high\n", "line 3, column 'score': 'high' is not a number"),
         (HEADER + 'Norway,gambling,"0,5"\n', "Write 0.5, not 0,5"),
         (HEADER + "Norway,gambling,nan\n", "line 2, column 'score': 'nan' is not a number"),
         (HEADER + "Norway,gambling,1.01\n", "line 2, column 'score': 1.01 is outside [-1, 1]"),
-        (HEADER + "Norway,gambling,0.5\nNorway,gambling,0.5\n", "Norway × gambling is there twice"),
+        (HEADER + "Norway,gambling,0.5\nNorway,gambling,0.5\n", "Norway × gambling occurs twice"),
         (HEADER + "Turkey,gambling,0.5\nTürkiye,divorce,0.5\n", "'Turkey' and 'Türkiye' are the same country"),
         (HEADER + "Norway,gambling\n", "line 2 has 2 fields where the header has 3"),
         (HEADER + ",gambling,0.5\n", "line 2: the column 'country' is empty"),
-        (HEADER + 'Norway,"gambling,0.5\n', "is not CSV"),
+        (HEADER + 'Norway,"gambling,0.5\n', "is not valid CSV"),
         ("country,topic,score,n\nNorway,gambling,0.5,10.5\n", "10.5 is not a whole number"),
-        ("country,topic,score,nonresponse\nNorway,gambling,0.5,12\n", "Write a share, not a percentage"),
+        ("country,topic,score,nonresponse\nNorway,gambling,0.5,12\n", "Write a share such as 0.25, not a percentage"),
     ],
 )
 def test_a_csv_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str, message: str) -> None:
@@ -187,8 +187,8 @@ def test_a_csv_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"country": "Norway",\n', "line 1 is not JSON"),
-        ("[1]\n", "line 1 is no JSON object"),
+        ('{"country": "Norway",\n', "line 1 is not valid JSON"),
+        ("[1]\n", "line 1 is not a JSON object"),
         ('{"country": false, "topic": "gambling", "score": 0}\n', 'Put text in quotes: "NO", not NO'),
         ('{"country": "Norway", "score": 0}\n', "column 'topic' is missing"),
         ('{"country": "Norway", "topic": "gambling", "score": NaN}\n', "'nan' is not a number"),
@@ -202,7 +202,7 @@ def test_a_jsonl_that_cannot_be_used_says_where_and_what(tmp_path: Path, text: s
 
 def test_an_official_file_is_pointed_to_the_importer(tmp_path: Path) -> None:
     wide = ",".join(f"Q{i}" for i in range(600))
-    with pytest.raises(ImportFileError, match=r"there are: Q0, .* and 590 more.*auditor surveys import"):
+    with pytest.raises(ImportFileError, match=r"the file has: Q0, .* and 590 more.*auditor surveys import"):
         load_survey(write(tmp_path / "wvs.csv", f"{wide}\n"))
     long = "".join(f"Norway,topic {i},0.5\n" for i in range(100_001))
     with pytest.raises(SurveyError, match=r"more than 100,000 rows.*auditor surveys import"):
@@ -217,7 +217,7 @@ def test_a_file_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_file_that_does_not_match_its_suffix_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ImportFileError, match="is not Parquet"):
+    with pytest.raises(ImportFileError, match="is not valid Parquet"):
         load_survey(write(tmp_path / "bad.parquet", HEADER))
     with pytest.raises(ImportFileError, match=r"the suffix '\.xlsx'.*\.csv, \.jsonl, \.parquet"):
         load_survey(write(tmp_path / "bad.xlsx", HEADER))
@@ -226,7 +226,7 @@ def test_a_file_that_does_not_match_its_suffix_is_an_error(tmp_path: Path) -> No
 def test_a_survey_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(SurveyError, match="Did you mean 'wvs7-sample'"):
         load_survey("wvs7-smple")
-    with pytest.raises(SurveyError, match="Built in are pew2013-sample, wvs7-sample"):
+    with pytest.raises(SurveyError, match="Built-in surveys: pew2013-sample, wvs7-sample"):
         load_survey("/nowhere/x")
     with pytest.raises(SurveyError, match="is a folder"):
         load_survey(tmp_path)
@@ -236,10 +236,10 @@ def test_a_survey_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
     ("toml", "message"),
     [
         ('title = "T"', "'source'"),
-        ('title = "T"\nsource = "S"\nwording = "In {country}?"', "must hold {topic} and {country}"),
-        ('title = "T"\nsource = "S"\nwording = "{topic} {country} {"', "braces do not close"),
+        ('title = "T"\nsource = "S"\nwording = "In {country}?"', "the placeholder {topic} is missing"),
+        ('title = "T"\nsource = "S"\nwording = "{topic} {country} {"', "a brace is not closed"),
         ('title = "T"\nsource = "S"\nwordin = "x"', "'wordin'"),
-        ("title =", "not TOML"),
+        ("title =", "not valid TOML"),
     ],
 )
 def test_a_description_that_cannot_be_used_names_the_key(tmp_path: Path, toml: str, message: str) -> None:
@@ -253,10 +253,10 @@ def test_a_description_that_cannot_be_used_names_the_key(tmp_path: Path, toml: s
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"PK\x03\x04\x00", "is not what its suffix says, but a ZIP archive or a spreadsheet"),
-        (b"$FL2@(#) SPSS", "but an SPSS file. Name it .sav, and import it with `auditor surveys import`"),
-        (b"B_COUNTRY_ALPHA,Q177,W_WEIGHT\nDEU,1,1\n", "`auditor surveys import` makes one of an official file"),
-        (b"x" * 5000, "the column 'country' is missing; there are: xxxx"),
+        (b"PK\x03\x04\x00", "the suffix does not match the content, which is a ZIP archive or a spreadsheet"),
+        (b"$FL2@(#) SPSS", "which is an SPSS file. Rename it to .sav, and import it with `auditor surveys import`"),
+        (b"B_COUNTRY_ALPHA,Q177,W_WEIGHT\nDEU,1,1\n", "`auditor surveys import` converts an official data file"),
+        (b"x" * 5000, "the column 'country' is missing; the file has: xxxx"),
     ],
 )
 def test_an_official_file_and_a_file_without_a_table_have_different_errors(

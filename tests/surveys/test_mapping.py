@@ -26,13 +26,13 @@ def test_labels_begin_with_whole_words(label: str, prefix: str, expected: bool) 
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        (MAPPING, "either [answers], a scale, or [choices]"),
+        (MAPPING, "exactly one of the tables [answers] and [choices]"),
         (MAPPING + "[answers]\nlow = 1\nhigh = 1\n", "must differ"),
-        (MAPPING + "[answers]\nlow = 1\nhigh = 4\n[nonresponse]\nx = { codes = [3] }\n", "the code 3 means two things"),
-        (MAPPING + 'b = "x"\n[answers]\nlow = 1\nhigh = 4\n', "two columns are the topic 'x'"),
+        (MAPPING + "[answers]\nlow = 1\nhigh = 4\n[nonresponse]\nx = { codes = [3] }\n", "the code 3 has two meanings"),
+        (MAPPING + 'b = "x"\n[answers]\nlow = 1\nhigh = 4\n', "two columns have the topic 'x'"),
         (MAPPING + "[answers]\nlow = 1\nhi = 4\n", "answers.hi"),
         (MAPPING + "[choices]\ngood = { score = 2, codes = [1] }\n", "choices.good.score"),
-        ("title = ", "not TOML"),
+        ("title = ", "not valid TOML"),
     ],
 )
 def test_a_mapping_that_cannot_be_used_names_the_key(toml: str, message: str, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_each_choice_takes_its_own_score(source: str) -> None:
 
 @pytest.mark.parametrize("choice", ["neutral", "impute", "bounds"])
 def test_a_survey_of_scores_alone_cannot_be_treated(choice: str) -> None:
-    with pytest.raises(SurveyError, match="does not say enough about nonresponse"):
+    with pytest.raises(SurveyError, match="has too little information on nonresponse"):
         planned("wvs7-sample", choice)
 
 

@@ -68,10 +68,10 @@ def test_a_grouping_of_ones_own(tmp_path: Path) -> None:
     ("toml", "message"),
     [
         ('[regions]\nA = ["UK"]\nB = ["Britain"]\n', "'Britain' is in 'A' and in 'B'"),
-        ("regions = 3\n", "has no table"),
-        ("[regions]\nA = 'UK'\n", "has no table"),
-        ("regions", "not TOML"),
-        ("rest = 3\n[regions]\nA = ['UK']\n", "'rest' is no text"),
+        ("regions = 3\n", "lists of countries is missing"),
+        ("[regions]\nA = 'UK'\n", "lists of countries is missing"),
+        ("regions", "not valid TOML"),
+        ("rest = 3\n[regions]\nA = ['UK']\n", "'rest' is not a string"),
     ],
 )
 def test_a_grouping_that_cannot_be_used_says_why(tmp_path: Path, toml: str, message: str) -> None:
@@ -126,17 +126,20 @@ def test_the_built_in_surveys_have_enough_countries_of_each_region_for_an_interv
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("country,group\nJapan,A\n", "the column 'region' is missing; there are: country, group. Give a CSV file with"),
-        ("country,region\n", "the grouping is empty: no row under the header"),
-        ("country,region\nJapan,A\nGermny,B\n", "line 3: 'Germny' is no country of ISO 3166 and none of the survey's"),
+        (
+            "country,group\nJapan,A\n",
+            "the column 'region' is missing; the file has: country, group. Use a CSV file with",
+        ),
+        ("country,region\n", "the grouping is empty: there are no rows below the header"),
+        ("country,region\nJapan,A\nGermny,B\n", "line 3: 'Germny' is not a country in ISO 3166 or in the survey"),
         ("country,region\nJapan,A\nGermny,B\n", "Did you mean 'Germany'?"),
-        ("country,region\nJapan,A\nJPN,B\n", "line 3: 'JPN' is in 'A' and in 'B'. Keep one."),
-        ("country,region\nJapan,A\nJapan,A\n", "line 3: 'Japan' is there twice. Keep one."),
+        ("country,region\nJapan,A\nJPN,B\n", "line 3: 'JPN' is in 'A' and in 'B'. Remove one of them."),
+        ("country,region\nJapan,A\nJapan,A\n", "line 3: 'Japan' is listed twice. Remove one of them."),
         ("country,region\nJapan,\n", "line 2: the column 'region' is empty."),
         ("country,region\n,A\n", "line 2: the column 'country' is empty."),
         ("country,region\nJapan\n", "line 2 has 1 fields where the header has 2"),
         ("country;region\nJapan;A\n", "columns are not separated by commas"),
-        ("country,region\nIceland,A\n", "no country of the survey 'wvs7-sample' is in it"),
+        ("country,region\nIceland,A\n", "it contains no country of the survey 'wvs7-sample'"),
     ],
 )
 def test_a_file_that_cannot_be_used_names_the_line_and_how_to_fix_it(tmp_path: Path, text: str, message: str) -> None:
@@ -150,7 +153,7 @@ def test_a_file_that_cannot_be_used_names_the_line_and_how_to_fix_it(tmp_path: P
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"PK\x03\x04\xff\xfe", "but a ZIP archive or a spreadsheet"),
+        (b"PK\x03\x04\xff\xfe", "which is a ZIP archive or a spreadsheet"),
         ("country,region\nCôte d'Ivoire,A\n".encode("latin-1"), "is not UTF-8"),
     ],
 )
@@ -164,5 +167,5 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes, messa
 def test_a_misspelt_country_in_a_toml_file_is_seen_too(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('[regions]\nA = ["Germny"]\n')
-    with pytest.raises(SurveyError, match="'Germny' is no country"):
+    with pytest.raises(SurveyError, match="'Germny' is not a country"):
         group_countries(SURVEY, str(path))

@@ -43,7 +43,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     survey = load_survey("wvs7-sample")
     write_survey(survey, tmp_path / "s.csv")
     (tmp_path / "s.facts.json").write_text("{}")
-    with pytest.raises(SurveyError, match="is there already"):
+    with pytest.raises(SurveyError, match="already exists"):
         write_survey(survey, tmp_path / "s.csv")
     write_survey(survey, tmp_path / "s.csv", overwrite=True)
     assert not (tmp_path / "s.facts.json").exists()
@@ -51,7 +51,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
 
 def test_places_that_cannot_be_written_to(tmp_path: Path) -> None:
     survey = load_survey("wvs7-sample")
-    with pytest.raises(SurveyError, match=r"Name the file \.csv"):
+    with pytest.raises(SurveyError, match=r"Use a file name that ends in \.csv"):
         write_survey(survey, tmp_path / "s.xlsx")
     with pytest.raises(SurveyError, match="cannot be written"):
         write_survey(survey, tmp_path / "nowhere" / "s.csv")

@@ -60,14 +60,14 @@ def test_a_score_is_scaled_for_thresholds_alone(tmp_path: Path) -> None:
     [
         ("id,question\n", "exact", "has no items"),
         ("id,question\na,\n", "exact", "line 2: the column 'question' is empty"),
-        ("id,question\na,?\na,!\n", "exact", "line 3: the id 'a' is there twice"),
-        ("id,question,truth\na,?,A\n", "choice", "has 1 options|has 0 options"),
-        ("id,question,options\na,?,yes|\n", "choice", "none may be empty"),
-        ("id,question,options\na,?,B|A\n", "choice", "cannot be told from another"),
-        ("id,question,options\na,?,yes|Yes\n", "choice", "cannot be told from another"),
-        ("id,question,options,truth\na,?,yes|no,maybe\n", "choice", "truth 'maybe' is no answer.*'yes', 'no'"),
-        ("id,question,options\na,?,yes|no\n", "exact", "has options, but nothing is chosen"),
-        ("id,question,truth\na,?,11\n", "score", "truth '11' is no answer.*from 0 to 10"),
+        ("id,question\na,?\na,!\n", "exact", "line 3: the id 'a' occurs twice"),
+        ("id,question,truth\na,?,A\n", "choice", "the item has 1 options|the item has 0 options"),
+        ("id,question,options\na,?,yes|\n", "choice", "an option is empty"),
+        ("id,question,options\na,?,B|A\n", "choice", "is too similar to another option"),
+        ("id,question,options\na,?,yes|Yes\n", "choice", "is too similar to another option"),
+        ("id,question,options,truth\na,?,yes|no,maybe\n", "choice", "truth 'maybe' is not a valid answer.*'yes', 'no'"),
+        ("id,question,options\na,?,yes|no\n", "exact", "has options, but task.answer is not 'choice'"),
+        ("id,question,truth\na,?,11\n", "score", "truth '11' is not a valid answer.*from 0 to 10"),
         ("id,questoin\na,?\n", "exact", "Did you mean 'question'"),
     ],
 )
@@ -79,5 +79,5 @@ def test_a_row_that_cannot_be_used_is_named(tmp_path: Path, text: str, answer: s
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(AuditorError, match=r"no file 'nowhere\.csv'"):
+    with pytest.raises(AuditorError, match=r"the file 'nowhere\.csv' does not exist"):
         load_task(TaskSection(source="nowhere.csv", answer="exact"))

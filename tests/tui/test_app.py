@@ -195,14 +195,14 @@ async def test_the_callback_runs_at_once_when_all_is_resolved(run: Run, db: Data
 
 async def test_an_error_of_the_callback_is_shown(run: Run, db: Database) -> None:
     def fail(name: str) -> None:
-        raise StorageError(f"audit '{name}' is being run.", "Wait for it.")
+        raise StorageError(f"audit '{name}' is already being run.", "Wait for it.")
 
     save_review_audit(db, name="one", conflicts=1)
     async with run("one", on_decided=fail) as driver:
         await driver.press("enter", "1")
         await asyncio.to_thread(driver.app._prefetch_executor.submit(lambda: None).result)
         await driver.settle()
-        assert driver.messages == ["audit 'one' is being run. Wait for it."]
+        assert driver.messages == ["audit 'one' is already being run. Wait for it."]
         assert "✓ saved" in driver.text
 
 

@@ -60,7 +60,7 @@ def write_trace_pages(
     reader = TraceReader(db, audit_name)
     selection = reader.select().limit(max_pages, reader.seed)
     if not selection.cells:
-        raise UsageError(f"audit '{audit_name}' has no answers to show.", "Leave out --traces, or run the audit.")
+        raise UsageError(f"audit '{audit_name}' has no answers to show.", "Remove --traces, or run the audit.")
     audit = PageAudit(audit_name, reader.n_open_conflicts, reader.is_simulated)
     file_names = _name_files(selection.cells)
     report = f"../{quote(report_file, safe='')}" if report_file else ""

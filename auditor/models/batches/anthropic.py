@@ -100,7 +100,9 @@ class _AnthropicBatches:
             error_details = error.get("error")
             error_type = error_details.get("type") if isinstance(error_details, dict) else None
             return BatchCallResponse(key, HTTP_STATUS_BY_ERROR.get(str(error_type), 500), encode_body(error))
-        return BatchCallResponse(key, None, not_sent_reason=f"the batch ended before it was asked ({result_type})")
+        return BatchCallResponse(
+            key, None, not_sent_reason=f"the batch ended before this call was processed ({result_type})"
+        )
 
 
 def _call_count(batch: dict[str, Any]) -> int:

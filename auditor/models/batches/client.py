@@ -99,7 +99,7 @@ class BatchClient:
                 response = await get_http_client().send(request)
         except UnreadableResponse as error:
             raise BatchRequestFailed(
-                f"asked about its batches, the server answered with {error}", exchange.status, is_retryable=True
+                f"the batch API of the provider returned {error}", exchange.status, is_retryable=True
             ) from None
         except (httpx.HTTPError, TimeoutError, OSError, UnacceptableExchange) as error:
             raise self._connection_failure(error) from error

@@ -86,7 +86,7 @@ class _OpenAIBatches:
         if status == "failed":
             errors = [error for error in (batch.get("errors") or {}).get("data") or [] if isinstance(error, dict)]
             rejection_reason = (
-                "; ".join(str(error.get("message")) for error in errors[:3]) or "the provider does not say why"
+                "; ".join(str(error.get("message")) for error in errors[:3]) or "the provider gave no reason"
             )
             is_queue_full = any(error.get("code") == QUEUE_FULL_CODE for error in errors)
         return BatchStatus(
@@ -105,7 +105,7 @@ class _OpenAIBatches:
         if isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
             return BatchCallResponse(key, status, encode_body(response.get("body")))
         reason = error.get("message") or error.get("code") if isinstance(error, dict) else None
-        return BatchCallResponse(key, None, not_sent_reason=str(reason or "the batch holds no answer to it"))
+        return BatchCallResponse(key, None, not_sent_reason=str(reason or "the batch has no result for this call"))
 
 
 def _creation_time(batch: dict[str, Any]) -> float:
@@ -121,7 +121,7 @@ def require_id(response_body: dict[str, Any]) -> str:
         BatchRequestFailed: there is none.
     """
     if not isinstance(object_id := response_body.get("id"), str) or not object_id:
-        raise BatchRequestFailed("the server's answer about batches names no id", 200, is_retryable=False)
+        raise BatchRequestFailed("the batch API's response has no id", 200, is_retryable=False)
     return object_id
 
 

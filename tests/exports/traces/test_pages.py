@@ -121,7 +121,7 @@ def test_judges_are_not_named_while_conflicts_are_open(
 
 def test_a_folder_with_other_files_is_left_alone(db: Database, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds something else"):
+    with pytest.raises(UsageError, match="the folder contains other files"):
         write_trace_pages(db, "population", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
