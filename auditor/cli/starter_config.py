@@ -14,6 +14,7 @@ from auditor.config.signed_providers import SIGNED_PROVIDERS
 from auditor.config.value_examples import format_toml
 from auditor.errors import UsageError, did_you_mean
 
+_MODELS_HEADING = "# Any model that litellm supports"
 _PEERS_LINE = 'judges = "peers"'
 _LOCAL_PRICE_LINE = "price = { input = 0, output = 0 }            # a local server costs nothing"
 _UNPRICED_LIMITS_LINE = (
@@ -148,8 +149,8 @@ def _format_tables(
 
 def _replace_models(starter: str, tables_text: str) -> str:
     """The starter with other models; what comes before and after them stays."""
-    before, after = starter.split("# A model is any", 1)[0], starter.split("[probes]", 1)[1]
-    remark = "# Keys stay in the environment. Swap a model, or a judge, by changing these lines."
+    before, after = starter.split(_MODELS_HEADING, 1)[0], starter.split("[probes]", 1)[1]
+    remark = "# API keys are read from environment variables. To replace a model or a judge, change these lines."
     return f"{before}{remark}\n{tables_text}\n[probes]{after}"
 
 
