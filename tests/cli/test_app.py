@@ -97,7 +97,7 @@ def test_a_missing_key_is_reported_before_the_first_call(
     monkeypatch.delenv(KEY_VARIABLE)
     failed_run = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
     assert failed_run.returncode == 2
-    assert f"the environment has no {KEY_VARIABLE}" in failed_run.stderr
+    assert f"the environment variable {KEY_VARIABLE} ('os.environ/{KEY_VARIABLE}') is not set." in failed_run.stderr
     assert "model 'model-a'" in failed_run.stderr
     assert not server.requests
 
@@ -242,7 +242,7 @@ def test_imported_scores_give_the_r_of_scipy(tmp_path: Path) -> None:
         ("model,country,topic,method\na,Germany,divorce,direct\n", "score"),
         ("model,country,topic,method,score\na,Germany,divorce,direct,1.2\n", "1.2"),
         ("model,country,topic,method,score\na,Germany,divorce,direct,x\n", "line 2"),
-        ("model,country,topic,method,score\na,Germany,divorce,direct,0\na,Germany,divorce,direct,0\n", "there twice"),
+        ("model,country,topic,method,score\na,Germany,divorce,direct,0\na,Germany,divorce,direct,0\n", "occurs twice"),
         ("model,country,topic,method,score\na,,divorce,direct,0\n", "country"),
         ("model,country,topic,method,score\n", "has no rows"),
         ("", "scores.csv"),
@@ -301,12 +301,12 @@ def test_a_budget_without_known_prices_is_refused(server: FakeServer, tmp_path: 
     failed_run = auditor("run", path, cwd=tmp_path)
     assert (failed_run.returncode, server.requests) == (2, [])
     assert (
-        "limits.budget_usd cannot be enforced: the price of 'model-a', 'model-b', 'model-c' is unknown"
+        "limits.budget_usd: cannot be enforced: the price of 'model-a', 'model-b', 'model-c' is unknown"
         in failed_run.stderr
     )
     doctor_command = auditor("doctor", path, cwd=tmp_path)
     assert doctor_command.returncode == 1
-    assert "budget_usd cannot be enforced" in " ".join(doctor_command.stdout.split())
+    assert "budget_usd: cannot be enforced" in " ".join(doctor_command.stdout.split())
 
 
 def test_a_run_reports_how_a_changed_config_affects_stored_results(server: FakeServer, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_an_audit_that_is_being_run_is_left_alone(decided: str) -> None:
         for arguments in (["delete", "scripted", "--yes"], ["rename", "scripted", "fresh"]):
             refused = auditor(*arguments)
             assert refused.returncode == 1
-            assert "is being run by process" in refused.stderr
+            assert "is already being run by process" in refused.stderr
 
 
 def test_an_imported_audit_can_be_renamed_and_deleted(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_import_writes_figures_description_and_facts(folder: Path) -> None:
 def test_import_overwrites_a_survey_only_with_force(folder: Path) -> None:
     refused_import = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
     assert (refused_import.returncode, refused_import.stderr.count("\n")) == (1, 1)
-    assert "my_wvs.csv: is there already." in refused_import.stderr
+    assert "my_wvs.csv: already exists." in refused_import.stderr
     assert auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", "--force", cwd=folder).returncode == 0
     self_overwrite = auditor("surveys", "import", "wvs.csv", "-o", "wvs.csv", "--force", cwd=folder)
     assert (self_overwrite.returncode, "is the official file itself" in self_overwrite.stderr) == (2, True)
@@ -125,10 +125,10 @@ def test_check_shows_20_findings_of_a_kind_and_counts_the_others(folder: Path) -
     rows = [f"{country},{topic},0.1" for topic in topics for country in ("Peru", "Chile")]
     (folder / "alike.csv").write_text("country,topic,score\n" + "\n".join(rows) + "\n")
     findings = json.loads(auditor("surveys", "check", "alike.csv", "--json", cwd=folder).stdout)["odd"]
-    spelling_findings = [line for line in findings if "spelt almost alike" in line]
+    spelling_findings = [line for line in findings if "have similar spelling" in line]
     assert len(spelling_findings) > 100
     printed_check = auditor("surveys", "check", "alike.csv", cwd=folder, COLUMNS="300")
     assert printed_check.returncode == 1
-    assert printed_check.stdout.count("spelt almost alike") == 20
+    assert printed_check.stdout.count("have similar spelling") == 20
     assert f"… and {len(spelling_findings) - 20:,} more of this kind; --json lists all." in printed_check.stdout
     assert f"{len(findings)} implausible values." in printed_check.stderr

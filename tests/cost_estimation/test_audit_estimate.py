@@ -160,7 +160,7 @@ def test_every_other_probe_is_estimated_or_named() -> None:
     ]
     assert [r.calls.expected for r in chances] == [9 * 2 * 5 * 2] * 3  # sentences, pairs of ends, both orders
     traces = forecast_cost(priced(URL, probes={"direct": {"samples": 1}, "logic": {"items": "traces"}}))
-    assert any("'logic' over traces" in text for text in traces.not_estimated)
+    assert any("'logic' compares traces" in text for text in traces.not_estimated)
 
 
 def test_calls_of_the_semantic_probe_to_other_models_are_counted(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ SHORT = Summary(300, 30, 0.8, 0.75, 0.85, 0.9, 0.85, 10)
 
 def test_the_page_explains_the_study_before_the_tables() -> None:
     explanation = PAGE.partition(BEGIN)[0]
-    for heading in ("What it proves", "The worlds", "How to read the tables", "The assumptions", "Results"):
+    for heading in ("What it shows", "The worlds", "How to read the tables", "The assumptions", "Results"):
         assert f"## {heading}" in explanation
     for world in {world.name for study in STUDIES for world in study.worlds}:
         assert world in explanation, f"{world} is not explained"

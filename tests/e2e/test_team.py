@@ -99,7 +99,7 @@ def test_a_killed_run_resumes_while_others_review(
         with db.read() as connection:  # the graph has stored that it waits for a person
             waiting = text(f"SELECT count(DISTINCT thread_id) FROM {GRAPH_SCHEMA}.checkpoints")
             assert connection.execute(waiting).scalar_one() == 1
-        with run_lock(db, "scripted"), pytest.raises(StorageError, match="is being run by process") as refused:
+        with run_lock(db, "scripted"), pytest.raises(StorageError, match="is already being run by process") as refused:
             run_audit(small(server), storage=url)
         assert PASSWORD not in str(refused.value)
         for table in SQLModel.metadata.sorted_tables:

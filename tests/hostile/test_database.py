@@ -72,7 +72,7 @@ def test_a_deleted_database_stops_the_run_at_the_next_write(server: FakeServer, 
     server.script = with_event(20, path.unlink)
     line = error_line(run(server, tmp_path), 1)
     assert f"the database audits.db was deleted or moved while it was in use: its data were at {path}." in line
-    assert "give the same command again" in line
+    assert "run the same command again" in line
     assert len(server.requests) <= 20 + UNDER_WAY
     assert not path.exists()  # no new, empty database was created
     server.script = answer
@@ -86,7 +86,7 @@ def test_a_moved_database_stops_the_run_which_names_the_new_path_and_can_resume(
     server.script = with_event(60, lambda: path.rename(moved))
     line = error_line(run(server, tmp_path), 1)
     assert f"its data were at {path} and are now at {moved}." in line
-    assert f"Move it back to {path}, then give the same command again." in line
+    assert f"Move it back to {path}, then run the same command again." in line
     assert not path.exists()
     requests_before = len(server.requests)
     assert requests_before < CALLS
@@ -390,7 +390,7 @@ def test_a_full_disk_keeps_earlier_exports_and_is_reported_in_one_line(
         line = error_line(auditor(*arguments, *storage), 1)
         assert str(disk) in line
         assert "No space left on device" in line or "disk is full" in line
-        assert "Make room" in line
+        assert "Free space" in line
         filler.unlink()
         assert read_files(disk) == before
 

@@ -171,7 +171,7 @@ def test_each_result_is_passed_on_at_once(server: FakeServer) -> None:
 
 @pytest.mark.parametrize(
     ("api_key", "key", "fix"),
-    [(f"os.environ/{KEY_VARIABLE}", f"{KEY_VARIABLE} was refused", "Check the key that"),
+    [(f"os.environ/{KEY_VARIABLE}", f"{KEY_VARIABLE} was refused", "Check the key in"),
      (None, "missing", 'Add api_key = "os.environ/…"')],
 )  # fmt: skip
 def test_a_refused_key_and_a_missing_one_have_different_fixes(
@@ -194,7 +194,7 @@ def test_a_server_that_is_not_there_is_not_reachable(server: FakeServer) -> None
 def test_a_model_without_its_key_is_not_asked(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE)
     [result] = ping(config(server.url, 1, judges=[])).values()
-    assert (result.key, result.problem) == (f"{KEY_VARIABLE} is not set", f"the environment has no {KEY_VARIABLE}.")
+    assert (result.key, result.problem) == (f"{KEY_VARIABLE} is not set", f"the environment variable {KEY_VARIABLE} ('os.environ/{KEY_VARIABLE}') is not set.")
     assert result.how_to_fix == f"Set it: export {KEY_VARIABLE}=..."
     assert server.requests == []
 
