@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import Cell, Method, Survey
 from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
 from auditor.metrics.jackknife_interval import MIN_UNITS, too_few_reason
@@ -39,7 +39,8 @@ def plan_detectable_differences(
 ) -> DetectableDifferences | None:
     """The smallest differences of MAE and r that are found with 80% power; None where no scores are compared.
 
-    The components of variance are those of the latest finished audit of the same survey in the database. Without one
+    The components of variance are those of the latest finished audit of real models with the same survey in the
+    database. Without one
     they are those of two simple predictions from the survey itself: the mean of the topic and that of the country.
 
     Args:
@@ -78,9 +79,9 @@ _Components = tuple[VarianceComponents | None, VarianceComponents | None]
 def _measure_earlier_audit(db: Database, survey: Survey) -> tuple[_Components, str] | None:
     """The mean components of the pairs of models of the latest finished audit of a survey; None without one."""
     same_survey = [audit for audit in audits.load_audits(db) if audits.load_audit_survey(db, audit).name == survey.name]
-    # Imported scores have no configuration, and no stages.
+    # Imported scores have no configuration, and no stages. Simulated models vary less than real ones.
     finished = [audit for audit in same_survey if audit.config is None or audit.stage in audits.FINAL_STAGES]
-    for audit in reversed(finished):
+    for audit in (audit for audit in reversed(finished) if not _is_simulated(audit)):
         source = load_source(db, audit.name)
         columns = [i for i, (method, _) in enumerate(source.columns) if method == Method.DIRECT]
         pairs = [
@@ -92,6 +93,12 @@ def _measure_earlier_audit(db: Database, survey: Survey) -> tuple[_Components, s
             by_figure = tuple(_average([pair[figure] for pair in pairs]) for figure in (0, 1))
             return (by_figure[0], by_figure[1]), f"the audit “{audit.name}” of the same survey"
     return None
+
+
+def _is_simulated(audit: audits.Audit) -> bool:
+    """Whether the models of an audit are simulated."""
+    config = load_stored_config(audit.config)
+    return config is not None and config.is_simulated
 
 
 def _compare_columns(

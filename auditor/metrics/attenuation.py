@@ -19,7 +19,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife
 
 MIN_CELLS = 4
-OVERCORRECTED_REASON = "the correction gives a correlation above 1, because nearly all variation is sampling noise"
+OVERCORRECTED_REASON = "the corrected correlation is above 1, so the correction is not reliable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,9 @@ def test_json_is_read_by_kind() -> None:
     assert parse_json_reply(WORDS, True) == (Outcome.UNPARSED, None)
     assert parse_json_reply(SCORES, 11) == (Outcome.UNPARSED, None)
     assert parse_reply(NUMBERS, '{"answer": 4', mode="structured") == (Outcome.UNPARSED, None)
-    assert "'D' is not one of the allowed answers" in describe_parse_problem(CHOICE, '{"reasoning": "So.", "answer": "D"}')
+    assert "'D' is not one of the allowed answers" in describe_parse_problem(
+        CHOICE, '{"reasoning": "So.", "answer": "D"}'
+    )
 
 
 def test_a_score_is_stored_in_its_units_and_scaled() -> None:

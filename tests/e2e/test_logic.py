@@ -251,7 +251,10 @@ def test_judges_that_do_not_look_at_the_items_have_no_vote(server: FakeServer, s
     ("panel", "message"),
     [
         ({"weights_from": "logic"}, 'requires vote = "weighted"'),
-        ({"weights_from": "logic", "vote": "weighted", "weights": {"model-a": 1}}, "cannot be combined with panel.weights"),
+        (
+            {"weights_from": "logic", "vote": "weighted", "weights": {"model-a": 1}},
+            "cannot be combined with panel.weights",
+        ),
         ({"bench_below": 0.5}, "requires weights_from"),
     ],
 )

@@ -71,7 +71,7 @@ def test_no_noise_changes_nothing_and_one_sample_has_the_noise_of_the_others() -
         ([0.5] * 5, [0.1] * 5, "x constant"),
         ([0.1, 0.2, 0.4, 0.3, 0.6], [np.nan] * 5, "no cell has two samples"),
         ([0.1, 0.2, 0.4, 0.3, 0.6], [9.0] * 5, "no variance beyond sampling noise"),
-        ([0.1, 0.2, 0.3, 0.4, 0.55], [0.05] * 5, "a correlation above 1"),
+        ([0.1, 0.2, 0.3, 0.4, 0.55], [0.05] * 5, "correlation is above 1"),
     ],
 )
 def test_what_cannot_be_corrected_is_named(scores: list[float], variances: list[float], reason: str) -> None:

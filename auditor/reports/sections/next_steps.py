@@ -40,13 +40,13 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
         yield [f"Find out why {n_calls} failed, and repeat them: ", Code(f"auditor errors {name}"), "."]
     elif any(has_large_loss(row.lost_samples) for row in report.alignment):
         yield "Find out why samples were lost (“What is missing?”) before you compare the models."
-    yield from _describe_choice(report)
     states = report.conflicts.states
     if n_open := states.get("open", 0) + states.get("disputed", 0):
         conflicts = pluralize(n_open, "conflict")
         yield [f"Review the {conflicts} that the judges could not resolve: ", Code(f"auditor review {name}"), "."]
+    yield from _describe_choice(report)
     yield from _describe_precision(report)
-    yield ["Set thresholds and test them before you decide: ", Code(f"auditor check {name} --min-pearson 0.6"), "."]
+    yield ["Set thresholds and test them before you decide: ", Code(f"auditor check {name} --max-mae 0.3"), "."]
     yield ["Analyse every figure and answer as data: ", Code(f"auditor export tables {name}"), "."]
 
 

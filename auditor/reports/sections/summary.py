@@ -35,6 +35,7 @@ from auditor.reports.sections.task import build_task_section
 
 MAX_OPEN_FINDINGS = 6
 """With more series of scores, the others' findings are in a disclosure."""
+GUESS_DEFINITION = "A simple guess uses no model: for example, the mean of a topic in the other countries of a region."
 MAX_BRIEF_ITEMS = 3
 """Findings and cautions in each list of the brief report."""
 MAX_BRIEF_ROWS = 10
@@ -77,7 +78,10 @@ def _answer_survey(report: Report, *, is_brief: bool) -> list[Block]:
     if report.baselines:
         findings = list_guess_findings(report)
         guesses = [List(findings[:1], is_findings=True)] if is_brief else _limit(findings, "model", is_brief=False)
-        lead = summarize_guesses(report) + " A simple guess is a mean of people’s other scores."
+        lead = (
+            summarize_guesses(report)
+            + " A simple guess uses no model, such as the mean of a topic in the other countries of a region."
+        )
         blocks.append(Section("guess", "Is it better than a simple guess?", [Paragraph(lead), *guesses]))
     return blocks
 
@@ -85,7 +89,10 @@ def _answer_survey(report: Report, *, is_brief: bool) -> list[Block]:
 def _limit(items: Sequence[ListItem | Text], noun: str, *, is_brief: bool, is_findings: bool = True) -> list[Block]:
     """A list; the brief report says how many further items there are, and the full one has findings in a disclosure."""
     max_items = MAX_BRIEF_ITEMS if is_brief else MAX_OPEN_FINDINGS if is_findings else len(items)
-    blocks: list[Block] = [List(items[:max_items], is_findings=is_findings)] if items else []
+    shown = items[:max_items]
+    if is_brief and noun == "model" and len(items) > max_items:
+        shown = [*items[: max_items - 1], items[-1]]  # the worst model matters as much as the best
+    blocks: list[Block] = [List(shown, is_findings=is_findings)] if items else []
     if len(items) > max_items:
         others = pluralize(len(items) - max_items, f"more {noun}")
         if is_brief:

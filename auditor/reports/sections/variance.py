@@ -96,7 +96,7 @@ def describe_purchase(row: VarianceRow, most_countries: int, most_topics: int) -
     if options:
         return f"{error}. It would be halved by {', or by '.join(options)}."
     size = f"{pluralize(most_countries, 'country', 'countries')} and {pluralize(most_topics, 'topic')}"
-    return f"{error}. This survey cannot halve it: it has {size}."
+    return f"{error}. The {size} of this audit are too few to halve it; more samples do not help."
 
 
 def list_options(row: VarianceRow, most_countries: int, most_topics: int) -> Iterator[str]:

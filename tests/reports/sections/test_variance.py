@@ -35,11 +35,11 @@ def make_row(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
         ),
         (
             HalfErrorSizes(sample=None, topic=51, country=61),
-            "This survey cannot halve it: it has 60 countries and 50 topics.",
+            "The 60 countries and 50 topics of this audit are too few to halve it; more samples do not help.",
         ),
         (
             HalfErrorSizes(sample=None, topic=None, country=None),
-            "This survey cannot halve it: it has 60 countries and 50 topics.",
+            "The 60 countries and 50 topics of this audit are too few to halve it; more samples do not help.",
         ),
     ],
 )
