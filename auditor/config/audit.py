@@ -63,17 +63,17 @@ class AuditConfig(ConfigSection):
     probes: Probes = Probes(direct=DirectProbe())
     """What is measured, and how."""
     conflicts: ConflictSection = ConflictSection()
-    """When the answers of two models are a conflict."""
+    """How different two models' answers must be to be a conflict."""
     panel: PanelSection = PanelSection()
     """How judges are assigned and votes counted."""
     embedding: EmbeddingSection = EmbeddingSection()
-    """The sentence encoder that measures self-consistency."""
+    """The sentence encoder for self-consistency."""
     limits: Limits = Limits()
-    """Limits on size, cost, retries and time."""
+    """Limits on the size, cost, retries and time of the audit."""
     check: CheckSection = CheckSection()
     """Thresholds for `auditor check`. They do not change results."""
     run: RunSection = RunSection()
-    """Where requests are sent from. It does not change results."""
+    """The process, processes or Ray cluster that requests are sent from. It does not change results."""
     telemetry: TelemetrySection | None = None
     """Spans and events about calls for an OpenTelemetry collector. It does not change results."""
     batch: BatchSection | None = None

@@ -240,7 +240,7 @@ def _require_hub_connection(model: str) -> None:
     import httpx
     from huggingface_hub import constants
 
-    how_to_fix = f"Download it on a machine with a network, or use the default: {_ENCODER_HINT}"
+    how_to_fix = f"Download it on a machine with a network. {_ENCODER_HINT}"
     if constants.HF_HUB_OFFLINE:
         raise ModelSetupError(f"the encoder '{model}' is not on this machine, and HF_HUB_OFFLINE is set.", how_to_fix)
     try:

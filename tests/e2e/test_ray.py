@@ -147,7 +147,7 @@ def test_one_signal_drains_the_run_and_another_engine_resumes_it(
     running.send_signal(signal.SIGINT)
     stdout = running.communicate(timeout=TIMEOUT_S)[0]
     assert running.returncode == 130, stdout
-    assert "everything that arrived is saved" in stdout
+    assert "all answers received so far are saved" in stdout
     request_count = len(server.requests)
     with open_database(url) as db:
         assert count_attempts(db) == request_count

@@ -96,7 +96,7 @@ def test_rephrased_topics_are_hidden_from_judges(language: str, text: str) -> No
     [
         (
             {"question": {"en": "Is {topic} fine in {country}?"}},
-            "is reworded in en, but not in ja, which the audit asks",
+            "is reworded in en, but not in ja, which the audit also uses",
         ),
         ({"scale": {"ja": ["悪い", "良い"]}}, "survey.rephrase.scale: is reworded in ja, but not in en"),
         ({"topics": {"divorce": "parting"}}, "survey.rephrase.topics.divorce: is reworded in en, but not in ja"),

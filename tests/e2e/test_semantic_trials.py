@@ -100,7 +100,7 @@ def test_accuracy_is_reported_with_consistency(server: FakeServer, storage: str,
     assert row.r is not None
     assert row.r > 0.5
     unknown_choice = write(tmp_path / "b.csv", columns, [[1, "Q?", "no|yes", "maybe", "P?"]])
-    with pytest.raises(ImportFileError, match="'maybe' is none of the choices"):
+    with pytest.raises(ImportFileError, match="'maybe' is not one of the choices"):
         accuracy(ExperimentContext(storage), "moral", unknown_choice)
     without_paraphrase = write(tmp_path / "c.csv", columns, [[1, "Q?", "no|yes", "yes", ""]])
     with pytest.raises(ImportFileError, match="has no paraphrase"):

@@ -80,7 +80,7 @@ def test_a_task_audit_runs_to_the_end(server: FakeServer, storage: str, tmp_path
 def test_commands_that_need_human_answers_refuse_a_task(finished: str, command: str) -> None:
     refused_command = CliRunner().invoke(app, [*command.split(), "--storage", finished])
     assert isinstance(refused_command.exception, UsageError)
-    assert "'sums' is of a task" in refused_command.exception.message
+    assert "'sums' has a task" in refused_command.exception.message
     assert refused_command.exception.how_to_fix
     assert refused_command.stdout == ""
 
@@ -306,4 +306,4 @@ def test_every_command_works_on_a_task(finished: str, tmp_path: Path, monkeypatc
 def test_experiments_on_a_survey_refuse_a_task(finished: str, arguments: tuple[str, ...]) -> None:
     refused_experiment = CliRunner().invoke(app, ["experiment", *arguments, "--storage", finished])
     assert isinstance(refused_experiment.exception, UsageError)
-    assert "is of a task" in str(refused_experiment.exception)
+    assert "has a task instead of a survey" in str(refused_experiment.exception)

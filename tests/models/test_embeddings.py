@@ -148,7 +148,7 @@ def test_an_uncached_model_fails_at_once_when_the_hub_is_unreachable(monkeypatch
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     for lookup in (check_encoder, load_encoder):
-        with pytest.raises(ModelSetupError, match="'org/none' is not on this machine, and the hub cannot be reached"):
+        with pytest.raises(ModelSetupError, match="'org/none' is not on this machine, and the Hugging Face Hub cannot be reached"):
             lookup("org/none")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ModelSetupError, match="HF_HUB_OFFLINE is set"):
@@ -158,8 +158,8 @@ def test_an_uncached_model_fails_at_once_when_the_hub_is_unreachable(monkeypatch
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("./no/such/folder", "there is no such folder"),
-        ("/no/such/folder", "there is no such folder"),
+        ("./no/such/folder", "is a path to a folder that does not exist"),
+        ("/no/such/folder", "is a path to a folder that does not exist"),
         ("not a name", "not a valid model name"),
         ("smollm2-135m", "is a language model"),
     ],

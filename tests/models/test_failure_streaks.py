@@ -16,7 +16,7 @@ from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 from tests.test_error_messages import GROQ_TOO_LARGE
 
-REASON = "5 calls in a row failed in the same way"
+REASON = "5 consecutive calls failed with the same error"
 
 
 def section(server: FakeServer, name: str = "m", **changes: Any) -> ModelSection:

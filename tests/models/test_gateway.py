@@ -176,7 +176,7 @@ async def test_the_deadline_covers_all_attempts_of_a_call(server: FakeServer) ->
 
 
 @pytest.mark.parametrize(
-    ("status", "how_to_fix"), [(401, "Check the key that os.environ/"), (404, "Check the model's name")]
+    ("status", "how_to_fix"), [(401, "Check the key in os.environ/"), (404, "Check the model's name")]
 )
 async def test_an_unusable_model_stops_the_run_before_money_is_spent(
     server: FakeServer, status: int, how_to_fix: str

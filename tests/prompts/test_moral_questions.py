@@ -48,7 +48,7 @@ def test_every_question_has_five_other_wordings_that_really_differ(question: obj
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = ", "not TOML"),
+        ("x = ", "not valid TOML"),
         ("foundation = 'care'", "question"),
         ("[[question]]\nid = 'a'", "question\\[1\\]\\.text"),
         ("[[question]]\nid = 'a'\ntext = 'T?'\nparaphrase = ['x']", "paraphrase"),
