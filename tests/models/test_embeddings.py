@@ -148,7 +148,7 @@ def test_an_uncached_model_fails_at_once_when_the_hub_is_unreachable(monkeypatch
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     for lookup in (check_encoder, load_encoder):
-        with pytest.raises(ModelSetupError, match="'org/none' is not on this machine, and the Hugging Face Hub cannot be reached"):
+        with pytest.raises(ModelSetupError, match="'org/none' is not on this machine, and the Hugging Face Hub"):
             lookup("org/none")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ModelSetupError, match="HF_HUB_OFFLINE is set"):
