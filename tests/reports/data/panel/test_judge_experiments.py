@@ -57,4 +57,4 @@ def test_the_holdout_of_an_audit(db: Database) -> None:
     assert row.unseen_cells.n == 6
     assert "6 models" in row.sentence
     [small_audit_row] = cross_validate_peers(load_source(db, populate(db, models=3, name="few").name), 50)
-    assert "is not known: fewer than 4 models" in small_audit_row.sentence
+    assert "cells: fewer than 4 models" in small_audit_row.sentence
