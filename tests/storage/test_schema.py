@@ -291,7 +291,7 @@ def test_a_writer_upgrades_and_a_reader_explains_how(file_storage: str, monkeypa
 def test_databases_of_other_programs_are_refused(tmp_path: Path) -> None:
     for name, ddl, message in (
         ("foreign", "CREATE TABLE pets (name TEXT)", "not created by auditor"),
-        ("unreleased", "CREATE TABLE meta (a); CREATE TABLE audit (a); CREATE TABLE answer (a)", "before the first"),
+        ("unreleased", "CREATE TABLE meta (a); CREATE TABLE audit (a); CREATE TABLE answer (a)", "pre-release version"),
     ):
         with closing(sqlite3.connect(tmp_path / name)) as connection:
             connection.executescript(ddl)
