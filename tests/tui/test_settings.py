@@ -49,7 +49,7 @@ def test_a_damaged_state_file_is_ignored(tmp_path: Path, broken: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("theme =", "not TOML"),
+        ("theme =", "not valid TOML"),
         ("thme = 'x'", "Did you mean 'theme'?"),
         ("[keys]\n'conflict.lft' = 'h'", "Did you mean 'conflict.left'?"),
         ("[keys]\n'conflict.left' = '2'", "the key '2' is assigned to conflict.left and to conflict.right"),

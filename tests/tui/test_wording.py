@@ -18,4 +18,4 @@ def test_an_undo_names_the_cell_or_the_item_of_the_task(cell: Cell, subject: str
 
 
 def test_a_redo_of_nothing_is_named() -> None:
-    assert describe_undo(RatingAction.REDO, None) == "Nothing to redo."
+    assert describe_undo(RatingAction.REDO, None) == "There is nothing to redo."
