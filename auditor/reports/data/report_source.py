@@ -235,7 +235,7 @@ def require_survey_audit(
     """
     if survey.task is not None:
         raise UsageError(
-            f"audit '{audit_name}' is of a task, and {feature} needs people's answers to a survey.", how_to_fix
+            f"audit '{audit_name}' has a task instead of a survey, but {feature} needs people's answers.", how_to_fix
         )
 
 
