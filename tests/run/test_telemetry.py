@@ -290,7 +290,7 @@ def test_the_collector_is_declared_and_its_key_must_be_trusted(monkeypatch: pyte
         require_trust(audit)
     assert audit.hash == config("http://127.0.0.1:1/v1").hash
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
-    with pytest.raises(ConfigError, match="telemetry.endpoint"):
+    with pytest.raises(ConfigError, match=r"telemetry\.endpoint"):
         describe_destinations(config("http://127.0.0.1:1/v1", telemetry={}))
 
 
