@@ -139,7 +139,7 @@ class LabellingSession:
         )
 
     def load_agreement(self) -> RaterAgreement:
-        """Compute the agreement of all raters on the sample; see `compute_label_agreement`."""
+        """Load the agreement of raters on the labels in force; its `pairs` are empty if no two share a unit."""
         return compute_label_agreement(self._load_labels())
 
     # --- inside
