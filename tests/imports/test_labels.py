@@ -128,7 +128,7 @@ def test_labels_with_inclusion_make_a_sample(storage: str) -> None:
     assert [unit.inclusion for unit in load(storage)[1]] == [0.25, 0.5, 0.75, 1.0, 0.1]
 
 
-def test_a_sample_of_ones_own_is_refused_beside_a_drawn_one(storage: str, sample: list[SampledUnit]) -> None:
+def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: list[SampledUnit]) -> None:
     result = import_file(write_csv([make_row(TRACES[0], inclusion=0.5)]))
     assert result.returncode == 2
     assert "has a drawn sample of traces, so that no other sample is imported" in result.stderr
