@@ -25,6 +25,7 @@ from auditor.cli.imports import import_app
 from auditor.cli.init import init
 from auditor.cli.logic import logic_app
 from auditor.cli.models import models_app
+from auditor.cli.replicate import replicate
 from auditor.cli.report import report
 from auditor.cli.review import review
 from auditor.cli.run import run
@@ -38,7 +39,7 @@ COMMANDS = {
     GET_STARTED: (demo, init, doctor, trust),
     RUN_AUDITS: (estimate, run, status, errors, rename, delete),
     USE_RESULTS: (report, traces, review, compare, check, verify),
-    RESEARCH: (graph,),
+    RESEARCH: (replicate, graph),
 }
 COMMAND_GROUPS = {
     GET_STARTED: (models_app,),
