@@ -67,7 +67,9 @@ def describe_conflicts(report: Report) -> str:
     state_counts = [f"{format_count(n)} {STATE_LABELS[state]}" for state, n in counts_by_state.items() if n]
     verb = "is" if total == 1 else "are"
     sentences = [f"There {verb} {pluralize(total, 'conflict')} between models: {', '.join(state_counts)}."]
-    if not total:
+    if not total and conflicts.threshold is None:
+        sentences = ["Conflicts between models were not looked for, since this audit was imported."]
+    elif not total:
         sentences = ["There is no conflict between models."]
     elif conflicts.settled.value is not None:
         rule_phrase = VOTING_RULE_LABELS[conflicts.voting.rule if conflicts.voting else "majority"]
