@@ -57,7 +57,7 @@ def build_summary(report: Report, *, is_brief: bool = False) -> Section:
         blocks.append(Callout("Reasons for caution", _limit(cautions, "reason", is_brief=is_brief, is_findings=False)))
     blocks = blocks or [Paragraph(NOT_MEASURED, "lead")]
     steps = Section("next", "What to do next", [List(list_next_steps(report))])
-    title = "Do the models judge as people do?" if is_survey else "What did the audit find?"
+    title = "Do the models know what people accept?" if is_survey else "What did the audit find?"
     return Section("summary", title, [*blocks, steps], "Summary")
 
 
