@@ -72,7 +72,7 @@ EMBEDDED_LABEL = (
 
 
 SOURCES = (
-    "Terms for the strength of r: Schober, Boer & Schwarte 2018. Thresholds of the reasons for caution: EvalMORAAL, "
+    "Terms for the strength of r: Schober, Boer & Schwarte 2018. Thresholds of weaknesses: EvalMORAAL, "
     "arXiv 2510.05942."
 )
 

@@ -41,7 +41,7 @@ def test_a_single_pair_is_the_finding_and_has_both_metrics_in_tables(db: Databas
     [pair] = comparison.pairs
     lead = text_of(document.opening)
     assert lead.startswith("near is closer to people than far: its mean absolute error differs by −0.")
-    assert "after Holm’s correction, 42 shared cells)." in lead
+    assert "p < 0.001, 42 shared cells)." in lead
     tables = tables_of(document)
     for table_id, difference in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
         [row] = cells_of(tables[table_id])
