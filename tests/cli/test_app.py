@@ -97,7 +97,7 @@ def test_a_missing_key_is_reported_before_the_first_call(
     monkeypatch.delenv(KEY_VARIABLE)
     failed_run = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
     assert failed_run.returncode == 2
-    assert f"the environment variable {KEY_VARIABLE} ('os.environ/{KEY_VARIABLE}') is not set." in failed_run.stderr
+    assert f"the environment variable {KEY_VARIABLE} is not set." in failed_run.stderr
     assert "model 'model-a'" in failed_run.stderr
     assert not server.requests
 
