@@ -86,8 +86,8 @@ def _describe_difference(difference: SeriesDifference, n_cells: int) -> str:
 def build_overall_section(comparison: ComparisonReport) -> Section:
     """Build the section on the overall differences of MAE and r, with a row for each pair."""
     remark = (
-        "Differences are second minus first, over shared cells. The second series is closer to people if its mean "
-        "absolute error (MAE) is lower or its r is higher. 95% CIs are over countries and topics (two-way jackknife). "
+        "Differences are second minus first, over shared cells. The second is closer to people if its mean absolute "
+        "error (MAE) is lower or its r is higher. 95% CIs are over countries and topics (two-way jackknife). "
         "Lost samples are planned ones without a usable score, such as refusals. If more than 5% are lost, or the "
         "shares differ by more than 5 points, a further 95% CI covers the difference over all samples, whatever the "
         "lost ones would have scored (Imbens & Manski 2004). A change is reported if p is below 0.05 after Holm’s "
