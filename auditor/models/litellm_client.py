@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gc
+import importlib.util
 import inspect
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -117,16 +121,14 @@ def replaces_json_schema(model: str) -> bool:
 
 def is_routing_param(param_name: str) -> bool:
     """Whether a parameter is not for the model, but sets litellm's server, credentials or retries."""
+    if param_name in ALLOWED_ROUTING_PARAMS:
+        return False
+    if param_name in ROUTING_PARAMS or param_name.startswith(CREDENTIAL_PARAM_PREFIXES):
+        return True
     load_litellm()
     from litellm.types.utils import is_litellm_owned_kwarg
 
-    if param_name in ALLOWED_ROUTING_PARAMS:
-        return False
-    return (
-        param_name in ROUTING_PARAMS
-        or param_name.startswith(CREDENTIAL_PARAM_PREFIXES)
-        or bool(is_litellm_owned_kwarg(param_name))
-    )
+    return bool(is_litellm_owned_kwarg(param_name))
 
 
 class TokenPrice(NamedTuple):
@@ -149,13 +151,34 @@ class TokenPrice(NamedTuple):
         return TokenPrice(self.prompt_usd * factor, self.completion_usd * factor, self.cached_usd * factor)
 
 
+PRICE_LIST_FILE = "model_prices_and_context_window_backup.json"
+"""The file in litellm's package from which it takes `litellm.model_cost`."""
+
+
+@functools.cache
+def _read_price_list() -> dict[str, dict[str, Any]]:
+    """litellm's list of prices and limits by model, from the file of its package: importing litellm takes 2 s."""
+    spec = importlib.util.find_spec("litellm")
+    try:
+        entries: dict[str, dict[str, Any]] = json.loads(Path(spec.origin).with_name(PRICE_LIST_FILE).read_bytes())  # type: ignore[arg-type, union-attr]
+    except (OSError, ValueError):  # a version of litellm that names the file otherwise
+        entries = load_litellm().model_cost
+    return entries
+
+
+def _listed_entry(model: str) -> dict[str, Any]:
+    """The entry of a model in litellm's list, with or without its provider; empty if it is not listed."""
+    price_list = load_litellm().model_cost if load_litellm.cache_info().currsize else _read_price_list()
+    return price_list.get(model) or price_list.get(model.split("/", 1)[-1]) or {}
+
+
 @functools.cache
 def listed_token_price(model: str) -> TokenPrice | None:
     """Price of a model's tokens in litellm's list; None if it is not listed.
 
     Cached tokens cost as much as other prompt tokens if the list has no price for them.
     """
-    entry = load_litellm().model_cost.get(model) or load_litellm().model_cost.get(model.split("/", 1)[-1])
+    entry = _listed_entry(model)
     if not entry or entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
         return None
     # US dollars per token.
@@ -170,7 +193,7 @@ def listed_token_price(model: str) -> TokenPrice | None:
 @functools.cache
 def listed_max_output(model: str) -> int | None:
     """Maximum number of tokens in one answer of a model, from litellm's list; None if it is not listed."""
-    entry = load_litellm().model_cost.get(model) or load_litellm().model_cost.get(model.split("/", 1)[-1]) or {}
+    entry = _listed_entry(model)
     max_tokens = entry.get("max_output_tokens") or entry.get("max_tokens")
     return max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else None
 
@@ -198,6 +221,18 @@ def open_http_clients() -> None:
     transport: Any = AsyncHTTPHandler.create_async_transport()
     # The attribute `litellm.aclient_session` holds the client that litellm gives to OpenAI's SDK.
     vars(litellm)["aclient_session"] = MinimalHttpClient(transport)
+    global _clients_loop
+    _clients_loop = asyncio.get_running_loop()
+
+
+_clients_loop: asyncio.AbstractEventLoop | None = None
+"""The event loop whose HTTP clients are open."""
+
+
+def ensure_http_clients() -> None:
+    """Open the HTTP clients of this event loop if they are not open."""
+    if _clients_loop is not asyncio.get_running_loop():
+        open_http_clients()
 
 
 DIRECT_BUILD_PROVIDERS = frozenset(
@@ -307,11 +342,16 @@ def _undecorated_litellm() -> tuple[Callable[..., Any], Callable[..., Any], Call
 
 def get_http_client() -> Any:
     """The HTTP client of this run, for requests that litellm does not support."""
+    ensure_http_clients()
     return vars(load_litellm())["aclient_session"]
 
 
 async def close_http_clients() -> None:
     """Close litellm's HTTP clients of this event loop and clear its caches, so that no closed client is reused."""
+    global _clients_loop
+    if _clients_loop is None:
+        return
+    _clients_loop = None
     session = vars(load_litellm())["aclient_session"]
     if session is not None:
         await session.aclose()
