@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
+from auditor.domain.labels import Label, LabelUnit, SampledUnit
 from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.storage.audits import Audit
@@ -63,6 +64,13 @@ class ReportSource:
 
     capability_history: Sequence[StoredCapability] = ()
     """What servers were found to accept, the oldest of each model first."""
+
+    label_sample: Sequence[SampledUnit] = field(default=(), repr=False)
+    """The random sample of traces that people label; empty unless one was drawn or imported."""
+    labels: Sequence[Label] = field(default=(), repr=False)
+    """People's labels in force on traces."""
+    label_frame: Sequence[tuple[LabelUnit, tuple[str, ...]]] = field(default=(), repr=False)
+    """The traces that could be drawn, with the stratum of each; empty if the strata are not known."""
 
     scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
     """Model, cell and sample of the traces that have a score; empty unless the review varies by trace."""
