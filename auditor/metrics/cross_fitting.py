@@ -18,7 +18,12 @@ RIDGE = 1.0
 
 
 def cross_fit_predictions(
-    features: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None = None, n_folds: int = DEFAULT_FOLDS, seed: int = 0
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    n_folds: int = DEFAULT_FOLDS,
+    seed: int = 0,
 ) -> Floats:
     """Predict labels by ridge regression, each labelled trace by a fit on the other folds.
 

@@ -83,9 +83,7 @@ def judge_quality(
     is_valid, either = sample.judge == 1, np.ones(sample.size, dtype=np.bool_)
 
     def estimate(hits: Floats, cases: Floats, can_hit: Bools, can_miss: Bools, empty_reason: str) -> Estimate:
-        return design_based_share(
-            sample, hits, cases, can_hit=can_hit, can_miss=can_miss, empty_reason=empty_reason
-        )
+        return design_based_share(sample, hits, cases, can_hit=can_hit, can_miss=can_miss, empty_reason=empty_reason)
 
     verdicts = sample.labelled_judge
     accuracy = estimate(agrees, np.ones_like(agrees), either, either, UNLABELLED_REASON)

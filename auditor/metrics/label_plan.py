@@ -38,9 +38,7 @@ def labels_for_half_width(half_width: float, sd: float, n_traces: float = inf) -
     return int(min(n, n_traces))
 
 
-def labels_for_difference(
-    difference: float, sd: float, *, n_comparisons: int = 1, power: float = DEFAULT_POWER
-) -> int:
+def labels_for_difference(difference: float, sd: float, *, n_comparisons: int = 1, power: float = DEFAULT_POWER) -> int:
     """Labels of each of two groups to show a difference of two means: 2 sd² ((z₁ + z₂) / difference)².
 
     z₁ is the two-sided quantile of 5% divided by the number of comparisons (Bonferroni), z₂ that of the power.

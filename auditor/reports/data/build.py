@@ -30,6 +30,7 @@ from auditor.reports.data.coverage.model_versions import build_model_version_row
 from auditor.reports.data.coverage.refusals import build_reask_rows, build_refusals_report
 from auditor.reports.data.examples import build_examples
 from auditor.reports.data.failures.build import build_failures_report
+from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
@@ -104,6 +105,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         self_consistency=self_consistency,
         panel=build_panel_report(source, alignment, peer_agreement),
         peer_agreement=peer_agreement,
+        judge_quality=build_judge_quality(source),
         conflicts=build_conflicts_report(db, source),
         refusals=build_refusals_report(source),
         repairs=build_reask_rows(source),

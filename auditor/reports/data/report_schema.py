@@ -25,6 +25,7 @@ from auditor.reports.data.coverage.refusals import ReaskRow, RefusalsReport
 from auditor.reports.data.coverage.schema import CoverageReport
 from auditor.reports.data.examples import ExampleReport
 from auditor.reports.data.failures.schema import FailuresReport
+from auditor.reports.data.judge_quality.schema import JudgeQualityReport
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
@@ -251,6 +252,8 @@ class Report(LinkedReport):
     self_consistency: list[ConsistencyRow]
     panel: PanelReport
     peer_agreement: list[PeerAgreementRow]
+    judge_quality: JudgeQualityReport | None = None
+    """What the judges' verdicts are worth, measured on labels by people; null without verdicts."""
     conflicts: ConflictsReport
     semantic: SemanticReport | None = None
     """Consistency under paraphrase."""

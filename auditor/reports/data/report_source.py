@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
-from auditor.domain.labels import Label, LabelUnit, SampledUnit
 from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
+from auditor.reports.data.label_records import LabelRecords
 from auditor.storage.audits import Audit
 from auditor.storage.capabilities import StoredCapability
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
@@ -65,12 +65,8 @@ class ReportSource:
     capability_history: Sequence[StoredCapability] = ()
     """What servers were found to accept, the oldest of each model first."""
 
-    label_sample: Sequence[SampledUnit] = field(default=(), repr=False)
-    """The random sample of traces that people label; empty unless one was drawn or imported."""
-    labels: Sequence[Label] = field(default=(), repr=False)
-    """People's labels in force on traces."""
-    label_frame: Sequence[tuple[LabelUnit, tuple[str, ...]]] = field(default=(), repr=False)
-    """The traces that could be drawn, with the stratum of each; empty if the strata are not known."""
+    label_records: LabelRecords = field(default_factory=LabelRecords, repr=False)
+    """People's labels on a random sample of traces."""
 
     scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
     """Model, cell and sample of the traces that have a score; empty unless the review varies by trace."""

@@ -67,9 +67,7 @@ def _build_judge_row(traces: LabelledTraces, judge: int) -> JudgeAccuracyRow:
 def _accuracy(traces: LabelledTraces, verdicts: FloatArray, labels: FloatArray) -> float | None:
     """The accuracy with other labels, shape (traces,)."""
     columns = traces.select(~np.isnan(verdicts), labels)
-    quality = judge_quality(
-        verdicts[columns.rows], columns.labels, inclusion=columns.inclusion, strata=columns.strata
-    )
+    quality = judge_quality(verdicts[columns.rows], columns.labels, inclusion=columns.inclusion, strata=columns.strata)
     return quality.accuracy.value
 
 
@@ -171,9 +169,7 @@ def _compare_group(
     verdicts = traces.matrix.unconditional_verdicts[judge]
     has_verdict = ~np.isnan(verdicts)
     columns = traces.select(has_verdict & is_in_group)
-    quality = judge_quality(
-        verdicts[columns.rows], columns.labels, inclusion=columns.inclusion, strata=columns.strata
-    )
+    quality = judge_quality(verdicts[columns.rows], columns.labels, inclusion=columns.inclusion, strata=columns.strata)
     difference = estimate_contrast(traces, has_verdict, is_in_group, 1 - np.abs(traces.labels - verdicts))
     std_error = _standard_error(difference)
     level = SIGNIFICANCE_LEVEL / n_compared

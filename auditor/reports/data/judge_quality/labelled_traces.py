@@ -173,15 +173,15 @@ def merge_small_strata(strata: NDArray[np.intp], is_labelled: Bools, may_merge: 
 def load_labelled_traces(source: ReportSource) -> LabelledTraces | None:
     """Match people's labels with the traces that judges ruled on; None without verdicts or labels."""
     matrix = build_verdict_matrix(source)
-    if not matrix.traces or not source.labels:
+    if not matrix.traces or not source.label_records.labels or source.label_records.reason:
         return None
     columns = {key: column for column, key in enumerate(matrix.traces)}
     inclusion = _read_inclusion(source, columns)
-    rows = {rater: row for row, rater in enumerate(sorted({label.rater for label in source.labels}))}
+    rows = {rater: row for row, rater in enumerate(sorted({label.rater for label in source.label_records.labels}))}
     ratings = np.full((len(rows), len(columns)), np.nan)
     is_unsure = np.zeros(ratings.shape, dtype=np.bool_)
     n_not_used = 0
-    for label in source.labels:
+    for label in source.label_records.labels:
         column = columns.get(read_trace_key(label.unit.parts))
         if column is None or np.isnan(inclusion[column]):
             n_not_used += 1
@@ -203,7 +203,7 @@ def read_trace_key(parts: Sequence[str]) -> TraceKey:
 def _read_inclusion(source: ReportSource, columns: Mapping[TraceKey, int]) -> FloatArray:
     """Planned inclusion probabilities, shape (traces,); equal for all labelled traces if no sample was drawn."""
     inclusion = np.full(len(columns), np.nan)
-    sampled: Sequence[SampledUnit | Label] = source.label_sample or source.labels
+    sampled: Sequence[SampledUnit | Label] = source.label_records.sample or source.label_records.labels
     for row in sampled:
         column = columns.get(read_trace_key(row.unit.parts))
         if column is not None:
@@ -213,11 +213,11 @@ def _read_inclusion(source: ReportSource, columns: Mapping[TraceKey, int]) -> Fl
 
 def _number_strata(source: ReportSource, columns: Mapping[TraceKey, int]) -> NDArray[np.intp]:
     """Number of each trace's stratum, shape (traces,); all are in one if the strata of the traces are not known."""
-    if not source.label_frame:
+    if not source.label_records.frame:
         return np.zeros(len(columns), dtype=np.intp)
-    numbers = {stratum: i for i, stratum in enumerate(sorted({stratum for _, stratum in source.label_frame}))}
+    numbers = {stratum: i for i, stratum in enumerate(sorted({stratum for _, stratum in source.label_records.frame}))}
     strata = np.full(len(columns), -1, dtype=np.intp)
-    for unit, stratum in source.label_frame:
+    for unit, stratum in source.label_records.frame:
         column = columns.get(read_trace_key(unit.parts))
         if column is not None:
             strata[column] = numbers[stratum]

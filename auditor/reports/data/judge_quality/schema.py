@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.report_model import ReportModel
 
 Dimension = Literal["model", "language", "region", "topic"]
+RaterKind = Literal["expert", "skilled", "crowd"]
 
 
 class ReliabilityBinRow(ReportModel):
@@ -118,8 +119,8 @@ class ErrorFactorRow(ReportModel):
     factor: str
     """`length`, `position in the run`, `own family`, or a language or region compared with the most frequent one."""
     effect: Estimate
-    """Change of verdict minus label, from -1 to 1, for one standard deviation of a length or position, or for membership
-    in the group; above 0 the judge is more lenient. The interval is over countries and topics."""
+    """Change of verdict minus label, from -1 to 1, for one standard deviation of a length or position, or for
+    membership in the group; above 0 the judge is more lenient. The interval is over countries and topics."""
     p_value: float | None = None
     adjusted_p_value: float | None = None
     """`p_value` adjusted for all judges and factors (Holm)."""
@@ -134,7 +135,7 @@ class CorrectedShareRow(ReportModel):
     unsure: int
     missing_labels: int
     """Further labels that the corrected share needs before `auditor compare` and `auditor check` use it."""
-    judges: Estimate
+    judges: ShareEstimate
     """Mean over traces of the share of VALID among the judges; over other countries and topics."""
     people: Estimate
     """From the labels alone, for these traces."""
@@ -194,9 +195,10 @@ class TransportRow(ReportModel):
 
 
 class AnnotatorTestRow(ReportModel):
-    """The alternative annotator test of one judge."""
+    """The alternative annotator test of one judge, if the raters are of one kind."""
 
     judge: str
+    rater_kind: RaterKind
     epsilon: float
     """What the lower cost of the judge is worth, as a share of traces."""
     min_raters: int
@@ -242,9 +244,12 @@ class JudgeQualityReport(ReportModel):
     differences: list[CorrectedDifferenceRow]
     transport: list[TransportRow]
     replacement: list[AnnotatorTestRow]
-    """The alternative annotator test of each judge."""
+    """The alternative annotator test of each judge, for each kind of rater."""
+    reason: str | None
+    """Why the labels cannot be used; null if they can, or if there are none."""
 
     @property
     def corrected_shares(self) -> dict[str, CorrectedShareRow]:
-        """The corrected shares by model if each model has enough labels; else none, so that models are treated alike."""
-        return {row.model: row for row in self.models} if all(row.is_usable for row in self.models) else {}
+        """The corrected shares by model if each model has enough labels; else none: models are treated alike."""
+        is_enough = all(row.is_usable for row in self.models)
+        return {row.model: row for row in self.models} if is_enough else {}
