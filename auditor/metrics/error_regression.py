@@ -34,7 +34,7 @@ def regress_errors(
 
     Returns:
         One per predictor; `n` counts rows. No value, with a reason, for a predictor that is constant or a combination
-        of those before it. No interval below 5 units of a kind, or where a coefficient is undefined without one of them.
+        of those before it. No interval below 5 units of a kind, or where a coefficient is undefined without one.
 
     Raises:
         ValueError: shapes differ, or a value is not finite.

@@ -105,7 +105,6 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         self_consistency=self_consistency,
         panel=build_panel_report(source, alignment, peer_agreement),
         peer_agreement=peer_agreement,
-        judge_quality=build_judge_quality(source),
         conflicts=build_conflicts_report(db, source),
         refusals=build_refusals_report(source),
         repairs=build_reask_rows(source),
@@ -124,6 +123,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         environment=json.loads(source.audit.environment),
         cultural_findings=build_cultural_findings(source),
         examples=build_examples(db, source),
+        judge_quality=build_judge_quality(source),
         **probe_reports,
     )
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.domain.labels import Label, LabelUnit, SampledUnit
+from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
+from auditor.storage.database import Database
+from auditor.storage.label_draws import hash_population, load_draw, load_sample
+from auditor.storage.label_units import load_labelable_units
+from auditor.storage.labels import load_labels
+
+CHANGED_REASON = (
+    "traces were added, removed or changed since the random sample was drawn, so it is no random sample of them. "
+    "Draw a new one with `auditor review AUDIT --sample N --redraw`; labels of unchanged traces are kept"
+)
 
 
 @dataclass(frozen=True)
@@ -23,3 +32,18 @@ class LabelRecords:
     labels: Sequence[Label] = ()
     frame: Sequence[tuple[LabelUnit, tuple[str, ...]]] = ()
     reason: str | None = None
+
+
+def load_label_records(db: Database, audit_id: int) -> LabelRecords:
+    """Load the labels of traces. Of a sample that was drawn here, all traces must be as they were at the draw."""
+    labels = load_labels(db, audit_id, LabelKind.TRACE)
+    draw = load_draw(db, audit_id, LabelKind.TRACE)
+    if draw is None:
+        return LabelRecords(labels=labels)
+    sample = load_sample(db, audit_id, LabelKind.TRACE)
+    if not draw.strata:
+        return LabelRecords(sample, labels)
+    units = load_labelable_units(db, audit_id, LabelKind.TRACE)
+    if hash_population(units) != draw.population_hash:
+        return LabelRecords(sample, labels, reason=CHANGED_REASON)
+    return LabelRecords(sample, labels, [(row.unit, stratum) for row, stratum in zip(units, draw.strata, strict=True)])

@@ -252,8 +252,6 @@ class Report(LinkedReport):
     self_consistency: list[ConsistencyRow]
     panel: PanelReport
     peer_agreement: list[PeerAgreementRow]
-    judge_quality: JudgeQualityReport | None = None
-    """What the judges' verdicts are worth, measured on labels by people; null without verdicts."""
     conflicts: ConflictsReport
     semantic: SemanticReport | None = None
     """Consistency under paraphrase."""
@@ -300,3 +298,5 @@ class Report(LinkedReport):
     """The strongest differences from people by country and topic; null without scores."""
     examples: list[ExampleReport] = Field(default_factory=list)
     """The three largest differences between a model's direct score and people's."""
+    judge_quality: JudgeQualityReport | None = None
+    """What the judges' verdicts are worth, measured on labels by people; null without verdicts."""

@@ -10,6 +10,7 @@ from auditor.reports.data.judge_quality.corrected import (
     MIN_MODEL_LABELS,
     build_corrected_differences,
     build_corrected_shares,
+    measure_panel_excess,
 )
 from auditor.reports.data.judge_quality.error_factors import build_factor_rows, build_transport_rows
 from auditor.reports.data.judge_quality.judges import (
@@ -49,6 +50,7 @@ def build_judge_quality(source: ReportSource) -> JudgeQualityReport | None:
         traces=len(source.votes.traces),
         suggested_labels=suggest_labels(source),
         min_labels=MIN_MODEL_LABELS,
+        excess=measure_panel_excess(traces),
         judges=build_judge_rows(traces),
         splits=build_split_rows(traces, groups),
         refused_splits=count_refused_splits(traces, groups),
@@ -74,6 +76,7 @@ def _without_labels(source: ReportSource) -> JudgeQualityReport:
         traces=len(source.votes.traces),
         suggested_labels=suggest_labels(source),
         min_labels=MIN_MODEL_LABELS,
+        excess=None,
         judges=[],
         splits=[],
         refused_splits=[],

@@ -24,7 +24,6 @@ MIN_MODEL_LABELS = 30
 judges leave an interval of ± 17 points; with fewer, Student's interval needs more normality than labels have."""
 MIN_CALIBRATION_LABELS = 50
 """Fewest labels, of all models, for a calibration of votes and confidence: ten for each fold."""
-KNOWN_REASON = "it follows from the judges' verdicts, all of which are known"
 
 
 def build_corrected_shares(traces: LabelledTraces, models: Sequence[str], seed: int) -> list[CorrectedShareRow]:
@@ -32,6 +31,13 @@ def build_corrected_shares(traces: LabelledTraces, models: Sequence[str], seed: 
     calibrated = _calibrate_votes(traces, seed)
     present = set(traces.models.tolist())
     return [_correct_share(traces, model, calibrated) for model in models if model in present]
+
+
+def measure_panel_excess(traces: LabelledTraces) -> Estimate:
+    """The judges' share of VALID minus people's over all traces, for these traces."""
+    panel = traces.panel_share
+    columns = traces.select(~np.isnan(panel))
+    return estimate_excess(panel[columns.rows], columns)
 
 
 def _correct_share(traces: LabelledTraces, model: str, calibrated: FloatArray | None) -> CorrectedShareRow:
@@ -160,7 +166,7 @@ def _compare_models(traces: LabelledTraces, first: str, second: str) -> Correcte
     return CorrectedDifferenceRow(
         first=first,
         second=second,
-        judges=Estimate(known, int(is_compared.sum()), known, known, KNOWN_REASON, generalizes_to="these traces"),
+        judges=known,
         corrected=corrected,
         corrected_elsewhere=elsewhere,
         p_value=two_sided_p_value(corrected),

@@ -125,7 +125,7 @@ def build_split_rows(traces: LabelledTraces, groups: Groups) -> list[JudgeSplitR
         (judge, dimension, group)
         for dimension, names in groups.items()
         for judge in range(len(traces.matrix.judges))
-        for group in _list_groups(names)
+        for group in _list_compared_groups(names)
         if _has_enough_labels(traces, judge, names == group)
     ]
     rows = [
@@ -153,6 +153,12 @@ def count_refused_splits(traces: LabelledTraces, groups: Groups) -> list[Refused
 def _list_groups(names: NDArray[np.str_]) -> Iterator[str]:
     """The names of groups, in order."""
     return (str(name) for name in np.unique(names) if name)
+
+
+def _list_compared_groups(names: NDArray[np.str_]) -> list[str]:
+    """The groups that are compared with the others; of two the first, since the second is all others."""
+    groups = list(_list_groups(names))
+    return groups[:1] if len(groups) == 2 else groups
 
 
 def _has_enough_labels(traces: LabelledTraces, judge: int, is_in_group: Bools) -> bool:

@@ -166,8 +166,8 @@ class CorrectedDifferenceRow(ReportModel):
 
     first: str
     second: str
-    judges: Estimate
-    """By the judges alone, which are known for these traces: without sampling error."""
+    judges: float
+    """By the judges alone on these traces, from -1 to 1, without sampling error."""
     corrected: Estimate
     """For these traces."""
     corrected_elsewhere: Estimate
@@ -234,6 +234,8 @@ class JudgeQualityReport(ReportModel):
     """Labels that give each model's corrected share an interval of ± 10 points, for these traces."""
     min_labels: int
     """Labels of each model from which `auditor compare` and `auditor check` use the corrected shares."""
+    excess: Estimate | None
+    """The judges' share of VALID minus people's: by how much the judges are off. Null without labels."""
     judges: list[JudgeAccuracyRow]
     splits: list[JudgeSplitRow]
     refused_splits: list[RefusedSplitRow]

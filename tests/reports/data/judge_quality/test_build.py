@@ -122,7 +122,7 @@ def test_a_difference_is_that_of_the_shares(source: ReportSource) -> None:
         assert first is not None
         assert second is not None
         assert row.corrected.value == pytest.approx(first - second)
-        assert row.judges.value == pytest.approx(
+        assert row.judges == pytest.approx(
             (shares[row.first].judges.value or 0) - (shares[row.second].judges.value or 0)
         )
         assert row.p_value is not None
