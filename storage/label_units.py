@@ -18,6 +18,7 @@ from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
 
 NO_MAJORITY = "tie"
 """Verdict of a panel of which as many judges say VALID as INVALID, or of which none has a verdict."""
+_ROWS_PER_CHUNK = 10_000
 PART_NAMES = {
     LabelKind.TRACE: ("model", "country", "topic", "sample"),
     LabelKind.ANSWER_PAIR: ("purpose", "model", "question", "left", "right"),
@@ -92,7 +93,9 @@ def _iter_units(
                 for name, column in key_columns.items()
             )
         )
-    for row in connection.execution_options(yield_per=10_000).execute(query).mappings():
+    else:
+        query = query.execution_options(yield_per=_ROWS_PER_CHUNK)
+    for row in connection.execute(query).mappings():
         attributes = {name: str(row[name]) for name in row if not name.startswith("content")}
         content = canonical_hash([value for name, value in row.items() if name.startswith("content")])
         yield LabelUnit(kind, tuple(attributes[name] for name in names)), attributes, content
