@@ -58,10 +58,15 @@ def plant_labels(
             sample.append(SampledUnit(to_unit(key), names, len(keys), len(drawn) / len(keys), len(sample)))
             for rater in range(raters):
                 is_valid = truth[key] != (rng.random() < rater_error)
-                value = Ruling.VALID.value if is_valid else Ruling.INVALID.value
-                value = UNSURE if rng.random() < unsure_share else value
-                labels.append(Label(to_unit(key), f"rater {rater + 1}", value, LABELLED_AT))
+                is_unsure = bool(rng.random() < unsure_share)
+                labels.append(make_label(key, is_valid=bool(is_valid), is_unsure=is_unsure, rater=f"rater {rater + 1}"))
     return LabelRecords(sample, labels, frame)
+
+
+def make_label(key: TraceKey, *, is_valid: bool, is_unsure: bool = False, rater: str = "rater 1") -> Label:
+    """A label of a trace."""
+    value = UNSURE if is_unsure else Ruling.VALID.value if is_valid else Ruling.INVALID.value
+    return Label(to_unit(key), rater, value, LABELLED_AT)
 
 
 def to_unit(key: TraceKey) -> LabelUnit:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
 from auditor.storage.database import Database
-from auditor.storage.label_draws import hash_population, load_draw, load_sample
-from auditor.storage.label_units import load_labelable_units
+from auditor.storage.label_draws import load_frame, load_sample
 from auditor.storage.labels import load_labels
 
 CHANGED_REASON = (
@@ -37,13 +36,8 @@ class LabelRecords:
 def load_label_records(db: Database, audit_id: int) -> LabelRecords:
     """Load the labels of traces. Of a sample that was drawn here, all traces must be as they were at the draw."""
     labels = load_labels(db, audit_id, LabelKind.TRACE)
-    draw = load_draw(db, audit_id, LabelKind.TRACE)
-    if draw is None:
+    frame = load_frame(db, audit_id, LabelKind.TRACE)
+    if frame is None:
         return LabelRecords(labels=labels)
     sample = load_sample(db, audit_id, LabelKind.TRACE)
-    if not draw.strata:
-        return LabelRecords(sample, labels)
-    units = load_labelable_units(db, audit_id, LabelKind.TRACE)
-    if hash_population(units) != draw.population_hash:
-        return LabelRecords(sample, labels, reason=CHANGED_REASON)
-    return LabelRecords(sample, labels, [(row.unit, stratum) for row, stratum in zip(units, draw.strata, strict=True)])
+    return LabelRecords(sample, labels, frame.units, CHANGED_REASON if frame.is_outdated else None)

@@ -1,0 +1,91 @@
+"""Labels from the draw to the report: an audit of simulated models, with people's labels of known errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from auditor.cli.demo import build_demo_config
+from auditor.config import CheckSection, ReviewProbe
+from auditor.domain import Ruling
+from auditor.domain.labels import LabelKind
+from auditor.metrics.judge_accuracy import judge_quality
+from auditor.metrics.prediction_powered import prediction_powered_mean
+from auditor.reports.data.build import build_report
+from auditor.reports.data.comparison.compare import compare_targets
+from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.data.gates.gate_check import check_report
+from auditor.review.label_sampling import draw_sample
+from auditor.run import run_audit
+from auditor.storage import audits
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database
+from auditor.storage.label_draws import load_frame, load_sample
+from auditor.storage.labels import append_labels
+from auditor.storage.votes import load_votes
+from tests.support.planted_labels import make_label, plant_truth
+
+N_SAMPLED = 240
+ERROR_RATE = 0.15
+"""Share of traces on which people say the opposite of most judges."""
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Audit]]:
+    """A small audit of simulated models, of which one rater has labelled a stratified random sample."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('simulated')}/audit.db"
+    config = build_demo_config()
+    assert config.survey is not None
+    small = {
+        "survey": config.survey.model_copy(update={"topics": config.survey.topics[:6]}),
+        "probes": config.probes.model_copy(update={"review": ReviewProbe(traces="all")}),
+    }
+    run_audit(config.model_copy(update=small), storage=url)
+    with open_database(url) as db:
+        audit = audits.get_audit(db, config.name)
+        draw_sample(db, audit, LabelKind.TRACE, N_SAMPLED)
+        truth = plant_truth(load_votes(db, audit.id), ERROR_RATE)
+        sample = load_sample(db, audit.id, LabelKind.TRACE)
+        keys = [(*row.unit.parts[:3], int(row.unit.parts[3])) for row in sample]
+        append_labels(db, audit.id, [make_label(key, is_valid=truth.get(key, True)) for key in keys])
+        yield db, audit
+
+
+def test_the_report_has_the_figures_that_the_metrics_give(labelled: tuple[Database, Audit]) -> None:
+    db, audit = labelled
+    quality = build_report(db, audit.name).judge_quality
+    assert quality is not None
+    assert (quality.labels, quality.not_used, quality.raters) == (N_SAMPLED, 0, ["rater 1"])
+    votes = load_votes(db, audit.id)
+    truth = plant_truth(votes, ERROR_RATE)
+    frame = load_frame(db, audit.id, LabelKind.TRACE)
+    assert frame is not None
+    strata = {unit.parts: "/".join(stratum) for unit, stratum in frame.units}
+    sampled = {row.unit.parts for row in load_sample(db, audit.id, LabelKind.TRACE)}
+    parts = [(*key[:3], str(key[3])) for key in votes.traces]
+    labels = np.array(
+        [float(truth[key]) if part in sampled else np.nan for key, part in zip(votes.traces, parts, strict=True)]
+    )
+    stratum = np.array([strata[part] for part in parts])
+    for row in quality.judges:
+        verdicts = np.full(len(parts), np.nan)
+        is_by_judge = np.array(votes.judges)[votes.judge_index] == row.judge
+        verdicts[votes.trace_index[is_by_judge]] = votes.valid[is_by_judge]
+        has = ~np.isnan(verdicts)
+        expected = judge_quality(verdicts[has], labels[has], strata=stratum[has])
+        for name in ("sensitivity", "specificity", "accuracy", "kappa"):
+            measured, direct = getattr(row, name), getattr(expected, name)
+            assert [measured.value, measured.ci_low, measured.ci_high] == pytest.approx(
+                [direct.value, direct.ci_low, direct.ci_high]
+            )
+    n = np.bincount(votes.trace_index, minlength=len(parts))
+    panel = np.bincount(votes.trace_index, votes.valid, minlength=len(parts)) / n
+    for share in quality.models:
+        is_of_model = np.array([key[0] == share.model for key in votes.traces])
+        corrected = prediction_powered_mean(panel[is_of_model], labels[is_of_model], strata=stratum[is_of_model])
+        assert share.corrected.value == pytest.approx(corrected.value)
+        people = np.mean([valid for key, valid in truth.items() if key[0] == share.model])
+        assert abs((share.corrected.value or 0) - people) < 0.15
+        assert share.excess.value == pytest.approx(panel[is_of_model].mean() - (corrected.value or 0))
