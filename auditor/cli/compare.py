@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, PageFileOption, StorageOption, find_latest_audit
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption, UncorrectedOption, find_latest_audit
 from auditor.cli.page_output import present_document, resolve_page_format
 
 TargetsArgument: TypeAlias = Annotated[
@@ -34,6 +34,7 @@ def compare(
     all_pairs: AllPairsOption = False,
     model_renames: RenameOption = None,
     max_flips: FlipsOption = 50,
+    uncorrected: UncorrectedOption = False,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
@@ -43,7 +44,8 @@ def compare(
     Shows what improved or declined, where, and with which certainty. One audit, by default the most recent: all pairs
     of its models. Several audits: each is compared with the first, model by model, such as before and after
     fine-tuning; AUDIT:MODEL selects one model, and --map gives a model's later name. Two judges: --judge ONE --judge
-    OTHER, in one audit or across two. Changed verdicts and conflict resolutions are listed.
+    OTHER, in one audit or across two. Changed verdicts and conflict resolutions are listed. Shares of VALID are
+    compared after correction by people's labels, where each model has enough of them.
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
@@ -63,6 +65,7 @@ def compare(
             all_pairs=all_pairs,
             judges=judges or (),
             max_listed=max_flips,
+            use_corrections=not uncorrected,
             renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
     present_document(comparison.model_dump(mode="json"), build_comparison_document(comparison), output, as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,11 +25,11 @@ FULL: dict[str, Any] = {"n_each": 40, "raters": 3, "rater_error": 0.05, "unsure_
 
 
 @pytest.fixture(scope="module")
-def source(population: tuple[Database, Audit]) -> Iterator[ReportSource]:
+def source(population: tuple[Database, Audit]) -> ReportSource:
     """Records of the synthetic audit, whose judges also state their confidence."""
     loaded = load_source(population[0], population[1].name)
     confidence = np.random.default_rng(0).uniform(0.5, 1, len(loaded.votes))
-    yield replace(loaded, votes=replace(loaded.votes, confidence=confidence))
+    return replace(loaded, votes=replace(loaded.votes, confidence=confidence))
 
 
 def label(report: Report, source: ReportSource, **settings: Any) -> Report:
