@@ -5,24 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 import typer
 
 from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_sample
-from auditor.cli.options import StorageOption
+from auditor.cli.options import LabelKindOption, StorageOption
 from auditor.cli.output import format_command, print_message
 from auditor.errors import UsageError
-
-
-class LabelKindOption(StrEnum):
-    """Values of `auditor.domain.labels.LabelKind`."""
-
-    TRACE = "trace"
-    ANSWER_PAIR = "answer_pair"
-    COMPARISON = "comparison"
-
 
 NameArgument: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="AUDIT", help="The audit's name; if left out, choose from a list.")
