@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Ruling
-from auditor.domain.labels import UNSURE, Label, SampledUnit
+from auditor.domain.labels import UNSURE
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import Units
@@ -201,13 +201,12 @@ def read_trace_key(parts: Sequence[str]) -> TraceKey:
 
 
 def _read_inclusion(source: ReportSource, columns: Mapping[TraceKey, int]) -> FloatArray:
-    """Planned inclusion probabilities, shape (traces,); equal for all labelled traces if no sample was drawn."""
+    """Planned inclusion probabilities of the sampled traces, shape (traces,); nan for others."""
     inclusion = np.full(len(columns), np.nan)
-    sampled: Sequence[SampledUnit | Label] = source.label_records.sample or source.label_records.labels
-    for row in sampled:
+    for row in source.label_records.sample:
         column = columns.get(read_trace_key(row.unit.parts))
         if column is not None:
-            inclusion[column] = row.inclusion if isinstance(row, SampledUnit) else 1.0
+            inclusion[column] = row.inclusion
     return inclusion
 
 

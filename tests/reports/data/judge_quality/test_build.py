@@ -225,13 +225,25 @@ def test_labels_of_traces_outside_the_sample_are_counted_and_not_used(source: Re
     assert (report.not_used, report.labels) == (5, len(records.labels) - 5)
 
 
-def test_imported_labels_without_a_drawn_sample_are_one_stratum(source: ReportSource) -> None:
+def test_labels_without_a_random_sample_are_in_no_figure(source: ReportSource) -> None:
     records = plant_labels(source.votes, plant_truth(source.votes, 0.1), n_each=20)
-    imported = LabelRecords(labels=records.labels)
+    report = build_judge_quality(replace(source, label_records=LabelRecords(labels=records.labels)))
+    assert report is not None
+    assert (report.labels, report.judges, report.not_used) == (0, [], len(records.labels))
+
+
+def test_an_imported_sample_is_weighted_by_its_own_probabilities(source: ReportSource) -> None:
+    records = plant_labels(source.votes, plant_truth(source.votes, 0.1), n_each=20)
+    sample = [replace(row, stratum=()) for row in records.sample]
+    imported = LabelRecords(sample, records.labels, [(unit, ()) for unit, _ in records.frame])
     report = build_judge_quality(replace(source, label_records=imported))
     assert report is not None
     judged, given, _ = columns_of(source, records, report.judges[0].judge)
-    assert are_equal(report.judges[0].accuracy, judge_quality(judged, given).accuracy)
+    probability = {row.unit.parts: row.inclusion for row in sample}
+    judge = report.judges[0].judge
+    keys = sorted({(v.model, v.country, v.topic, str(v.sample)) for v in source.votes if v.judge == judge})
+    inclusion = np.array([probability.get(key, np.nan) for key in keys])
+    assert are_equal(report.judges[0].accuracy, judge_quality(judged, given, inclusion=inclusion).accuracy)
 
 
 def test_labels_that_cannot_be_used_have_a_reason(source: ReportSource) -> None:
