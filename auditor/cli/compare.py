@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, PageFileOption, StorageOption, find_latest_audit
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption, UncorrectedOption, find_latest_audit
 from auditor.cli.output import print_message
 from auditor.cli.page_output import present_document, resolve_page_format
 
@@ -39,6 +39,7 @@ def compare(
     all_pairs: AllPairsOption = False,
     model_renames: RenameOption = None,
     max_flips: FlipsOption = 50,
+    uncorrected: UncorrectedOption = False,
     full: FullOption = False,
     output: PageFileOption = None,
     storage: StorageOption = None,
@@ -50,7 +51,8 @@ def compare(
     of its models. Several audits: each is compared with the first, model by model, such as before and after
     fine-tuning; AUDIT:MODEL selects one model, and --map gives a model's later name. Two judges: --judge ONE --judge
     OTHER, in one audit or across two. The terminal shows the overall figures; --full, a page (-o) and --json have all,
-    with changed verdicts and conflict resolutions.
+    with changed verdicts and conflict resolutions. Shares of VALID are compared after correction by people's labels,
+    where each model has enough of them.
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
@@ -70,6 +72,7 @@ def compare(
             all_pairs=all_pairs,
             judges=judges or (),
             max_listed=max_flips,
+            use_corrections=not uncorrected,
             renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
     is_brief = output is None and not full

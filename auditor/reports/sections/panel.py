@@ -13,6 +13,7 @@ from auditor.reports.number_format import describe_estimate, describe_population
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_biases import build_bias_table
 from auditor.reports.sections.judge_copying import build_copying_tables
+from auditor.reports.sections.judge_quality import suggest_labels
 from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS
 from auditor.reports.sections.phrasing import compare_interval
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, MAX_LONG_TABLE_ROWS, make_columns, tabulate
@@ -31,12 +32,17 @@ def build_panel_section(report: Report) -> Section | None:
         f"Judges reviewed each trace without knowing {masked}.{shown} Peer agreement is the share of VALID verdicts; "
         "below 70% is a sign of failure."
     )
+    suggestion = suggest_labels(report)
     certificate = List([_mark_code(sentence) for sentence in panel.certificate])
     blocks: list[Block] = [
         Paragraph(_summarize_panel(report), "finding"),
         Paragraph(lead, "note"),
         *_build_peer_agreement(report),
-        Section("panel-certificate", "What the panel’s verdicts can be used for", [certificate]),
+        Section(
+            "panel-certificate",
+            "What the panel’s verdicts can be used for",
+            [certificate, *([suggestion] if suggestion else [])],
+        ),
         Section("panel-judges", "The judges", [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]),
     ]
     return Section("panel", "Is the panel of judges reliable?", blocks, "Panel")

@@ -10,6 +10,7 @@ from auditor.reports.data.comparison.schema import ComparisonReport, SeriesPairC
 from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
 from auditor.reports.document import Block, Callout, Code, Column, CountShare, Document, List, Paragraph, Section
 from auditor.reports.number_format import format_percent, format_signed, pluralize
+from auditor.reports.sections.comparison.corrected_shares import build_corrected_section
 from auditor.reports.sections.comparison.differences import (
     CHANGE_LABELS,
     build_group_sections,
@@ -129,6 +130,7 @@ def _build_sections(comparison: ComparisonReport) -> Iterator[Section]:
     """Build the sections in reading order."""
     if comparison.pairs:
         yield build_overall_section(comparison)
+        yield from build_corrected_section(comparison)
         yield _build_coverage_section(comparison)
     for i, pair in enumerate(comparison.pairs[:MAX_DETAILED_PAIRS], start=1):
         sections = list(build_group_sections(pair, f"pair-{i}"))
