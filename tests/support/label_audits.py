@@ -1,4 +1,4 @@
-"""Audits of simulated models with units to label: traces of a survey, traces of a task, pairs of answers, comparisons."""
+"""Audits of simulated models with units to label: traces of a survey or a task, pairs of answers, comparisons."""
 
 from __future__ import annotations
 

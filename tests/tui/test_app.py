@@ -175,7 +175,7 @@ async def test_an_unknown_audit_opens_home_with_a_message(run: Run) -> None:
 
 
 async def test_the_callback_gets_audits_with_decisions(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.tui.rating_screen.DECISION_DELAY_S", 0.0)  # the test's keys come at once
+    monkeypatch.setattr("auditor.tui.saving_screen.DECISION_DELAY_S", 0.0)  # the test's keys come at once
     notified_audits: list[str] = []
     async with run(on_decided=notified_audits.append) as driver:
         await driver.press("enter", "s", "f", "n", "escape")
