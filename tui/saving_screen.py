@@ -122,9 +122,7 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
 
         self.call_after_refresh(accept_later)
 
-    def save_undo(
-        self, job: Callable[[], tuple[str, ItemT | None]], get_key: Callable[[ItemT], object]
-    ) -> None:
+    def save_undo(self, job: Callable[[], tuple[str, ItemT | None]], get_key: Callable[[ItemT], object]) -> None:
         """Run an undo or redo in the writer thread, then show the item that it changed.
 
         Args:

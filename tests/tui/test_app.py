@@ -241,7 +241,7 @@ async def test_a_resized_terminal_is_used(run: Run) -> None:
 
 async def test_garbage_is_collected_only_at_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     collections: list[bool] = []
-    monkeypatch.setattr("auditor.tui.app.IDLE_BEFORE_GC_S", 600.0)
+    monkeypatch.setattr("auditor.tui.rater_app.IDLE_BEFORE_GC_S", 600.0)
     async with run() as driver:
         with idle_garbage_collection(driver.app):
             assert not gc.isenabled()
