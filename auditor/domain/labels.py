@@ -62,6 +62,11 @@ class LabelKind(StrEnum):
         member.choices = (*choices, LabelChoice(UNSURE, str(len(choices) + 1), UNSURE))
         return member
 
+    @property
+    def noun(self) -> str:
+        """Noun for one unit in messages, such as "trace" or "answer pair"."""
+        return self.value.replace("_", " ")
+
 
 class LabelUnit(NamedTuple):
     """What one label is about.
