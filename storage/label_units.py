@@ -102,7 +102,7 @@ def _is_number(column: ColumnElement[Any]) -> bool:
     return column.type.python_type is int
 
 
-UnitQuery = tuple[Select[Any], dict[str, ColumnElement[Any]]]
+UnitQuery = tuple[Select[*tuple[Any, ...]], Mapping[str, ColumnElement[Any]]]
 """A query of units, and its columns by the names of the parts."""
 
 

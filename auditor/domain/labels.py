@@ -56,10 +56,12 @@ class LabelKind(StrEnum):
 
     choices: tuple[LabelChoice, ...]
 
-    def __new__(cls, value: str, choices: tuple[LabelChoice, ...]) -> Self:
+    def __new__(cls, value: str, *specs: tuple[LabelChoice, ...]) -> Self:
+        """Create a member from its stored name and its choices without `unsure`."""
         member = str.__new__(cls, value)
         member._value_ = value
-        member.choices = (*choices, LabelChoice(UNSURE, str(len(choices) + 1), UNSURE))
+        # any number in the signature, which type checkers also apply to `LabelKind("trace")`
+        [member.choices] = ((*choices, LabelChoice(UNSURE, str(len(choices) + 1), UNSURE)) for choices in specs)
         return member
 
     @property

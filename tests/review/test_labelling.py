@@ -273,10 +273,10 @@ def test_progress_counts_what_is_left_and_how_long_it_takes(db: Database, audit:
 def test_agreement_counts_what_both_raters_decided(db: Database, audit: Audit) -> None:
     draw_sample(db, audit, LabelKind.TRACE, 60)
     sample = load_sample(db, audit)
-    for rater, is_valid in (("ada", lambda i: i % 2), ("ben", lambda i: i % 2 if i < 30 else (i + 1) % 2)):
+    for rater, n_same in (("ada", 40), ("ben", 30)):
         session = start(db, audit, rater, share=1)
         for i, sampled in enumerate(sample[:40]):
-            session.save(sampled.unit, VALID if is_valid(i) else INVALID)
+            session.save(sampled.unit, VALID if i % 2 == (i < n_same) else INVALID)
         session.save(sample[40].unit, UNSURE)
     agreement = compute_label_agreement(labels.load_labels(db, audit.id, LabelKind.TRACE))
     (pair,) = agreement.pairs
