@@ -199,7 +199,7 @@ class RatingScreen(SavingScreen[ReviewItem]):
 
         self.save_item(
             job,
-            lambda: self.session.load_item(key),
+            lambda entry: self.session.load_item(key),
             load_next if opens_next else None,
             describe_saved=describe_saved,
             on_failed=on_failed,

@@ -62,6 +62,11 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
     # --- saving
 
     @property
+    def is_advancing(self) -> bool:
+        """Whether the next item opens by itself once the decision on this one is saved."""
+        return self._is_advancing
+
+    @property
     def accepts_decisions(self) -> bool:
         """Whether decision keys act; not while the next item is about to open, so that nothing is decided unseen."""
         return self.item is not None and not self._is_advancing and time.monotonic() >= self.accepts_decisions_at
@@ -69,7 +74,7 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
     def save_item(
         self,
         job: Callable[[], T],
-        load_item: Callable[[], ItemT],
+        load_item: Callable[[T], ItemT],
         load_next: Callable[[], ItemT | None] | None = None,
         *,
         describe_saved: Callable[[T], str] | None = None,
@@ -78,7 +83,7 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
         """Run a job that stores a decision, and show the item as saved once the decision is durable.
 
         Args:
-            load_item: loads the open item again.
+            load_item: loads the open item again, from what the job returned.
             load_next: loads the item that then opens by itself; None if the open one stays.
             describe_saved: describes what the job returned, for the status line of the next item.
             on_failed: called with the error's text if nothing was saved, to ask again for what was typed.
@@ -88,7 +93,7 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
 
         def work() -> tuple[T, ItemT, ItemT | None]:
             saved = job()
-            return saved, load_item(), _load_if_possible(load_next)
+            return saved, load_item(saved), _load_if_possible(load_next)
 
         def show_saved(result: tuple[T, ItemT, ItemT | None]) -> None:
             saved, item, next_item = result
@@ -150,7 +155,7 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
         """Run a job in the writer thread, and show that a save is pending until it has ended."""
         self.n_pending_saves += 1
         self.update_status_line()
-        self.review_app.submit_write(job, on_success, on_error)
+        self.rater_app.submit_write(job, on_success, on_error)
 
     def show_save_error(self, error: AuditorError, on_failed: Callable[[str], None] | None = None) -> None:
         """Show the error of a failed save, and the item as it is stored; ask again for what was typed."""

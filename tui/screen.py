@@ -22,6 +22,7 @@ from auditor.tui.formatting import to_single_line
 
 if TYPE_CHECKING:
     from auditor.tui.app import ReviewApp
+    from auditor.tui.rater_app import RaterApp
 
 T = TypeVar("T")
 
@@ -32,11 +33,14 @@ class ReviewScreen(Screen[None]):
     screen_name: ClassVar[ScreenName] = "everywhere"
 
     @property
-    def review_app(self) -> ReviewApp:
-        """The app, with its type."""
-        from auditor.tui.app import ReviewApp  # imports this module: a cycle
+    def rater_app(self) -> RaterApp:
+        """The app, with the type of all apps of raters."""
+        return cast("RaterApp", self.app)
 
-        return cast(ReviewApp, self.app)
+    @property
+    def review_app(self) -> ReviewApp:
+        """The app of a screen on conflicts."""
+        return cast("ReviewApp", self.app)
 
     def compose(self) -> ComposeResult:
         yield Static(id="bar")
@@ -51,7 +55,7 @@ class ReviewScreen(Screen[None]):
         """Show the path of the screen in the title bar, and on the right `right` or the rater and the mode."""
         trail = Content(" › ").join([Content.styled(to_single_line(part), "bold") for part in ("auditor", *path)])
         bar = self.query_one("#bar", Static)
-        right = right or self.review_app.rater_badge
+        right = right or self.rater_app.rater_badge
         padding = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
         bar.update(Content.assemble(trail, " " * padding, right), layout=False)
 
@@ -106,7 +110,7 @@ class KeyBar(Widget):
 
     def _format_key(self, action: Action) -> Content:
         """Return the first configured key of an action, followed by its label."""
-        app = cast("ReviewApp", self.app)
+        app = cast("RaterApp", self.app)
         key = actions.key_name(app.settings.keys.get(action.id, action.keys).split(",")[0])
         return Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
 

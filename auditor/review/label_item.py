@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig, ModelSection, SurveySection, load_stored_config
@@ -47,7 +47,7 @@ class LabelItem:
     question: str
     instructions: str = ""
     material: str = ""
-    aspects: Mapping[str, str] | None = None
+    aspects: Mapping[str, str] = field(default_factory=dict)
     missing: str = ""
 
     @property

@@ -8,12 +8,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from auditor.domain.labels import Label, LabelChoice, LabelUnit, SampledUnit
+from auditor.domain.labels import Label, LabelChoice, LabelKind, LabelUnit, SampledUnit
+from auditor.errors import ReviewError
 from auditor.review.label_item import LabelItem, LabelItemLoader
 from auditor.review.labelling import LabellingSession
 from auditor.review.progress import ReviewProgress
 from auditor.review.rater_agreement import PairAgreement
+from auditor.storage import audits
+from auditor.storage.database import Database
+from auditor.text_safety import truncate_text
+
+MIN_SHARED_UNITS = 5
+"""Number of units that two raters must share before their agreement is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,7 @@ class OpenUnit:
     """A unit that a rater is shown.
 
     Attributes:
-        position: place in the sample, from 1.
+        position: place in the sample, from 1; 0 if a new sample without it was drawn since.
         label: the rater's label in force; None without one.
         draft: aspects and note of the label, or what was entered before labelling.
         shown_at: time in seconds of `time.monotonic` at which it was loaded.
@@ -47,6 +55,25 @@ class OpenUnit:
         """The choice that the rater made; None without a label."""
         choices = self.unit.kind.choices
         return None if self.label is None else next(c for c in choices if c.value == self.label.value)
+
+
+def open_labelling_session(db: Database, audit: str, rater: str, kind: LabelKind, **options: Any) -> LabellingSession:
+    """Open a rater's session in an audit that has a sample.
+
+    Args:
+        options: see `LabellingSession`.
+
+    Raises:
+        StorageError: there is no such audit.
+        ReviewError: the audit has no sample of this kind.
+    """
+    session = LabellingSession(db, audits.get_audit(db, audit), rater, kind, **options)
+    if not session.sample:
+        raise ReviewError(
+            f"audit '{truncate_text(audit)}' has no sample of {kind.noun}s to label.",
+            f"Draw one: auditor review {truncate_text(audit)} --sample 200",
+        )
+    return session
 
 
 class LabelQueue:
@@ -76,7 +103,10 @@ class LabelQueue:
         label = self.session.find_label(unit)
         stored_draft = LabelDraft() if label is None else LabelDraft(label.aspects, label.note)
         draft = self._drafts.get(unit, stored_draft)
-        return OpenUnit(unit, self._positions[unit], self._loader.load(unit), label, draft, time.monotonic())
+        item = self._loader.load(unit)
+        asked = {name: text for name, text in item.aspects.items() if name in self.session.aspect_questions}
+        position = self._positions.get(unit, 0)
+        return OpenUnit(unit, position, replace(item, aspects=asked), label, draft, time.monotonic())
 
     def load_next(self, after: LabelUnit | None = None) -> OpenUnit | None:
         """Load the next unit without a label of this rater; None if none is left.
@@ -102,7 +132,7 @@ class LabelQueue:
     def load_neighbour(self, opened: OpenUnit, offset: int) -> OpenUnit | None:
         """Load the unit `offset` places further in the sample; None at its ends."""
         place = opened.position - 1 + offset
-        return self.load(self.session.sample[place].unit) if 0 <= place < self.n_units else None
+        return self.load(self.session.sample[place].unit) if opened.position and 0 <= place < self.n_units else None
 
     def skip(self, unit: LabelUnit) -> None:
         """Go past a unit without a label; it comes again when no other unit is left."""
@@ -151,8 +181,11 @@ class LabelQueue:
         return self.session.load_progress()
 
     def load_own_agreement(self) -> PairAgreement | None:
-        """Load the agreement with the rater who shares most units with this one; None without shared units."""
-        agreement = self.session.load_agreement()
-        pairs = [] if agreement is None else agreement.pairs
+        """Load the agreement with the rater who shares most units with this one.
+
+        None below `MIN_SHARED_UNITS`: it would tell the rater what others chose on a single unit.
+        """
+        pairs = self.session.load_agreement().pairs
         own_pairs = [pair for pair in pairs if self.session.rater in (pair.rater_a, pair.rater_b)]
-        return max(own_pairs, key=lambda pair: pair.raw_agreement.n, default=None)
+        best = max(own_pairs, key=lambda pair: pair.raw_agreement.n, default=None)
+        return best if best is not None and best.raw_agreement.n >= MIN_SHARED_UNITS else None

@@ -6,7 +6,7 @@ The session never loads verdicts of judges, and units come in the order in which
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, SampledUnit
@@ -62,13 +62,15 @@ class LabellingSession:
             return {}
         return aspect_questions(for_task=json.loads(self.audit.survey).get("task") is not None)
 
-    def next_unit(self, after: LabelUnit | None = None) -> SampledUnit | None:
-        """Return the first unit that is left to this rater, other than `after`; None if there is none.
+    def next_unit(self, after: LabelUnit | None = None, skipped: Collection[LabelUnit] = ()) -> SampledUnit | None:
+        """Return the first unit that is left to this rater, other than `after` and `skipped`; None if there is none.
 
         Raters who are active at the same time begin with different units, so that they do not label the same one twice.
         """
         labelled = self._load_labels()
-        left = [sampled for sampled in self._list_left(labelled) if sampled.unit != after]
+        left = [
+            sampled for sampled in self._list_left(labelled) if sampled.unit != after and sampled.unit not in skipped
+        ]
         since = datetime.now(UTC) - ACTIVE_RATER_PERIOD
         active_raters = sorted({label.rater for label in labelled if label.labelled_at >= since} | {self.rater})
         place = active_raters.index(self.rater)
@@ -134,6 +136,10 @@ class LabellingSession:
             n_by_rater=len(own),
             seconds_per_decision=compute_pace(durations[-MAX_PACE_DECISIONS:]),
         )
+
+    def load_agreement(self) -> RaterAgreement:
+        """Load the agreement of raters on the labels in force; its `pairs` are empty if no two share a unit."""
+        return compute_label_agreement(self._load_labels())
 
     # --- inside
 

@@ -77,7 +77,7 @@ def test_a_trace_is_shown_as_in_the_recorded_request_of_a_judge(shared_db: Datab
             if v.key and (v.model, *v.cell, str(v.sample)) == unit.parts
         ]
         assert [item.instructions, item.material] in requests
-        assert list(item.aspects or {}) == list(aspect_questions(for_task=audit == TASK_AUDIT))
+        assert list(item.aspects) == list(aspect_questions(for_task=audit == TASK_AUDIT))
 
 
 def test_country_topic_models_and_verdicts_are_nowhere_in_a_trace(shared_db: Database) -> None:
