@@ -66,7 +66,7 @@ def _make_choose_action(number: int) -> Action:
 
 def _make_aspect_action(aspect: ReviewAspect, key: str) -> Action:
     """Build the action of the labelling screen that answers the question about an aspect."""
-    help_text = f"Answer on the aspect '{aspect.label}': yes, no, none. Optional; saved with your label."
+    help_text = f"Aspect '{aspect.label}' (optional): yes, no or none."
     return Action("label", f"aspect('{aspect.name}')", key, aspect.label, help_text, False, "aspect")
 
 
@@ -79,7 +79,7 @@ ACTIONS = (
         "open_next",
         "N",
         "open next",
-        "Turn automatic opening of the next conflict, or of the next text to label, on or off.",
+        "Open the next conflict or text by itself, or stay.",
         plain_text_command="open-next",
     ),
     Action("everywhere", "quit", "ctrl+q", "quit", "Quit. Everything is saved.", plain_text_command="quit"),

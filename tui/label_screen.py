@@ -87,11 +87,10 @@ class LabelScreen(SavingScreen[OpenUnit]):
         self.query_one("#choices", Static).update(self._render_choices(item), layout=False)
         self.query_one("#aspects", Static).update(self._render_aspects(item), layout=False)
         self.query_one("#aspects").display = bool(text.aspects)
-        self.update_status_line()
         self.refresh_title_bar()
 
     def refresh_title_bar(self) -> None:
-        """Show audit, position, what is left, pace and time to go, as far as the width allows."""
+        """Show audit, position, what is left, pace and time to go, as far as the width allows; and the status line."""
         path = [self.queue.session.audit.name]
         if self.item is not None:
             path.append(f"{self.item.position:,} of {self.queue.n_units:,}" if self.item.position else "not in sample")
@@ -101,6 +100,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
         path += next(([form] for form in forms if len(form) < free_width), forms[-1:])
         self.set_title_bar(*path, right=badge)
         self.query_one("#material", VerticalScroll).border_subtitle = to_content(self.agreement_text)
+        self.update_status_line()
 
     def _render_choices(self, item: OpenUnit) -> Content:
         """Render the question and the key of each answer; the given one is marked."""
@@ -142,6 +142,8 @@ class LabelScreen(SavingScreen[OpenUnit]):
             parts.append(Content.styled("aspects and note are saved with your label", "$text-warning"))
         if item.draft.note:
             parts.append(to_content(f"✎ {to_single_line(item.draft.note)}", "$text-accent"))
+        if self.progress is not None and not self.progress.n_left:
+            parts.append(Content.styled("nothing left to label", "$text-success"))
         self.query_one("#standing", Static).update(Content.styled("  ·  ", "$text-muted").join(parts), layout=False)
 
     # --- labelling

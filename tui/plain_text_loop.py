@@ -8,6 +8,8 @@ from typing import Protocol, TextIO, TypeVar
 from auditor.errors import AuditorError, did_you_mean
 from auditor.tui.formatting import to_single_line
 
+COMMON_COMMANDS = {"help": "show this list.", "quit": "quit. Everything is saved."}
+"""Help text by command of the loop itself."""
 QUIT_COMMANDS = ("quit", "q", "exit")
 
 
@@ -51,12 +53,10 @@ def _run_command(target: P, command_line: str, commands: Commands[P], renamed: M
         return False
     command = renamed.get(command, command)
     if command == "help":
-        for name, (_, text) in commands.items():
+        for name, text in ({name: text for name, (_, text) in commands.items()} | COMMON_COMMANDS).items():
             target.write_line(f"{name}: {text}")
-        target.write_line("help: show this list.")
-        target.write_line("quit: quit. Everything is saved.")
     elif command not in commands:
-        suggestion = did_you_mean(command, [*commands, "help", "quit"], "'help' lists the commands.")
+        suggestion = did_you_mean(command, [*commands, *COMMON_COMMANDS], "'help' lists the commands.")
         target.write_line(f"Unknown command '{to_single_line(command)}'. {suggestion}")
     else:
         try:

@@ -104,6 +104,7 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
                 self._open_by_itself(next_item, describe_saved(saved) if describe_saved else "")
             else:
                 if self.open_key == key:
+                    self.last_saved = ""
                     self.show_item(item)
                 if opens_next and is_in_front:
                     self.notify(self.nothing_left, markup=False)

@@ -22,6 +22,7 @@ from auditor.tui.app import ReviewApp
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.errors import ErrorsScreen
 from auditor.tui.home import HomeScreen
+from auditor.tui.label_screen import LabelScreen
 from auditor.tui.launch import idle_garbage_collection
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import ReviewSettings
@@ -44,7 +45,8 @@ def test_every_action_has_its_method() -> None:
     for action in ACTIONS:
         if action.screen != "everywhere":
             method = action.name.partition("(")[0]
-            assert callable(getattr(PAGES[action.screen], f"action_{method}")), action.id
+            screen = {**PAGES, "label": LabelScreen}[action.screen]
+            assert callable(getattr(screen, f"action_{method}")), action.id
 
 
 def test_no_key_of_the_terminal_or_its_multiplexer_is_used() -> None:

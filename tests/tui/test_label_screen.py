@@ -18,7 +18,7 @@ from auditor.review.label_item import LabelItemLoader
 from auditor.storage import labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.tui import saving_screen
+from auditor.tui import actions, saving_screen
 from auditor.tui.dialogs import KeysWindow, TextDialog
 from auditor.tui.label_app import LabelApp
 from auditor.tui.label_screen import LabelScreen
@@ -275,14 +275,18 @@ async def test_a_long_text_scrolls(start: StartLabelling) -> None:
         assert driver.text == top
 
 
-async def test_help_lists_the_keys_and_q_ends_the_app(start: StartLabelling) -> None:
-    async with start(size=(140, 40)) as driver:
+@pytest.mark.parametrize("size", [(80, 40), (140, 40)])
+async def test_help_and_palette_have_every_key_and_q_ends_the_app(start: StartLabelling, size: tuple[int, int]) -> None:
+    async with start(size=size) as driver:
+        commands = {command.title: command for command in driver.app.get_system_commands(driver.app.screen)}
         await driver.press("question_mark")
         assert isinstance(driver.app.screen, KeysWindow)
-        assert "Save answer 1 of the line below the text." in driver.text
-        assert "label.choose.1" in driver.text
+        for action in actions.actions_for("label"):
+            assert action.help in driver.text
+            assert commands[action.label.capitalize()].help == action.help
+            assert size[0] == 80 or action.id in driver.text
         await driver.press("escape", "q")
-        assert not driver.app.is_running
+        assert driver.app._exit
 
 
 async def test_configured_keys_are_shown_and_act(start: StartLabelling, db: Database, audit: Audit) -> None:
