@@ -171,7 +171,8 @@ def _make_choose_command(number: int) -> tuple[Callable[[PlainTextLabelling, str
 
 LABEL_COMMANDS: Commands[PlainTextLabelling] = {
     **{
-        str(number): _make_choose_command(number) for number in range(1, 1 + max(len(kind.choices) for kind in LabelKind))
+        str(number): _make_choose_command(number)
+        for number in range(1, 1 + max(len(kind.choices) for kind in LabelKind))
     },
     "aspect": (PlainTextLabelling.save_aspect, "answer on an aspect, as in: aspect culture yes; or no, or none."),
     "next": (PlainTextLabelling.show_next, "open the next text that you have not labelled."),
