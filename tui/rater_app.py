@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, TypeVar
 
+from textual.actions import ActionParseResult
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.events import Event, Key, MouseEvent
 from textual.screen import Screen
 from textual.worker import Worker
@@ -154,6 +156,19 @@ class RaterApp(App[None]):
         self._close_messages_no_wait()
 
     # --- actions
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run an action; an AuditorError, such as of a database server that is gone, is shown, and the app goes on."""
+        try:
+            return await super().run_action(action, default_namespace, namespaces)
+        except AuditorError as error:
+            self._show_error(error)
+            return True
 
     def action_open_next(self) -> None:
         """Turn automatic opening of the next item on or off, and save the choice."""

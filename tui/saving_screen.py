@@ -16,6 +16,7 @@ T = TypeVar("T")
 ItemT = TypeVar("ItemT")
 DECISION_DELAY_S = 0.4
 """Time for which an item that opened by itself must have been visible before decision keys act on it."""
+SAVED_BUT_UNREADABLE = "Your decision is saved, but it cannot be read at the moment. Open it again later."
 
 
 class SavingScreen(ReviewScreen, Generic[ItemT]):
@@ -91,11 +92,11 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
         key, opens_next = self.open_key, load_next is not None
         self._is_advancing = self._is_advancing or opens_next
 
-        def work() -> tuple[T, ItemT, ItemT | None]:
+        def work() -> tuple[T, ItemT | None, ItemT | None]:
             saved = job()
-            return saved, load_item(saved), _load_if_possible(load_next)
+            return saved, _load_if_possible(lambda: load_item(saved)), load_next and _load_if_possible(load_next)
 
-        def show_saved(result: tuple[T, ItemT, ItemT | None]) -> None:
+        def show_saved(result: tuple[T, ItemT | None, ItemT | None]) -> None:
             saved, item, next_item = result
             self.n_pending_saves -= 1
             self._is_advancing = self._is_advancing and not opens_next
@@ -103,9 +104,11 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
             if next_item is not None and is_in_front:
                 self._open_by_itself(next_item, describe_saved(saved) if describe_saved else "")
             else:
-                if self.open_key == key:
+                if self.open_key == key and item is not None:
                     self.last_saved = ""
                     self.show_item(item)
+                elif self.open_key == key:
+                    self.notify(SAVED_BUT_UNREADABLE, severity="warning", timeout=20, markup=False)
                 if opens_next and is_in_front:
                     self.notify(self.nothing_left, markup=False)
             self.after_save()
@@ -183,9 +186,9 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
         self.app.push_screen(TextDialog("Note", initial_text, hint), check)
 
 
-def _load_if_possible(load: Callable[[], ItemT | None] | None) -> ItemT | None:
-    """Load the item that opens by itself; None if that fails, since the decision before it is saved anyway."""
+def _load_if_possible(load: Callable[[], ItemT | None]) -> ItemT | None:
+    """Load an item after a decision; None if that fails, since the decision is saved anyway."""
     try:
-        return load() if load is not None else None
+        return load()
     except AuditorError:
         return None

@@ -31,6 +31,8 @@ class ReviewScreen(Screen[None]):
     """A full screen with a title bar, a body and a key bar."""
 
     screen_name: ClassVar[ScreenName] = "everywhere"
+    _read_error = ""
+    """Error of the last read; empty if it succeeded."""
 
     @property
     def rater_app(self) -> RaterApp:
@@ -63,15 +65,20 @@ class ReviewScreen(Screen[None]):
         """Run `job` in a thread and pass its return value to `on_success`; a later job of the group cancels it."""
 
         async def work() -> None:
-            on_success(await asyncio.to_thread(job))
+            result = await asyncio.to_thread(job)
+            self._read_error = ""
+            on_success(result)
 
         # Pass `work`, not `work()`: a coroutine that is cancelled before its start would never be awaited.
         _: Worker[None] = self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
 
     @on(Worker.StateChanged)
     def _show_read_error(self, event: Worker.StateChanged) -> None:
-        if event.state is WorkerState.ERROR:
-            self.notify(to_single_line(f"cannot be read: {event.worker.error}"), severity="error", markup=False)
+        """Show why a read failed; once for the reads that are repeated while the reason stays the same."""
+        text = to_single_line(f"cannot be read: {event.worker.error}")
+        if event.state is WorkerState.ERROR and text != self._read_error:
+            self._read_error = text
+            self.notify(text, severity="error", markup=False)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.refresh_title_bar)
