@@ -18,7 +18,7 @@ from auditor.failpoints import failpoint
 from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, table_of
 from auditor.storage.label_tables import LabelDrawRow, SampledUnitRow
-from auditor.storage.label_units import LabelableUnit, format_unit, parse_unit
+from auditor.storage.label_units import LabelableUnit, format_unit, load_labelable_units, parse_unit
 from auditor.storage.ledger import utc_now
 from auditor.storage.rating_log import write_log
 
@@ -46,6 +46,20 @@ class LabelDraw:
     strata: tuple[Stratum, ...]
     population: int
     population_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFrame:
+    """The units from which a sample was drawn.
+
+    Attributes:
+        units: all units, each with its stratum when the sample was drawn, in order of their parts.
+        is_outdated: whether the audit has other units or other texts by now. Then `units` is empty: the sample does not
+            stand for what the audit has.
+    """
+
+    units: tuple[tuple[LabelUnit, Stratum], ...]
+    is_outdated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,18 @@ def load_sample(db: Database, audit_id: int, kind: LabelKind) -> list[SampledUni
         )
         for row in rows
     ]
+
+
+def load_frame(db: Database, audit_id: int, kind: LabelKind) -> SampleFrame | None:
+    """Load the units from which the sample in force was drawn; None if there is no sample."""
+    draw = load_draw(db, audit_id, kind)
+    if draw is None:
+        return None
+    units = load_labelable_units(db, audit_id, kind)
+    if hash_population(units) != draw.population_hash:
+        return SampleFrame((), is_outdated=True)
+    strata = draw.strata or ((),) * len(units)
+    return SampleFrame(tuple((unit.unit, stratum) for unit, stratum in zip(units, strata, strict=True)), False)
 
 
 def load_sampled_contents(db: Database, draw: LabelDraw) -> dict[LabelUnit, str]:

@@ -6,9 +6,11 @@ langgraph or httpx (up to 3 s) for every command, and for `auditor --help`, `sta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from auditor.cli import experiments, surveys
 from auditor.cli.audit_changes import delete, rename
@@ -23,6 +25,7 @@ from auditor.cli.graph import graph
 from auditor.cli.help_groups import GET_STARTED, MOVE_DATA, RESEARCH, RUN_AUDITS, USE_RESULTS, GroupedCommands
 from auditor.cli.imports import import_app
 from auditor.cli.init import init
+from auditor.cli.labelling import SampleCommand
 from auditor.cli.logic import logic_app
 from auditor.cli.models import models_app
 from auditor.cli.report import report
@@ -40,6 +43,7 @@ COMMANDS = {
     USE_RESULTS: (report, traces, review, compare, check, verify),
     RESEARCH: (graph,),
 }
+COMMAND_CLASSES: dict[Callable[..., None], type[TyperCommand]] = {review: SampleCommand}
 COMMAND_GROUPS = {
     GET_STARTED: (models_app,),
     MOVE_DATA: (surveys.app, import_app, export_app),
@@ -88,7 +92,7 @@ def root(
 
 for _group, _commands in COMMANDS.items():
     for _command in _commands:
-        app.command(rich_help_panel=_group)(_command)
+        app.command(rich_help_panel=_group, cls=COMMAND_CLASSES.get(_command))(_command)
 for _group, _apps in COMMAND_GROUPS.items():
     for _app in _apps:
         app.add_typer(_app, rich_help_panel=_group)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from auditor.cli.output import print_message
+
+
+class LabelKindOption(StrEnum):
+    """Values of `auditor.domain.labels.LabelKind`."""
+
+    TRACE = "trace"
+    ANSWER_PAIR = "answer_pair"
+    COMPARISON = "comparison"
 
 
 def select_audit(context: typer.Context, name: str) -> str:

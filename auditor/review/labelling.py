@@ -72,7 +72,8 @@ class LabellingSession:
             sampled for sampled in self._list_left(labelled) if sampled.unit != after and sampled.unit not in skipped
         ]
         since = datetime.now(UTC) - ACTIVE_RATER_PERIOD
-        active_raters = sorted({label.rater for label in labelled if label.labelled_at >= since} | {self.rater})
+        recent = [label for label in labelled if label.source == labels.REVIEW_SOURCE and label.labelled_at >= since]
+        active_raters = sorted({label.rater for label in recent} | {self.rater})
         place = active_raters.index(self.rater)
         is_own = (int(hash_to_fraction("rater", *s.unit.parts) * len(active_raters)) == place for s in left)
         return next((sampled for sampled, own in zip(left, is_own, strict=True) if own), left[0] if left else None)

@@ -12,7 +12,7 @@ from auditor.domain import Outcome, Ruling, Trace
 from auditor.domain.labels import UNSURE, LabelKind, SampledUnit
 from auditor.errors import ReviewError, StorageError, UsageError
 from auditor.review.label_sampling import draw_sample
-from auditor.review.labelling import LabellingSession, compute_label_agreement
+from auditor.review.labelling import LabellingSession
 from auditor.review.progress import format_progress
 from auditor.storage import hash_chain, label_draws, labels, results
 from auditor.storage.audits import Audit
@@ -168,6 +168,22 @@ def test_a_new_draw_keeps_labels_of_unchanged_texts(db: Database, audit: Audit) 
     assert [sampled.unit for sampled in label_all(start(db, audit, share=0))] == [before[0].unit]
 
 
+def test_the_frame_has_every_unit_with_its_stratum_when_drawn(db: Database, audit: Audit) -> None:
+    assert label_draws.load_frame(db, audit.id, LabelKind.TRACE) is None
+    draw_sample(db, audit, LabelKind.TRACE, 60)
+    frame = label_draws.load_frame(db, audit.id, LabelKind.TRACE)
+    assert frame is not None
+    strata = dict(frame.units)
+    assert len(strata) == 180
+    counts = Counter(strata.values())
+    for sampled in load_sample(db, audit):
+        assert strata[sampled.unit] == sampled.stratum
+        assert counts[sampled.stratum] == sampled.n_in_stratum
+    change_text(db, audit, results.load_traces(db, audit.id)[0])
+    outdated = label_draws.load_frame(db, audit.id, LabelKind.TRACE)
+    assert outdated == label_draws.SampleFrame((), is_outdated=True)
+
+
 # --- a session
 
 
@@ -175,6 +191,12 @@ def test_labels_are_made_in_the_order_of_the_draw(db: Database, audit: Audit) ->
     draw_sample(db, audit, LabelKind.TRACE, 60)
     sample = load_sample(db, audit)
     assert label_all(start(db, audit)) == sample
+
+
+def test_skipped_units_do_not_come(db: Database, audit: Audit) -> None:
+    draw_sample(db, audit, LabelKind.TRACE, 60)
+    first, second, third = load_sample(db, audit)[:3]
+    assert start(db, audit).next_unit(after=first.unit, skipped={second.unit}) == third
 
 
 def test_a_saved_label_is_loaded_with_what_was_shown(db: Database, audit: Audit) -> None:
@@ -278,7 +300,7 @@ def test_agreement_counts_what_both_raters_decided(db: Database, audit: Audit) -
         for i, sampled in enumerate(sample[:40]):
             session.save(sampled.unit, VALID if i % 2 == (i < n_same) else INVALID)
         session.save(sample[40].unit, UNSURE)
-    agreement = compute_label_agreement(labels.load_labels(db, audit.id, LabelKind.TRACE))
+    agreement = start(db, audit).load_agreement()
     (pair,) = agreement.pairs
     assert dict(agreement.n_decided_by_rater) == {"ada": 40, "ben": 40}
     assert pair.raw_agreement.value == pytest.approx(0.75)
