@@ -101,7 +101,7 @@ def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, s
     sampled = {unit.unit.parts for unit in sample}
     outside = next(trace for trace in TRACES if trace not in sampled)
     result = import_file(write_csv([make_row(sample[0]), make_row(outside)]))
-    assert "1 label: stored, but in no corrected figure. Their traces are outside of the drawn sample" in result.stderr
+    assert "1 label: stored, but in no corrected figure. Their traces are outside of the sample" in result.stderr
     stored, stored_sample = load(storage)
     assert len(stored) == 2
     assert stored_sample == sample
