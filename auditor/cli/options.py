@@ -76,6 +76,9 @@ StorageOption: TypeAlias = Annotated[
     typer.Option("--storage", metavar="URL", help="Database, such as sqlite:///auditor.db (or set AUDITOR_STORAGE)."),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+UncorrectedOption: TypeAlias = Annotated[
+    bool, typer.Option("--uncorrected", help="Do not correct shares of VALID by people's labels.")
+]
 PageFileOption: TypeAlias = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html, .md or .txt).")
 ]

@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from auditor.cli.label_plan import DEFAULT_DIFFERENCE, DEFAULT_HALF_WIDTH, print_label_plan
 from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_sample
 from auditor.cli.options import LabelKindOption, StorageOption
 from auditor.cli.output import format_command, print_message
@@ -52,6 +53,13 @@ RedrawOption: TypeAlias = Annotated[
 RatersOption: TypeAlias = Annotated[
     int, typer.Option("--raters", min=2, help="With --sample: raters of each unit in the share of --second-share.")
 ]
+PlanOption: TypeAlias = Annotated[bool, typer.Option("--plan", help="Print how many labels a precision takes.")]
+HalfWidthOption: TypeAlias = Annotated[
+    float, typer.Option("--half-width", min=0.005, max=0.5, help="With --plan: half-width of each model's 95% CI.")
+]
+DifferenceOption: TypeAlias = Annotated[
+    float, typer.Option("--difference", min=0.005, max=1, help="With --plan: difference of two models to show.")
+]
 ServeOption: TypeAlias = Annotated[bool, typer.Option("--serve", help="Open the app in a browser on this machine.")]
 HostOption: TypeAlias = Annotated[str, typer.Option("--host", help="With --serve: the interface to listen on.")]
 PortOption: TypeAlias = Annotated[int, typer.Option("--port", help="With --serve: the port.")]
@@ -72,13 +80,16 @@ def review(
     stratify: StratifyOption = None,
     redraw: RedrawOption = False,
     raters: RatersOption = 2,
+    plan: PlanOption = False,
+    half_width: HalfWidthOption = DEFAULT_HALF_WIDTH,
+    difference: DifferenceOption = DEFAULT_DIFFERENCE,
     serve: ServeOption = False,
     host: HostOption = "127.0.0.1",
     port: PortOption = 8321,
     public_url: PublicUrlOption = None,
     storage: StorageOption = None,
 ) -> None:
-    """Review the conflicts that the judges could not resolve, or label a random sample.
+    """Review open conflicts, or label a random sample.
 
     Opens a full-screen app in the terminal. Each decision is saved at once and can be undone. Labels of a random sample
     measure how good the judges are; conflicts cannot, since they are the hard cases.
@@ -86,6 +97,8 @@ def review(
     Example: auditor review moral-alignment --rater ada
 
     Example: auditor review moral-alignment --sample 200
+
+    Example: auditor review moral-alignment --plan --half-width 0.05
     """
     import getpass
 
@@ -93,6 +106,9 @@ def review(
     from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
 
     url, rater_name = resolve_database_url(storage), rater or getpass.getuser()
+    if plan:
+        print_label_plan(storage, audit, half_width, difference)
+        return
     _check_sample_options(sample, kind, stratify, redraw=redraw, open_book=open_book)
     if sample is not None:
         audit = prepare_sample(url, audit, sample, kind=kind.value, stratify=stratify, redraw=redraw)

@@ -101,7 +101,7 @@ def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, s
     sampled = {unit.unit.parts for unit in sample}
     outside = next(trace for trace in TRACES if trace not in sampled)
     result = import_file(write_csv([make_row(sample[0]), make_row(outside)]))
-    assert "1 label: stored, but in no corrected figure. Their traces are outside of the drawn sample" in result.stderr
+    assert "1 label: stored, but in no corrected figure. Their traces are outside of the sample" in result.stderr
     stored, stored_sample = load(storage)
     assert len(stored) == 2
     assert stored_sample == sample
@@ -128,7 +128,7 @@ def test_labels_with_inclusion_make_a_sample(storage: str) -> None:
     assert [unit.inclusion for unit in load(storage)[1]] == [0.25, 0.5, 0.75, 1.0, 0.1]
 
 
-def test_a_sample_of_ones_own_is_refused_beside_a_drawn_one(storage: str, sample: list[SampledUnit]) -> None:
+def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: list[SampledUnit]) -> None:
     result = import_file(write_csv([make_row(TRACES[0], inclusion=0.5)]))
     assert result.returncode == 2
     assert "has a drawn sample of traces, so that no other sample is imported" in result.stderr
