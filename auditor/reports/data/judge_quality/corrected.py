@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -154,27 +155,35 @@ def _compare_models(
         second=second.model,
         judges=(first.judges.value or 0.0) - (second.judges.value or 0.0),
         corrected=difference,
-        corrected_elsewhere=_subtract_elsewhere(traces, first.model, second.model),
+        corrected_elsewhere=_subtract_elsewhere(traces, first, second),
         p_value=difference.p_value,
     )
 
 
-def _subtract_elsewhere(traces: LabelledTraces, first: str, second: str) -> Estimate:
+def _subtract_elsewhere(traces: LabelledTraces, first: CorrectedShareRow, second: CorrectedShareRow) -> Estimate:
     """The difference for other countries and topics, which both models share.
 
-    Values times N / N_1 for the N_1 traces of the first model, and -N / N_2 for the others, have it as their mean.
+    Deviations from a model's share times N / N_1 for the N_1 traces of the first model, and -N / N_2 for the others,
+    have the difference of the deviations as their mean: the linearized difference of two ratios, which does not vary
+    with the numbers of traces of a country.
     """
-    panel, is_first = traces.panel_share, traces.models == first
-    is_selected = (is_first | (traces.models == second)) & ~np.isnan(panel)
+    panel, is_first = traces.panel_share, traces.models == first.model
+    is_selected = (is_first | (traces.models == second.model)) & ~np.isnan(panel)
     columns = traces.select(is_selected, groups=traces.models)
     of_first = is_first[columns.rows]
-    n, n_first = len(of_first), int(of_first.sum())
-    scale = np.where(of_first, n / n_first, -n / (n - n_first))
-    return prediction_powered_mean(
-        panel[columns.rows] * scale,
-        columns.labels * scale,
+    scale = np.where(of_first, 1 / of_first.mean(), -1 / (1 - of_first.mean()))
+    centres = first.corrected.value or 0.0, second.corrected.value or 0.0
+    centre = np.where(of_first, *centres)
+    deviation = prediction_powered_mean(
+        (panel[columns.rows] - centre) * scale,
+        (columns.labels - centre) * scale,
         inclusion=columns.inclusion,
         strata=columns.strata,
         clusters=columns.units,
         target="super",
     )
+    shift = centres[0] - centres[1]
+    value, low, high = (
+        None if end is None else end + shift for end in (deviation.value, deviation.ci_low, deviation.ci_high)
+    )
+    return replace(deviation, value=value, ci_low=low, ci_high=high)
