@@ -19,7 +19,7 @@ def bias(
     """Test judges for position, length and self-preference.
 
     Both sides of conflicts are shown in both orders, traces are padded with sentences that have no content, and each
-    judge reviews traces of its own; none of these counts in any vote. Leniency compared with the other judges, and
+    judge reviews its own traces. No outcome depends on these verdicts. Leniency compared with the other judges, and
     associations with length, family and order, are in the report without an experiment.
 
     Example: auditor experiment bias my-audit
