@@ -43,10 +43,21 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
     states = report.conflicts.states
     if n_open := states.get("open", 0) + states.get("disputed", 0):
         conflicts = pluralize(n_open, "conflict")
-        yield [f"Review the {conflicts} that the judges could not resolve: ", Code(f"auditor review {name}"), "."]
+        review = [
+            f"Decide the {conflicts} that the judges could not resolve, to measure the judges: ",
+            Code(f"auditor review {name}"),
+            ". This does not change how close models are to people.",
+        ]
+    else:
+        review = []
     yield from _describe_choice(report)
+    yield [
+        "Test the thresholds that you wrote down before the run: ",
+        Code(f"auditor check {name} --max-mae YOURS --max-region-gap YOURS"),
+        ".",
+    ]
+    yield from filter(None, [review])
     yield from _describe_precision(report)
-    yield ["Set thresholds and test them before you decide: ", Code(f"auditor check {name} --max-mae 0.3"), "."]
     yield ["Analyse every figure and answer as data: ", Code(f"auditor export tables {name}"), "."]
 
 

@@ -33,6 +33,7 @@ from auditor.reports.sections.next_steps import list_next_steps
 from auditor.reports.sections.phrasing import SeriesLabels, build_finding
 from auditor.reports.sections.semantic import build_semantic_section
 from auditor.reports.sections.task import build_task_section
+from auditor.reports.sections.tiers import describe_closest
 from auditor.reports.sections.weaknesses import list_weaknesses
 
 MAX_OPEN_FINDINGS = 6
@@ -40,6 +41,8 @@ MAX_OPEN_FINDINGS = 6
 GUESS_DEFINITION = "A simple guess uses no model: for example, the mean of a topic in the other countries of a region."
 MAX_BRIEF_ITEMS = 3
 """Findings and cautions in each list of the brief report."""
+MAX_BRIEF_MODELS = 5
+"""Models of which the brief report has a sentence."""
 MAX_BRIEF_ROWS = 10
 """Models in the plot of the brief report."""
 NOT_MEASURED = "Nothing has been measured yet."
@@ -70,10 +73,10 @@ def build_summary(report: Report, *, is_brief: bool = False) -> Section:
 def _answer_survey(report: Report, *, is_brief: bool) -> list[Block]:
     """The answer for each model, the strongest findings and the comparison with simple guesses."""
     labels = SeriesLabels.of(report)
-    rows = sorted(report.alignment, key=lambda row: 2.0 if row.pearson_r is None else -row.pearson_r)
+    rows = sorted(report.alignment, key=_rank_by_error)
     answers = [build_finding(labels.label(row), describe_alignment(row), classify_alignment(row)) for row in rows]
     blocks: list[Block] = [
-        Paragraph(summarize_alignment(report.alignment), "lead"),
+        Paragraph(" ".join(filter(None, (describe_closest(report), summarize_alignment(report.alignment)))), "lead"),
         Paragraph(_describe_question(report), "note"),
         *_limit(answers, "model", is_brief=is_brief),
     ]
@@ -84,17 +87,21 @@ def _answer_survey(report: Report, *, is_brief: bool) -> list[Block]:
     if report.baselines:
         findings = list_guess_findings(report)
         guesses = [List(findings[:1], is_findings=True)] if is_brief else _limit(findings, "model", is_brief=False)
-        lead = (
-            summarize_guesses(report)
-            + " A simple guess uses no model, such as the mean of a topic in the other countries of a region."
-        )
+        lead = f"{summarize_guesses(report)} {GUESS_DEFINITION}"
         blocks.append(Section("guess", "Is it better than a simple guess?", [Paragraph(lead), *guesses]))
     return blocks
+
+
+def _rank_by_error(row: AlignmentRow) -> tuple[bool, float, float]:
+    """Sort key: the smallest mean absolute error first, then the largest r; rows without an error last."""
+    return row.mae is None, row.mae or 0.0, -2.0 if row.pearson_r is None else -row.pearson_r
 
 
 def _limit(items: Sequence[ListItem | Text], noun: str, *, is_brief: bool, is_findings: bool = True) -> list[Block]:
     """A list; the brief report says how many further items there are, and the full one has findings in a disclosure."""
     max_items = MAX_BRIEF_ITEMS if is_brief else MAX_OPEN_FINDINGS if is_findings else len(items)
+    if is_brief and noun == "model":
+        max_items = MAX_BRIEF_MODELS
     shown = items[:max_items]
     if is_brief and noun == "model" and len(items) > max_items:
         shown = [*items[: max_items - 1], items[-1]]  # the worst model matters as much as the best

@@ -32,9 +32,9 @@ _EXPLANATION = (
     "No model of the first tier is significantly worse than another model. A model of a lower tier is significantly "
     "worse than at least one model of the tier above. Tiers and the 95% CIs of ranks are corrected for the number of "
     "pairs of models, separately in each ranking. Best and worst rank: ends of the 95% CI of the rank. From the best "
-    "other: difference from the best other model, with its 95% CI over countries and topics (Hsu’s method). This CI "
-    "ends at 0 if the model is certainly the best, or certainly not. May be the best: no other model is significantly "
-    "better."
+    "other: difference from the best other model, with its 95% CI over countries and topics (Hsu’s method). By this "
+    "method, a CI that ends at 0 means that the order is certain: the model is better, or worse, than the best other. "
+    "May be the best: no other model is significantly better."
 )
 
 
@@ -105,6 +105,18 @@ def list_candidates(ranking: TierRanking) -> list[str]:
     return [row.model for row in ranking.rows if row.may_be_best and row.from_best.value is not None]
 
 
+def describe_closest(report: Report) -> str:
+    """Name the models with the smallest mean absolute error over all countries; empty if none are compared."""
+    for ranking in report.tiers:
+        candidates = list_candidates(ranking)
+        if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
+            error = f"mean absolute error {format_number(ranking.rows[0].value)}"
+            if len(candidates) == 1:
+                return f"Closest to people: {candidates[0]} ({error})."
+            return f"Closest to people: {join_first(candidates)}; these data do not tell which is the closest."
+    return ""
+
+
 def describe_preference(ranking: TierRanking) -> str:
     """Describe in one or two sentences which model to prefer in one scope, and how certain that is."""
     noun = " countries" if ranking.scope.endswith("Western") else ""
@@ -137,8 +149,6 @@ def _describe_lead(ranking: TierRanking) -> str:
     """Say by how much the next model is worse than the first, where that alone may be the best."""
     leader, next_model = ranking.rows[:2]
     difference = leader.from_best
-    low, high = sorted(abs(end or 0.0) for end in (difference.ci_low, difference.ci_high))
-    interval = f"95% CI {format_number(low) if low else '0'} to {format_number(high)}"
-    return (
-        f"The next model, {next_model.model}, is worse by {format_number(abs(difference.value or 0.0))} ({interval})."
-    )
+    largest = max(abs(end or 0.0) for end in (difference.ci_low, difference.ci_high))
+    distance = f"by {format_number(abs(difference.value or 0.0))}, and by at most {format_number(largest)}"
+    return f"The next model, {next_model.model}, is shown to be worse: {distance} (95% CI)."

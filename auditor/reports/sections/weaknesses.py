@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.domain import Purpose
 from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.coverage.lost_samples import has_unknown_sign
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_count, format_number, format_share, pluralize
-from auditor.reports.sections.phrasing import join_first
+from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.sampling_marks import SamplingMarks
 
 MAX_VARIANCE = 0.12
@@ -70,8 +69,22 @@ def _describe_regions(report: Report) -> Iterator[str]:
 
 
 def _describe_topics(report: Report) -> Iterator[str]:
-    """Yield a sentence that names the topics with a mean absolute error above `MAX_TOPIC_MAE`, if any."""
-    high_errors = {(row.name, row.model) for row in report.topics if (row.mae.value or 0.0) > MAX_TOPIC_MAE}
-    model_counts = Counter(topic for topic, _ in sorted(high_errors))
-    if labels := [f"{topic} ({pluralize(n, 'model')})" for topic, n in model_counts.most_common()]:
-        yield f"The measured mean absolute error is above {MAX_TOPIC_MAE} on {join_first(labels, 'topic')}."
+    """Yield a sentence that names the models with a mean absolute error above `MAX_TOPIC_MAE` on a topic, if any."""
+    labels = SeriesLabels.of(report)
+    errors: dict[str, dict[str, float]] = {}
+    for row in report.topics:
+        if row.mae.value is not None:
+            errors.setdefault(labels.label(row), {})[row.name] = row.mae.value
+    high_errors = {
+        label: [topic for topic, error in by_topic.items() if error > MAX_TOPIC_MAE]
+        for label, by_topic in errors.items()
+    }
+    worst_first = sorted(high_errors, key=lambda label: -len(high_errors[label]))
+    if names := [_name_topics(label, errors[label], high_errors[label]) for label in worst_first if high_errors[label]]:
+        yield f"The measured mean absolute error is above {MAX_TOPIC_MAE} for {join_first(names, 'model')}."
+
+
+def _name_topics(label: str, errors: Mapping[str, float], topics: Sequence[str]) -> str:
+    """A model with its number of topics with a large error, and the worst of them."""
+    worst = max(topics, key=lambda topic: errors[topic])
+    return f"{label} ({len(topics)} of {pluralize(len(errors), 'topic')}; {worst}: {format_number(errors[worst])})"

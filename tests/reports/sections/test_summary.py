@@ -15,7 +15,7 @@ from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.cultural_findings import build_findings_block, describe_cultural_finding
 from auditor.reports.sections.next_steps import MAX_STEPS, list_next_steps
 from auditor.reports.sections.report import build_report_document
-from auditor.reports.sections.summary import MAX_BRIEF_ITEMS, build_summary, build_summary_section
+from auditor.reports.sections.summary import MAX_BRIEF_ITEMS, MAX_BRIEF_MODELS, build_summary, build_summary_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.alignment_rows import make_alignment_row, make_two_way_estimates
@@ -32,7 +32,9 @@ def test_the_section_has_its_parts_in_order(report: Report) -> None:
     lead, question, answers, plot, findings, guess, cautions, steps = section.blocks
     assert isinstance(lead, Paragraph)
     assert lead.role == "lead"
-    assert str(lead.content).startswith("All 3 models agree with people beyond chance (r from")
+    assert str(lead.content).startswith(
+        "Closest to people: alder (mean absolute error 0.09). All 3 models agree with people beyond chance (r from"
+    )
     assert report.audit.survey.wording in text_of(question)
     assert isinstance(answers, List)
     assert [item.status for item in answers.items if isinstance(item, ListItem)] == ["positive"] * 3
@@ -63,8 +65,8 @@ def test_many_answers_are_in_a_disclosure_or_counted_in_the_brief_report(report:
     brief = build_summary(many, is_brief=True)
     assert not blocks_of(brief, Disclosure)
     answers = next(block for block in brief.blocks if isinstance(block, List))
-    assert len(answers.items) == MAX_BRIEF_ITEMS
-    assert "The full report has 6 more models." in text_of(brief)
+    assert len(answers.items) == MAX_BRIEF_MODELS
+    assert "The full report has 4 more models." in text_of(brief)
 
 
 def test_the_brief_report_has_the_summary_alone_and_counts_further_cautions(report: Report) -> None:
@@ -149,7 +151,10 @@ def test_steps_name_commands_and_are_few(report: Report) -> None:
     steps = [text_of(step) for step in list_next_steps(report)]
     assert len(steps) == MAX_STEPS
     n_open = report.conflicts.states["open"] + report.conflicts.states["disputed"]
-    assert f"Review the {n_open} conflicts that the judges could not resolve: auditor review population." in steps
+    assert (
+        f"Decide the {n_open} conflicts that the judges could not resolve, to measure the judges: auditor review "
+        "population. This does not change how close models are to people."
+    ) in steps
     assert any(step.startswith("If you choose one model, prefer alder") for step in steps)
 
 
