@@ -176,7 +176,8 @@ def design_based_share(
     that would give a simple random sample the same variance, reduced for the degrees of freedom by (z / t)². A few
     labels may show none of the rarer hits or misses of a large stratum, and then the variance is too small. So one
     independent case stands for at least as many cases as the heaviest label that can be of the rarer kind, as in the
-    interval of Fay & Feuer for weighted rates (Statistics in Medicine 16, 1997).
+    interval of Fay & Feuer for weighted rates (Statistics in Medicine 16, 1997). Labels between 0 and 1 vary less, and
+    count as more cases.
 
     Args:
         hits, cases: shape (n,), in [0, 1] for each labelled trace; hits are at most cases.
@@ -198,9 +199,11 @@ def design_based_share(
     reason = sample.reason_against_interval()
     if reason is not None:
         return Estimate(share, n_cases, reason=reason)
-    variance = sample.total_variance(hits - share * cases) / total**2
+    residuals = hits - share * cases
+    variance = sample.total_variance(residuals) / total**2
     n_effective = total / largest_weight
     if 0 < share < 1 and variance > 0:
+        n_effective *= share * (1 - share) * total / float(sample.weights @ residuals**2)
         factor = (NORMAL_QUANTILE / float(stdtrit(sample.df, UPPER_QUANTILE))) ** 2
         n_effective = min(n_effective, share * (1 - share) / variance * factor)
     return Estimate(share, n_cases, *clopper_pearson(share, n_effective), generalizes_to=THESE_TRACES)

@@ -31,6 +31,13 @@ def nctdtr(df: ArrayLike, noncentrality: ArrayLike, t: ArrayLike) -> Any:
     return special.nctdtr(df, noncentrality, t)
 
 
+def ndtr(x: ArrayLike) -> Any:
+    """Cumulative distribution function of the standard normal distribution."""
+    from scipy import special
+
+    return special.ndtr(x)
+
+
 def ndtri(p: ArrayLike) -> Any:
     """Quantile `p` of the standard normal distribution."""
     from scipy import special

@@ -1,4 +1,4 @@
-"""The interval of a difference between two statistics that are nearly normal on another scale, such as correlations."""
+"""Intervals of differences: of independent estimates, and of statistics that are nearly normal on another scale."""
 
 from __future__ import annotations
 
@@ -7,12 +7,39 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._root import find_root
-from auditor.metrics._special import stdtr, stdtrit
-from auditor.metrics.confidence import CONFIDENCE_LEVEL
+from auditor.metrics._special import ndtr, stdtr, stdtrit
+from auditor.metrics.confidence import CONFIDENCE_LEVEL, NORMAL_QUANTILE
+from auditor.metrics.estimate import Estimate, EstimateWithTest
 from auditor.metrics.jackknife_interval import Transform
 
 MAX_QUANTILE = 1e4
 """Number of standard errors beyond which a p-value is not computed."""
+
+
+def subtract_independent(first: Estimate, second: Estimate) -> EstimateWithTest:
+    """The first estimate minus the second, of independent samples, with the interval recovered from both of theirs.
+
+    Zou & Donner, Statistics in Medicine 27, 2008; for shares with Wilson's intervals it is method 10 of Newcombe
+    (Statistics in Medicine 17, 1998).
+
+    Returns:
+        `n` is the sum of both. The p-value of no difference is normal, with the standard error on the side of 0, so
+        that it is below 0.05 where the interval excludes 0. No interval, with a reason, where one of both has none.
+    """
+    n, population = first.n + second.n, first.generalizes_to
+    if first.value is None or second.value is None:
+        return EstimateWithTest(None, n, reason=first.reason if first.value is None else second.reason)
+    value = first.value - second.value
+    ends = (first.ci_low, first.ci_high, second.ci_low, second.ci_high)
+    if None in ends:
+        return EstimateWithTest(value, n, reason=first.reason if None in ends[:2] else second.reason)
+    first_low, first_high, second_low, second_high = (end or 0.0 for end in ends)
+    below = ((first.value - first_low) ** 2 + (second_high - second.value) ** 2) ** 0.5
+    above = ((first_high - first.value) ** 2 + (second.value - second_low) ** 2) ** 0.5
+    distance = below if value > 0 else above
+    p_value = float(2 * ndtr(-abs(value) * NORMAL_QUANTILE / distance)) if distance > 0 else None
+    reason = first.reason or second.reason
+    return EstimateWithTest(value, n, value - below, value + above, reason, generalizes_to=population, p_value=p_value)
 
 
 def recover_difference(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, inf
 
-from scipy.special import ndtri, stdtrit
-
+from auditor.metrics._special import ndtri, stdtrit
 from auditor.metrics.confidence import NORMAL_QUANTILE, SIGNIFICANCE_LEVEL, UPPER_QUANTILE
 
 DEFAULT_POWER = 0.8

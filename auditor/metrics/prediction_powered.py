@@ -13,14 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import inf
+from math import inf, isfinite
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, is_constant
-from auditor.metrics._labelled_sample import EQUAL_REASON, LabelledSample, read_sample, student_estimate
+from auditor.metrics._labelled_sample import (
+    EQUAL_REASON,
+    THESE_TRACES,
+    LabelledSample,
+    design_based_share,
+    read_sample,
+    student_estimate,
+)
 from auditor.metrics._special import stdtrit
 from auditor.metrics.confidence import NORMAL_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
@@ -37,6 +44,7 @@ def prediction_powered_mean(
     strata: ArrayLike | None = None,
     clusters: Labels | None = None,
     target: Target = "finite",
+    bounds: tuple[float, float] = (-inf, inf),
 ) -> Estimate:
     """Estimate the mean of people's labels over all traces from a labelled sample and a judge's values.
 
@@ -50,12 +58,14 @@ def prediction_powered_mean(
             Used by "super" only: how a sample was drawn does not depend on them.
         target: "finite" is the mean over these traces, "super" that over other traces, or over other units of
             `clusters`, like these.
+        bounds: smallest and largest possible value of judge and labels, such as (0, 1) for verdicts.
 
     Returns:
         `n` counts labels. The interval is of 95%:
 
         - "finite": Student's with Σ(n_h - 1) degrees of freedom, with the design variance and the finite population
-          correction. It is the value itself if every trace is labelled.
+          correction. It is the value itself if every trace is labelled. With bounds it is at least as wide as the
+          judge's errors in both directions require, of which few labels may show none.
         - "super": without strata and with equal inclusion that of `ppi_py.ppi_mean_ci`, which is normal: labelled
           traces are left out of the mean of the unlabelled. Else Student's, with the design variance plus that of
           the mean of all traces.
@@ -66,25 +76,75 @@ def prediction_powered_mean(
 
     Raises:
         ValueError: shapes differ, a value of the judge is missing, a value is infinite, an inclusion probability is out
-            of its range, or the target is unknown.
+            of its range, or the target is unknown; or a value is outside the bounds.
     """
     if target not in ("finite", "super"):
         raise ValueError(f"target must be 'finite' or 'super', but is {target!r}")
     if clusters is not None and not isinstance(clusters, Mapping):
         raise ValueError("clusters must map each kind of unit, such as 'country', to the unit of each trace")
     sample = read_sample(judge, labels, inclusion, strata)
+    _check_bounds(sample, bounds)
     reason = sample.reason_against_value()
     if reason is not None:
         return Estimate(None, sample.n, reason=reason)
     if target == "finite":
-        errors = sample.labels - sample.labelled_judge
-        value = float(sample.judge.mean() + (sample.weights * errors).sum() / sample.size)
-        return student_estimate(value, sample.total_variance(errors) / sample.size**2, sample)
+        return _clip(_estimate_these_traces(sample, bounds), bounds)
     factor = _tune_factor(sample)
     if clusters:
         contributions = mean_over_units(_contributions(sample, factor), clusters, (-inf, inf))
-        return replace(contributions, n=sample.n)
-    return _estimate_other_traces(sample, factor)
+        return _clip(replace(contributions, n=sample.n), bounds)
+    return _clip(_estimate_other_traces(sample, factor), bounds)
+
+
+def _check_bounds(sample: LabelledSample, bounds: tuple[float, float]) -> None:
+    """Raise ValueError for a value outside the bounds."""
+    values = np.concatenate([sample.judge, sample.labels])
+    if len(values) and (values.min() < bounds[0] or values.max() > bounds[1]):
+        raise ValueError(f"judge and labels must be from {bounds[0]} to {bounds[1]}")
+
+
+def _clip(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
+    """Clip an estimate and its interval to the bounds."""
+    figures = (estimate.value, estimate.ci_low, estimate.ci_high)
+    value, low, high = (None if figure is None else min(max(figure, bounds[0]), bounds[1]) for figure in figures)
+    return replace(estimate, value=value, ci_low=low, ci_high=high)
+
+
+def _estimate_these_traces(sample: LabelledSample, bounds: tuple[float, float]) -> Estimate:
+    """The difference estimator, with Student's interval or, between bounds, one that is at least as wide."""
+    errors = sample.labels - sample.labelled_judge
+    value = float(sample.judge.mean() + (sample.weights * errors).sum() / sample.size)
+    estimate = student_estimate(value, sample.total_variance(errors) / sample.size**2, sample)
+    width = bounds[1] - bounds[0]
+    if not isfinite(width) or sample.is_census or sample.reason_against_interval() is not None:
+        return estimate
+    too_low, too_high = (
+        _share_of_errors(sample, np.maximum(sign * errors, 0) / width, can_err)
+        for sign, can_err in ((1, sample.judge < bounds[1]), (-1, sample.judge > bounds[0]))
+    )
+    below = ((too_low[0] - too_low[1]) ** 2 + (too_high[2] - too_high[0]) ** 2) ** 0.5
+    above = ((too_low[2] - too_low[0]) ** 2 + (too_high[0] - too_high[1]) ** 2) ** 0.5
+    low, high = value - width * below, value + width * above
+    if estimate.ci_low is not None and estimate.ci_high is not None:
+        low, high = min(low, estimate.ci_low), max(high, estimate.ci_high)
+    return Estimate(value, sample.n, low, high, generalizes_to=THESE_TRACES)
+
+
+def _share_of_errors(sample: LabelledSample, errors: Floats, can_err: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Mean size of the judge's errors in one direction, in [0, 1], with the ends of its interval as a share.
+
+    Both directions are combined by the distances of their ends from their values (Zou & Donner, Statistics in Medicine
+    27, 2008), which keeps the asymmetry of rare errors.
+    """
+    share = design_based_share(
+        sample,
+        errors,
+        np.ones_like(errors),
+        can_hit=can_err,
+        can_miss=np.ones_like(sample.is_labelled),
+        empty_reason=EQUAL_REASON,
+    )
+    return share.value or 0.0, share.ci_low or 0.0, share.ci_high or 0.0
 
 
 def _is_simple(sample: LabelledSample) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,9 +13,8 @@ from auditor.domain.labels import LabelKind
 from auditor.metrics.judge_accuracy import judge_quality
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.reports.data.build import build_report
-from auditor.reports.data.comparison import corrected_shares
 from auditor.reports.data.comparison.compare import compare_targets
-from auditor.reports.data.comparison.series_pairs import match_series_pairs, parse_target
+from auditor.reports.data.comparison.series_pairs import parse_target
 from auditor.reports.data.gates.gate_check import check_report
 from auditor.reports.sections.comparison import build_comparison_document
 from auditor.review.label_sampling import draw_sample
@@ -123,20 +121,3 @@ def test_compare_and_check_use_corrected_shares_unless_asked_not_to(labelled: tu
     plain = compare_targets(db, [parse_target(audit.name)], use_corrections=False)
     assert all(pair.corrected_shares is None for pair in plain.pairs)
     assert "after correction" not in text_of(build_comparison_document(plain).sections)
-
-
-def test_two_audits_are_compared_as_independent_samples(labelled: tuple[Database, Audit]) -> None:
-    db, audit = labelled
-    pairs = match_series_pairs(db, [parse_target(audit.name)], (), all_pairs=True, renamed_models={})
-    first, second = pairs[0]
-    elsewhere = replace(second, audit_id=-1)
-    quality = build_report(db, audit.name).judge_quality
-    compared = corrected_shares._compare(first, elsewhere, quality, quality)
-    assert compared is not None
-    a, b = compared.first, compared.second
-    assert None not in (a.ci_high, b.ci_low, compared.difference.ci_low)
-    distance = ((a.ci_high or 0) - (a.value or 0)) ** 2 + ((b.value or 0) - (b.ci_low or 0)) ** 2
-    assert compared.difference.ci_low == pytest.approx((b.value or 0) - (a.value or 0) - distance**0.5)
-    joint = corrected_shares._compare(first, second, quality, quality)
-    assert joint is not None
-    assert joint.difference.value == pytest.approx(compared.difference.value)

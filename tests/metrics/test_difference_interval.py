@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
 
-from auditor.metrics.difference_interval import recover_difference, recover_difference_with_p_value
+from auditor.metrics.difference_interval import (
+    recover_difference,
+    recover_difference_with_p_value,
+    subtract_independent,
+)
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY
 
 
@@ -69,3 +75,24 @@ def test_it_covers_where_the_two_differ_and_moving_both_by_equal_steps_does_not(
     covered = np.mean((low <= difference) & (difference <= high))
     assert 0.94 <= covered <= stats.binom.ppf(0.999, 4000, 0.96) / 4000
     assert np.mean((naive_low <= difference) & (difference <= naive_high)) < 0.9
+
+
+def test_independent_shares_agree_with_newcombes_published_example() -> None:
+    """Newcombe (Statistics in Medicine 17, 1998), table II, (a): 56 / 70 - 48 / 80 by method 10."""
+    ends = [proportion_confint(hits, n, method="wilson") for hits, n in ((56, 70), (48, 80))]
+    first, second = (Estimate(v, n, *end) for v, n, end in zip((0.8, 0.6), (70, 80), ends, strict=True))
+    difference = subtract_independent(first, second)
+    assert (difference.ci_low, difference.ci_high) == pytest.approx((0.0524, 0.3339), abs=1e-4)
+    assert (difference.value, difference.n) == (pytest.approx(0.2), 150)
+    assert difference.p_value is not None
+    assert difference.p_value < 0.05
+    reverse = subtract_independent(second, first)
+    assert (reverse.ci_low, reverse.p_value) == pytest.approx((-0.3339, difference.p_value), abs=1e-4)
+
+
+def test_a_missing_interval_has_its_reason() -> None:
+    first, missing = Estimate(0.5, 10, 0.4, 0.6), Estimate(0.7, 5, reason="too few labels")
+    assert subtract_independent(first, missing).reason == "too few labels"
+    assert subtract_independent(missing, first).value == pytest.approx(0.2)
+    unknown = subtract_independent(first, Estimate(None, 0, reason="no label"))
+    assert (unknown.value, unknown.reason, unknown.p_value) == (None, "no label", None)

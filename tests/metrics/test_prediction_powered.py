@@ -86,6 +86,46 @@ def test_a_judge_without_variation_in_strata_adds_nothing() -> None:
     assert _ends(with_judge) == pytest.approx(_ends(people_only))
 
 
+def _rare_errors(seed: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Truth, verdicts, labels and strata: 20 labels in each of eight strata, errors among VALID verdicts only."""
+    rng = np.random.default_rng(seed)
+    model = np.repeat(np.arange(4), 250)
+    judge = (rng.random(1000) < 0.93).astype(float)
+    truth = np.where((rng.random(1000) < np.array([0.005, 0.05, 0.12, 0.23])[model]) & (judge == 1), 0.0, judge)
+    strata, labels, order = 2 * model + judge, np.full(1000, NAN), rng.permutation(1000)
+    for stratum in np.unique(strata):
+        rows = order[strata[order] == stratum][:20]
+        labels[rows] = truth[rows]
+    return truth, judge, labels, strata
+
+
+def test_bounds_keep_the_coverage_where_errors_are_rare() -> None:
+    n_covered, widths, errors = 0, [], []
+    for seed in range(400):
+        truth, judge, labels, strata = _rare_errors(seed)
+        estimate = prediction_powered_mean(judge, labels, strata=strata, bounds=(0, 1))
+        low, high = _ends(estimate)
+        n_covered += low <= truth.mean() <= high
+        widths.append(high - low)
+        errors.append((estimate.value or 0) - truth.mean())
+    assert n_covered >= 0.94 * 400  # Student's interval: 91 to 93%
+    assert float(np.mean(widths)) < 1.3 * 2 * 1.976 * float(np.std(errors))
+
+
+def test_bounds_widen_the_interval_on_the_scale_of_the_labels() -> None:
+    judge, labels = _labelled(7, "verdicts")
+    plain, bounded = (_ends(prediction_powered_mean(judge, labels, bounds=b)) for b in ((-np.inf, np.inf), (0, 1)))
+    assert bounded[0] <= plain[0] < plain[1] <= bounded[1]
+    assert bounded[1] - bounded[0] < 1.25 * (plain[1] - plain[0])
+    moved = _ends(prediction_powered_mean(3 * judge - 1, 3 * labels - 1, bounds=(-1, 2)))
+    assert moved == pytest.approx([3 * end - 1 for end in bounded])
+    perfect = np.where(np.isnan(labels), NAN, judge)
+    low, high = _ends(prediction_powered_mean(judge, perfect, bounds=(0, 1)))
+    assert low < judge.mean() < high  # without an error among the labels there may be some among the others
+    with pytest.raises(ValueError, match="judge and labels must be from 0 to 1"):
+        prediction_powered_mean(judge + 1, labels, bounds=(0, 1))
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(-3.0, 3.0), st.floats(0.1, 5.0))
 def test_estimates_move_with_the_scale(seed: int, shift: float, scale: float) -> None:

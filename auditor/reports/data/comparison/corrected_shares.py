@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from functools import cache
 
 from auditor.domain.labels import LabelKind
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.difference_interval import subtract_independent
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.comparison.schema import CorrectedShareComparison
 from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
 from auditor.reports.data.judge_quality.build import build_judge_quality
-from auditor.reports.data.judge_quality.judges import two_sided_p_value
-from auditor.reports.data.judge_quality.schema import CorrectedShareRow, JudgeQualityReport
+from auditor.reports.data.judge_quality.schema import JudgeQualityReport
 from auditor.reports.data.source_loading import load_source
 from auditor.storage.database import Database
 from auditor.storage.label_draws import load_draw
@@ -41,55 +40,19 @@ def _compare(
     first_quality: JudgeQualityReport | None,
     second_quality: JudgeQualityReport | None,
 ) -> CorrectedShareComparison | None:
-    """Compare two series: of one audit by their joint sample, of two audits as independent."""
+    """Compare two series; the samples of two models are independent, in one audit too."""
     rows = [
         None if quality is None else quality.corrected_shares.get(series.model)
         for series, quality in ((first, first_quality), (second, second_quality))
     ]
     first_row, second_row = rows
-    if first_row is None or second_row is None or first_quality is None or first_row is second_row:
+    if first_row is None or second_row is None or first_row is second_row:
         return None
-    difference = (
-        _find_difference(first_quality, first.model, second.model)
-        if first.audit_id == second.audit_id
-        else _subtract(first_row, second_row)
-    )
+    difference = subtract_independent(second_row.corrected, first_row.corrected)
     return CorrectedShareComparison(
         first=first_row.corrected,
         second=second_row.corrected,
         judges=(second_row.judges.value or 0.0) - (first_row.judges.value or 0.0),
         difference=difference,
-        p_value=two_sided_p_value(difference),
+        p_value=difference.p_value,
     )
-
-
-def _find_difference(quality: JudgeQualityReport, first: str, second: str) -> Estimate:
-    """The second model's share minus the first's, in one audit; the report has each pair in one direction."""
-    for row in quality.differences:
-        if (row.second, row.first) == (first, second):
-            return row.corrected
-        if (row.first, row.second) == (first, second):
-            return _negate(row.corrected)
-    raise LookupError(f"no difference between {first!r} and {second!r}")
-
-
-def _negate(estimate: Estimate) -> Estimate:
-    """The difference in the other direction."""
-    value, low, high = (None if end is None else -end for end in (estimate.value, estimate.ci_high, estimate.ci_low))
-    return Estimate(value, estimate.n, low, high, estimate.reason, estimate.resampled, estimate.generalizes_to)
-
-
-def _subtract(first: CorrectedShareRow, second: CorrectedShareRow) -> Estimate:
-    """The second share minus the first of independent samples, with Newcombe's interval.
-
-    It combines the distances of both values from the ends of their intervals (Newcombe, Statistics in Medicine 17,
-    1998, method 10; Zou & Donner, Statistics in Medicine 27, 2008, for other intervals than Wilson's).
-    """
-    a, b = first.corrected, second.corrected
-    n = a.n + b.n
-    if a.value is None or b.value is None or None in (a.ci_low, a.ci_high, b.ci_low, b.ci_high):
-        return Estimate(None, n, reason="one of the corrected shares has no interval")
-    value = b.value - a.value
-    low = value - (((b.value - (b.ci_low or 0.0)) ** 2 + ((a.ci_high or 0.0) - a.value) ** 2) ** 0.5)
-    high = value + ((((b.ci_high or 0.0) - b.value) ** 2 + (a.value - (a.ci_low or 0.0)) ** 2) ** 0.5)
-    return Estimate(value, n, low, high, generalizes_to=a.generalizes_to)

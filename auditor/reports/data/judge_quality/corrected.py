@@ -9,12 +9,13 @@ from itertools import combinations
 import numpy as np
 
 from auditor.metrics.cross_fitting import DEFAULT_FOLDS, cross_fit_predictions
+from auditor.metrics.difference_interval import subtract_independent
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.judge_accuracy import rogan_gladen
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.metrics.unit_means import share_over_units
 from auditor.reports.data.adjusted_tests import adjust_rows
-from auditor.reports.data.judge_quality.judges import estimate_contrast, estimate_excess, two_sided_p_value
+from auditor.reports.data.judge_quality.judges import estimate_excess
 from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces, SampleColumns
 from auditor.reports.data.judge_quality.schema import CorrectedDifferenceRow, CorrectedShareRow
 from auditor.reports.data.report_source import FloatArray
@@ -90,24 +91,15 @@ def _correct_with_labels(traces: LabelledTraces, model: str, labels: FloatArray)
 
 def _correct(judged: FloatArray, columns: SampleColumns, *, elsewhere: bool = False) -> Estimate:
     """The mean of people's labels, corrected from the judges' values, for these traces or other units."""
-    estimate = prediction_powered_mean(
+    return prediction_powered_mean(
         judged,
         columns.labels,
         inclusion=columns.inclusion,
         strata=columns.strata,
         clusters=columns.units if elsewhere else None,
         target="super" if elsewhere else "finite",
+        bounds=(0.0, 1.0),
     )
-    return _clip_share(estimate)
-
-
-def _clip_share(estimate: Estimate) -> Estimate:
-    """Clip a share and its interval to [0, 1]."""
-    value, low, high = (
-        None if figure is None else min(1.0, max(0.0, figure))
-        for figure in (estimate.value, estimate.ci_low, estimate.ci_high)
-    )
-    return replace(estimate, value=value, ci_low=low, ci_high=high)
 
 
 def _calibrate_votes(traces: LabelledTraces, seed: int) -> FloatArray | None:
@@ -149,25 +141,49 @@ def build_corrected_differences(
     traces: LabelledTraces, shares: Sequence[CorrectedShareRow]
 ) -> list[CorrectedDifferenceRow]:
     """Compare all pairs of models that have enough labels; p-values are adjusted for their number."""
-    usable = [row.model for row in shares if row.is_usable]
+    usable = [row for row in shares if row.is_usable]
     return adjust_rows([_compare_models(traces, first, second) for first, second in combinations(usable, 2)])
 
 
-def _compare_models(traces: LabelledTraces, first: str, second: str) -> CorrectedDifferenceRow:
-    """Compare the shares of VALID of two models."""
-    panel, is_first = traces.panel_share, traces.models == first
-    is_selected = (is_first | (traces.models == second)) & ~np.isnan(panel)
-    corrected, elsewhere = (
-        estimate_contrast(traces, is_selected, is_first, traces.labels, panel, has_clusters=has_clusters)
-        for has_clusters in (False, True)
-    )
-    is_compared = is_selected & (traces.strata >= 0)
-    known = float(panel[is_compared & is_first].mean() - panel[is_compared & ~is_first].mean())
+def _compare_models(
+    traces: LabelledTraces, first: CorrectedShareRow, second: CorrectedShareRow
+) -> CorrectedDifferenceRow:
+    """Compare the shares of VALID of two models; their samples are independent."""
+    difference = subtract_independent(first.corrected, second.corrected)
     return CorrectedDifferenceRow(
-        first=first,
-        second=second,
-        judges=known,
-        corrected=corrected,
-        corrected_elsewhere=elsewhere,
-        p_value=two_sided_p_value(corrected),
+        first=first.model,
+        second=second.model,
+        judges=(first.judges.value or 0.0) - (second.judges.value or 0.0),
+        corrected=difference,
+        corrected_elsewhere=_subtract_elsewhere(traces, first, second),
+        p_value=difference.p_value,
     )
+
+
+def _subtract_elsewhere(traces: LabelledTraces, first: CorrectedShareRow, second: CorrectedShareRow) -> Estimate:
+    """The difference for other countries and topics, which both models share.
+
+    Deviations from a model's share times N / N_1 for the N_1 traces of the first model, and -N / N_2 for the others,
+    have the difference of the deviations as their mean: the linearized difference of two ratios, which does not vary
+    with the numbers of traces of a country.
+    """
+    panel, is_first = traces.panel_share, traces.models == first.model
+    is_selected = (is_first | (traces.models == second.model)) & ~np.isnan(panel)
+    columns = traces.select(is_selected, groups=traces.models)
+    of_first = is_first[columns.rows]
+    scale = np.where(of_first, 1 / of_first.mean(), -1 / (1 - of_first.mean()))
+    centres = first.corrected.value or 0.0, second.corrected.value or 0.0
+    centre = np.where(of_first, *centres)
+    deviation = prediction_powered_mean(
+        (panel[columns.rows] - centre) * scale,
+        (columns.labels - centre) * scale,
+        inclusion=columns.inclusion,
+        strata=columns.strata,
+        clusters=columns.units,
+        target="super",
+    )
+    shift = centres[0] - centres[1]
+    value, low, high = (
+        None if end is None else end + shift for end in (deviation.value, deviation.ci_low, deviation.ci_high)
+    )
+    return replace(deviation, value=value, ci_low=low, ci_high=high)

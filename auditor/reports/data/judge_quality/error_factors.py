@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import replace
 
 import numpy as np
+from scipy.special import ndtri
 
+from auditor.metrics.confidence import NORMAL_QUANTILE, SIGNIFICANCE_LEVEL
+from auditor.metrics.difference_interval import subtract_independent
 from auditor.metrics.error_regression import regress_errors
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, EstimateWithTest
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.judge_quality.judges import (
     MIN_GROUP_LABELS,
     Groups,
-    estimate_contrast,
-    two_sided_p_value,
+    estimate_excess,
 )
-from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces
+from auditor.reports.data.judge_quality.labelled_traces import Bools, LabelledTraces
 from auditor.reports.data.judge_quality.schema import Dimension, ErrorFactorRow, TransportRow
 from auditor.reports.data.report_source import FloatArray
 
@@ -52,10 +54,7 @@ def _regress_judge(traces: LabelledTraces, judge: int, groups: Groups) -> Iterat
         weights=1 / columns.inclusion[is_labelled],
     )
     for factor, effect in zip(factors, effects, strict=True):
-        figures = {name: value for name, value in asdict(effect).items() if name != "p_value"}
-        yield ErrorFactorRow(
-            judge=traces.matrix.judges[judge], factor=factor, effect=Estimate(**figures), p_value=effect.p_value
-        )
+        yield ErrorFactorRow(judge=traces.matrix.judges[judge], factor=factor, effect=effect, p_value=effect.p_value)
 
 
 def _list_factors(
@@ -112,16 +111,12 @@ def _test_transport(traces: LabelledTraces, dimension: Dimension, groups: Groups
         )
     compared = all_groups if len(all_groups) > 2 else all_groups[:1]
     contrasts = [(_compare(traces, is_usable, names == group), group) for group in compared]
-    tested = [
-        (p_value, estimate, group)
-        for estimate, group in contrasts
-        if (p_value := two_sided_p_value(estimate)) is not None
-    ]
+    tested = [(estimate.p_value, estimate, group) for estimate, group in contrasts if estimate.p_value is not None]
     p_value, estimate, group = min(tested, key=lambda row: row[0]) if tested else (None, *contrasts[0])
     return TransportRow(
         dimension=dimension,
         groups=all_groups,
-        largest_excess=estimate,
+        largest_excess=_widen_for_choice(estimate, len(compared)),
         largest_group=group,
         p_value=None if p_value is None else min(1.0, p_value * len(compared)),
         missing=0,
@@ -129,6 +124,18 @@ def _test_transport(traces: LabelledTraces, dimension: Dimension, groups: Groups
     )
 
 
-def _compare(traces: LabelledTraces, is_usable: np.ndarray, is_in_group: np.ndarray) -> Estimate:
+def _compare(traces: LabelledTraces, is_usable: Bools, is_in_group: Bools) -> EstimateWithTest:
     """The panel's excess in a group minus that on the other traces."""
-    return estimate_contrast(traces, is_usable, is_in_group, traces.panel_share - traces.labels)
+    panel = traces.panel_share
+    sides = [traces.select(is_usable & side) for side in (is_in_group, ~is_in_group)]
+    inside, outside = (estimate_excess(panel[columns.rows], columns) for columns in sides)
+    return subtract_independent(inside, outside)
+
+
+def _widen_for_choice(estimate: Estimate, n_compared: int) -> Estimate:
+    """Widen an interval, so that it holds for the largest of several differences (Bonferroni, on the normal scale)."""
+    if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
+        return estimate
+    factor = float(ndtri(1 - SIGNIFICANCE_LEVEL / n_compared / 2)) / NORMAL_QUANTILE
+    low, high = (estimate.value + factor * (end - estimate.value) for end in (estimate.ci_low, estimate.ci_high))
+    return replace(estimate, ci_low=low, ci_high=high)

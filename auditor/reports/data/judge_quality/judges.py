@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from auditor.metrics.confidence import NORMAL_QUANTILE, SIGNIFICANCE_LEVEL
 from auditor.metrics.confidence_calibration import confidence_calibration_error
+from auditor.metrics.difference_interval import subtract_independent
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.judge_accuracy import judge_quality
+from auditor.metrics.label_plan import DEFAULT_POWER
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.judge_quality.labelled_traces import Bools, LabelledTraces, SampleColumns
@@ -28,7 +30,6 @@ from auditor.reports.data.report_source import FloatArray
 
 MIN_GROUP_LABELS = 30
 """Fewest labels of a group, and of the others, for a comparison: with 10 labels an accuracy is known to ± 30 points."""
-POWER = 0.8
 Groups = Mapping[Dimension, NDArray[np.str_]]
 """For each dimension, the group of each trace, shape (traces,); empty text for none."""
 
@@ -73,7 +74,9 @@ def _accuracy(traces: LabelledTraces, verdicts: FloatArray, labels: FloatArray) 
 
 def estimate_excess(judged: FloatArray, columns: SampleColumns) -> Estimate:
     """Mean of the judge's values minus people's, for these traces."""
-    corrected = prediction_powered_mean(judged, columns.labels, inclusion=columns.inclusion, strata=columns.strata)
+    corrected = prediction_powered_mean(
+        judged, columns.labels, inclusion=columns.inclusion, strata=columns.strata, bounds=(0.0, 1.0)
+    )
     mean = float(judged.mean()) if len(judged) else 0.0
     if corrected.value is None:
         return corrected
@@ -172,73 +175,29 @@ def _compare_group(
     traces: LabelledTraces, judge: int, dimension: Dimension, group: str, is_in_group: Bools, n_compared: int
 ) -> JudgeSplitRow:
     """Compare a judge's accuracy in a group with that on the other traces."""
-    verdicts = traces.matrix.unconditional_verdicts[judge]
-    has_verdict = ~np.isnan(verdicts)
-    columns = traces.select(has_verdict & is_in_group)
-    quality = judge_quality(verdicts[columns.rows], columns.labels, inclusion=columns.inclusion, strata=columns.strata)
-    difference = estimate_contrast(traces, has_verdict, is_in_group, 1 - np.abs(traces.labels - verdicts))
-    std_error = _standard_error(difference)
+    inside, outside = (_measure_accuracy(traces, judge, side) for side in (is_in_group, ~is_in_group))
+    difference = subtract_independent(inside, outside)
     level = SIGNIFICANCE_LEVEL / n_compared
+    smallest = None
+    if difference.ci_low is not None and difference.ci_high is not None:
+        std_error = (difference.ci_high - difference.ci_low) / 2 / NORMAL_QUANTILE
+        smallest = min(1.0, float(ndtri(1 - level / 2) + ndtri(DEFAULT_POWER)) * std_error)
     return JudgeSplitRow(
         judge=traces.matrix.judges[judge],
         dimension=dimension,
         group=group,
-        labels=columns.n,
-        accuracy=quality.accuracy,
+        labels=inside.n,
+        accuracy=inside,
         difference=difference,
-        smallest_difference=None
-        if std_error is None
-        else min(1.0, float(ndtri(1 - level / 2) + ndtri(POWER)) * std_error),
-        p_value=two_sided_p_value(difference),
+        smallest_difference=smallest,
+        p_value=difference.p_value,
     )
 
 
-def estimate_contrast(
-    traces: LabelledTraces,
-    is_selected: Bools,
-    is_first: Bools,
-    labels: FloatArray,
-    judged: FloatArray | None = None,
-    *,
-    has_clusters: bool = False,
-) -> Estimate:
-    """Mean of labels of the first traces minus that of the others, for these traces or, with clusters, other units.
-
-    Values times N / N_1 for the N_1 first traces, and -N / N_2 for the others, have the difference as their mean.
-
-    Args:
-        is_selected: shape (traces,); is_first: shape (traces,), which of these are the first ones.
-        labels: shape (traces,), of a labelled trace; nan elsewhere.
-        judged: shape (traces,), what is known of all traces, on the scale of the labels; by default nothing.
-    """
-    groups = np.where(is_first, "first", "other")
-    columns = traces.select(is_selected, labels, groups=groups)
-    first = is_first[columns.rows]
-    n, n_first = len(first), int(first.sum())
-    if n_first in (0, n):
-        return Estimate(None, 0, reason="there is nothing to compare with")
-    scale = np.where(first, n / n_first, -n / (n - n_first))
-    predictions = np.zeros(n) if judged is None else judged[columns.rows] * scale
-    return prediction_powered_mean(
-        predictions,
-        columns.labels * scale,
-        inclusion=columns.inclusion,
-        strata=columns.strata,
-        clusters=columns.units if has_clusters else None,
-        target="super" if has_clusters else "finite",
-    )
-
-
-def _standard_error(estimate: Estimate) -> float | None:
-    """Standard error of an estimate with a symmetric interval; None without an interval."""
-    if estimate.ci_low is None or estimate.ci_high is None or estimate.ci_high <= estimate.ci_low:
-        return None
-    return (estimate.ci_high - estimate.ci_low) / 2 / NORMAL_QUANTILE
-
-
-def two_sided_p_value(estimate: Estimate) -> float | None:
-    """P-value of a true value of 0, below 0.05 where the symmetric interval excludes 0; None without an interval."""
-    std_error = _standard_error(estimate)
-    if std_error is None or estimate.value is None:
-        return None
-    return float(2 * ndtr(-abs(estimate.value) / std_error))
+def _measure_accuracy(traces: LabelledTraces, judge: int, is_selected: Bools) -> Estimate:
+    """A judge's accuracy on some of the traces."""
+    verdicts = traces.matrix.unconditional_verdicts[judge]
+    columns = traces.select(~np.isnan(verdicts) & is_selected)
+    return judge_quality(
+        verdicts[columns.rows], columns.labels, inclusion=columns.inclusion, strata=columns.strata
+    ).accuracy

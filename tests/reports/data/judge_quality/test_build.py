@@ -74,7 +74,7 @@ def test_figures_of_a_judge_are_those_of_the_metrics(source: ReportSource) -> No
         expected = judge_quality(verdicts, given, strata=strata)
         for name in ("sensitivity", "specificity", "accuracy", "kappa"):
             assert are_equal(getattr(row, name), getattr(expected, name)), name
-        corrected = prediction_powered_mean(verdicts, given, strata=strata)
+        corrected = prediction_powered_mean(verdicts, given, strata=strata, bounds=(0, 1))
         assert row.excess.value == pytest.approx(verdicts.mean() - (corrected.value or 0))
         assert row.excess.ci_low == pytest.approx(verdicts.mean() - (corrected.ci_high or 0))
         assert row.labels == int((~np.isnan(given)).sum())
@@ -92,7 +92,9 @@ def test_corrected_shares_are_those_of_the_metrics_and_cover_the_truth(source: R
     for row in report.models:
         shares, given, strata = columns_of(source, labels)
         is_of_model = np.char.startswith(strata, f"{row.model}/")
-        expected = prediction_powered_mean(shares[is_of_model], given[is_of_model], strata=strata[is_of_model])
+        expected = prediction_powered_mean(
+            shares[is_of_model], given[is_of_model], strata=strata[is_of_model], bounds=(0, 1)
+        )
         assert are_equal(row.corrected, expected)
         assert row.judges.value == pytest.approx(shares[is_of_model].mean())
         assert row.missing_labels == 0
