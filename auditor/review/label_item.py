@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 GONE = "It no longer exists, since the audit was run again."
 TRACE_QUESTION = "Can the reasoning stand as a whole?"
-TASK_TRACE_QUESTION = "Can the reasoning stand as a whole, and so can its answer?"
+TASK_TRACE_QUESTION = "Can reasoning and answer stand?"
 PAIR_QUESTIONS = {
     Purpose.CONSISTENCY: "Does the first answer support the second?",
     Purpose.CONTRADICTION: "Do the two answers contradict each other?",
 }
-COMPARISON_QUESTION = "A is the first, B is the second. Which one is the answer?"
+COMPARISON_QUESTION = "Which of the two answers the question?"
 SYMMETRIC_PURPOSES = (Purpose.CONTRADICTION,)
 """Purposes whose question has the same answer for both orders of the two texts."""
 
