@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 GONE = "It no longer exists, since the audit was run again."
 TRACE_QUESTION = "Can the reasoning stand as a whole?"
 TASK_TRACE_QUESTION = "Can reasoning and answer stand?"
-PAIR_QUESTIONS = {
-    Purpose.CONSISTENCY: "Does the first answer support the second?",
-    Purpose.CONTRADICTION: "Do the two answers contradict each other?",
-}
+SUPPORT_QUESTION = "Does the first answer support the second?"
+CONTRADICTION_QUESTION = "Do the two answers contradict each other?"
 COMPARISON_QUESTION = "Which of the two answers the question?"
 SYMMETRIC_PURPOSES = (Purpose.CONTRADICTION,)
 """Purposes whose question has the same answer for both orders of the two texts."""
@@ -116,7 +114,7 @@ class LabelItemLoader:
         """Load a pair of answers; a symmetric question shows half of the pairs in the other order."""
         purpose_name, model, question_id, left, right = unit.parts
         purpose = Purpose(purpose_name)
-        question = PAIR_QUESTIONS[purpose]
+        question = SUPPORT_QUESTION if purpose is Purpose.CONSISTENCY else CONTRADICTION_QUESTION
         texts = [self._find_answer(purpose, model, question_id, int(number)) for number in (left, right)]
         moral_question = next(
             (
