@@ -47,8 +47,8 @@ class LabelKind(StrEnum):
     COMPARISON = (
         "comparison",
         (
-            LabelChoice(ComparisonChoice.FIRST.value, "1", "the first"),
-            LabelChoice(ComparisonChoice.SECOND.value, "2", "the second"),
+            LabelChoice(ComparisonChoice.FIRST.value, "1", "A"),
+            LabelChoice(ComparisonChoice.SECOND.value, "2", "B"),
             LabelChoice(ComparisonChoice.TIE.value, "3", "neither"),
         ),
     )

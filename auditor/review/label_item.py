@@ -19,14 +19,12 @@ from auditor.storage.database import Database
 if TYPE_CHECKING:
     from auditor.domain import Survey
 
-GONE = "It no longer exists, since the audit was run again."
+NO_SUCH_UNIT = "It no longer exists, since the audit was run again."
 TRACE_QUESTION = "Can the reasoning stand as a whole?"
-TASK_TRACE_QUESTION = "Can the reasoning stand as a whole, and so can its answer?"
-PAIR_QUESTIONS = {
-    Purpose.CONSISTENCY: "Does the first answer support the second?",
-    Purpose.CONTRADICTION: "Do the two answers contradict each other?",
-}
-COMPARISON_QUESTION = "A is the first, B is the second. Which one is the answer?"
+TASK_TRACE_QUESTION = "Can reasoning and answer stand?"
+SUPPORT_QUESTION = "Does the first answer support the second?"
+CONTRADICTION_QUESTION = "Do the two answers contradict each other?"
+COMPARISON_QUESTION = "Which of the two answers the question?"
 SYMMETRIC_PURPOSES = (Purpose.CONTRADICTION,)
 """Purposes whose question has the same answer for both orders of the two texts."""
 
@@ -85,7 +83,7 @@ class LabelItemLoader:
         stored_traces = results.load_traces(self._db, self._audit.id, [cell], model=model)
         trace = next((stored for stored in stored_traces if stored.sample == int(sample)), None)
         if trace is None:
-            return LabelItem(unit, question, missing=GONE)
+            return LabelItem(unit, question, missing=NO_SUCH_UNIT)
         if trace.outcome is not Outcome.OK or not trace.text:
             return LabelItem(unit, question, missing=f"It has no text to judge (outcome: {trace.outcome}).")
         verdicts = [
@@ -116,7 +114,7 @@ class LabelItemLoader:
         """Load a pair of answers; a symmetric question shows half of the pairs in the other order."""
         purpose_name, model, question_id, left, right = unit.parts
         purpose = Purpose(purpose_name)
-        question = PAIR_QUESTIONS[purpose]
+        question = SUPPORT_QUESTION if purpose is Purpose.CONSISTENCY else CONTRADICTION_QUESTION
         texts = [self._find_answer(purpose, model, question_id, int(number)) for number in (left, right)]
         moral_question = next(
             (
@@ -133,7 +131,9 @@ class LabelItemLoader:
         messages = [] if is_swapped else self._find_messages(sorted(keys))
         if not messages:
             if moral_question is None or None in texts:
-                return LabelItem(unit, question, missing=GONE if moral_question is None else "An answer has no text.")
+                return LabelItem(
+                    unit, question, missing=NO_SUCH_UNIT if moral_question is None else "An answer has no text."
+                )
             first, second = reversed(texts) if is_swapped else texts
             from auditor.agents.semantic.call_builders import build_pair_call
 
@@ -145,8 +145,8 @@ class LabelItemLoader:
         """Return an answer's text: a sample of the question for consistency, a wording for contradiction."""
         for answer in semantic_results.load_answers(self._db, self._audit.id, [question_id]):
             position = (answer.wording, answer.sample)
-            wanted_position = (0, number) if purpose is Purpose.CONSISTENCY else (number, answer.sample)
-            if answer.model == model and position == wanted_position:
+            asked_position = (0, number) if purpose is Purpose.CONSISTENCY else (number, answer.sample)
+            if answer.model == model and position == asked_position:
                 return answer.text
         return None
 
@@ -163,7 +163,7 @@ class LabelItemLoader:
         item_set = next((stored for stored in item_sets if stored.context == context), None)
         ids = [item.id for item in item_set.items] if item_set is not None else []
         if item_set is None or not {item_a, item_b} <= set(ids):
-            return LabelItem(unit, COMPARISON_QUESTION, missing=GONE)
+            return LabelItem(unit, COMPARISON_QUESTION, missing=NO_SUCH_UNIT)
         from auditor.agents.logic.questions import render_question
 
         messages = render_question(item_set, ids.index(item_a), ids.index(item_b), Relation.STANDARD)

@@ -15,7 +15,7 @@ from auditor.domain import Outcome, Purpose
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.domain.review_aspects import aspect_questions
 from auditor.review import label_item
-from auditor.review.label_item import GONE, LabelItem, LabelItemLoader
+from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader
 from auditor.storage import audits, results, semantic_results, transcripts
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.result_tables import VerdictRow
@@ -119,7 +119,7 @@ def test_a_trace_that_cannot_be_shown_says_why(db: Database) -> None:
     assert load(db, "moral", LabelUnit(LabelKind.TRACE, (*parts, "0"))).missing == (
         "It has no text to judge (outcome: truncated)."
     )
-    assert load(db, "moral", LabelUnit(LabelKind.TRACE, (*parts, "9"))).missing == GONE
+    assert load(db, "moral", LabelUnit(LabelKind.TRACE, (*parts, "9"))).missing == NO_SUCH_UNIT
 
 
 def test_a_prompt_of_one_judge_alone_is_not_shown_to_people(shared_db: Database) -> None:
@@ -167,7 +167,7 @@ def test_the_order_of_a_symmetric_pair_differs_between_raters_and_is_stable(shar
 
 def test_a_pair_whose_answers_are_gone_says_so(shared_db: Database) -> None:
     unit = LabelUnit(LabelKind.ANSWER_PAIR, ("contradiction", MODELS[0], "sofa", "1", "2"))
-    assert load(shared_db, PAIR_AUDIT, unit).missing == GONE
+    assert load(shared_db, PAIR_AUDIT, unit).missing == NO_SUCH_UNIT
     unit = LabelUnit(LabelKind.ANSWER_PAIR, ("contradiction", MODELS[0], "book", "1", "99"))
     assert load(shared_db, PAIR_AUDIT, unit).missing == "An answer has no text."
 
@@ -179,7 +179,7 @@ def test_a_comparison_shows_two_items_and_the_question(shared_db: Database) -> N
     assert lines[0] == "Country: Germany"
     assert [line[:2] for line in lines[1:3]] == ["A:", "B:"]
     assert "more acceptable" in lines[3]
-    assert load(shared_db, SURVEY_AUDIT, LabelUnit(LabelKind.COMPARISON, ("x", "a", "b"))).missing == GONE
+    assert load(shared_db, SURVEY_AUDIT, LabelUnit(LabelKind.COMPARISON, ("x", "a", "b"))).missing == NO_SUCH_UNIT
 
 
 def test_the_hash_is_of_the_shown_text(shared_db: Database) -> None:

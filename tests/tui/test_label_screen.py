@@ -214,8 +214,11 @@ async def test_a_text_that_is_gone_is_passed_over_and_stays_in_the_sample(
 ) -> None:
     first, second, third = [sampled.unit for sampled in open_session(db, audit).sample[:3]]
     traces = {(t.model, *t.cell, str(t.sample)): t for t in results.load_traces(db, audit.id)}
-    gone = [replace(traces[first.parts], outcome=Outcome.TRUNCATED, score=None), replace(traces[second.parts], text="")]
-    results.save_traces(db, audit.id, gone)
+    changed = [
+        replace(traces[first.parts], outcome=Outcome.TRUNCATED, score=None),
+        replace(traces[second.parts], text=""),
+    ]
+    results.save_traces(db, audit.id, changed)
     async with start() as driver:
         assert screen_of(driver).open_key == third
         assert driver.messages == [

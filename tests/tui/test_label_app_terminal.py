@@ -50,12 +50,12 @@ def press(tmux: Tmux, key: str, pattern: str) -> None:
 def label_texts(tmux: Tmux, begin: int, end: int) -> None:
     """Label texts in order; each tenth is labelled wrongly first, undone, and labelled again."""
     tmux.wait_for(rf"{N_UNITS - begin} left")
-    for done in range(begin, end):
-        n_left = N_UNITS - done
-        if done % UNDO_EVERY == 0:
+    for number in range(begin, end):
+        n_left = N_UNITS - number
+        if number % UNDO_EVERY == 0:
             press(tmux, "2", rf" {n_left - 1} left")
             press(tmux, "u", rf" {n_left} left")
-        press(tmux, "1" if done % 3 else "2", rf" {n_left - 1} left")
+        press(tmux, "1" if number % 3 else "2", rf" {n_left - 1} left")
 
 
 def test_a_hundred_traces_with_three_keys_and_a_kill_in_between(tmux: Tmux, tmp_path: Path) -> None:
