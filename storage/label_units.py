@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, func, literal, or_, select
 from sqlalchemy.orm import aliased
 
-from auditor.domain import Outcome, Purpose, Relation, Ruling, canonical_hash, canonical_json
+from auditor.domain import Outcome, Purpose, Relation, Ruling, canonical_json
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.storage.comparison_tables import ComparisonItemRow, ComparisonRow
 from auditor.storage.database import Database, table_of
@@ -67,38 +68,53 @@ def load_labelable_units(db: Database, audit_id: int, kind: LabelKind) -> list[L
     return sorted(units, key=lambda labelable: labelable.unit.parts)
 
 
-def load_contents(connection: Connection, audit_id: int, kind: LabelKind) -> dict[LabelUnit, str]:
-    """Load the hash that identifies each unit's text now, of all units of a kind."""
-    return {unit: content for unit, _, content in _iter_units(connection, audit_id, kind)}
+def load_contents(
+    connection: Connection, audit_id: int, kind: LabelKind, units: Iterable[LabelUnit]
+) -> dict[LabelUnit, str]:
+    """Load the hash that identifies each unit's text now, of those of `units` that the audit has.
 
-
-def find_content(connection: Connection, audit_id: int, unit: LabelUnit) -> str | None:
-    """Load the hash that identifies a unit's text now; None if the audit has no such unit."""
-    return next((content for _, _, content in _iter_units(connection, audit_id, unit.kind, unit)), None)
+    One query for each unit finds it by the primary key; SQLite scans the table for a query of several.
+    """
+    return {unit: content for unit in units for _, _, content in _iter_units(connection, audit_id, kind, unit)}
 
 
 def _iter_units(
     connection: Connection, audit_id: int, kind: LabelKind, unit: LabelUnit | None = None
 ) -> Iterator[tuple[LabelUnit, dict[str, str], str]]:
-    """Yield the units of a kind, or the given one if it exists, with attributes and the hash of their text."""
+    """Yield all units of a kind, or the given one if it exists, with attributes and the hash of their text."""
     query, key_columns = _UNIT_QUERIES[kind](audit_id)
-    names = PART_NAMES[kind]
-    if unit is not None:
-        parts = dict(zip(names, unit.parts, strict=True))
-        if not all(parts[name].isdecimal() for name, column in key_columns.items() if _is_number(column)):
-            return
-        query = query.where(
-            *(
-                column == (int(parts[name]) if _is_number(column) else parts[name])
-                for name, column in key_columns.items()
-            )
-        )
-    else:
+    if unit is None:
         query = query.execution_options(yield_per=_ROWS_PER_CHUNK)
-    for row in connection.execute(query).mappings():
-        attributes = {name: str(row[name]) for name in row if not name.startswith("content")}
-        content = canonical_hash([value for name, value in row.items() if name.startswith("content")])
-        yield LabelUnit(kind, tuple(attributes[name] for name in names)), attributes, content
+    else:
+        query = query.where(_is_unit(unit, key_columns))
+    result = connection.execute(query)
+    names = [name for name in list(result.keys()) if not name.startswith("content")]
+    n_parts, n_attributes = len(key_columns), len(names)
+    for row in result:
+        values = [str(value) for value in row[:n_attributes]]
+        content = _hash_content(row[n_attributes:])
+        yield LabelUnit(kind, tuple(values[:n_parts])), dict(zip(names, values, strict=True)), content
+
+
+def _is_unit(unit: LabelUnit, key_columns: Mapping[str, ColumnElement[Any]]) -> ColumnElement[bool]:
+    """Condition: a row is of this unit; never true if a part that is a number in the database is none."""
+    if any(
+        _is_number(column) and not part.isdecimal()
+        for column, part in zip(key_columns.values(), unit.parts, strict=True)
+    ):
+        return false()
+    return and_(
+        *(
+            column == (int(part) if _is_number(column) else part)
+            for column, part in zip(key_columns.values(), unit.parts, strict=True)
+        )
+    )
+
+
+def _hash_content(values: Sequence[str | None]) -> str:
+    """SHA-256 of what identifies the text of a unit."""
+    text = "\0".join("" if value is None else f"={value}" for value in values)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _is_number(column: ColumnElement[Any]) -> bool:

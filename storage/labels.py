@@ -22,7 +22,7 @@ from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, table_of
 from auditor.storage.label_draws import load_sample as load_sample
 from auditor.storage.label_tables import LabelRow
-from auditor.storage.label_units import find_content, format_unit, load_contents, parse_unit
+from auditor.storage.label_units import format_unit, load_contents, parse_unit
 from auditor.storage.ledger import utc_now
 from auditor.storage.rating_log import write_log
 
@@ -107,7 +107,7 @@ def load_entries_in_force(
     with db.read() as connection:
         entries = _load_entries(connection, audit_id, kind)
         if entries and contents is None:
-            contents = load_contents(connection, audit_id, kind)
+            contents = load_contents(connection, audit_id, kind, {entry.label.unit for entry in entries})
     last_entries: dict[tuple[LabelUnit, str], LabelEntry] = {}
     for entry in _select_undoable(entries):
         if contents is not None and contents.get(entry.label.unit) == entry.content:
@@ -126,7 +126,7 @@ def load_entries(db: Database, audit_id: int, kind: LabelKind | None = None) -> 
 
 def _append_label(connection: Connection, audit_id: int, label: Label) -> LabelEntry:
     """Append a label to the log and the hash chain; StorageError if the audit has no such unit."""
-    content = find_content(connection, audit_id, label.unit)
+    content = load_contents(connection, audit_id, label.unit.kind, [label.unit]).get(label.unit)
     if content is None:
         raise StorageError(
             f"the audit has no such {label.unit.kind.noun} any more: {', '.join(label.unit.parts)}.",

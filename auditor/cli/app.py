@@ -22,12 +22,21 @@ from auditor.cli.estimate import estimate
 from auditor.cli.exports import export_app
 from auditor.cli.failures import errors
 from auditor.cli.graph import graph
-from auditor.cli.help_groups import GET_STARTED, MOVE_DATA, RESEARCH, RUN_AUDITS, USE_RESULTS, GroupedCommands
+from auditor.cli.help_groups import (
+    GET_STARTED,
+    MOVE_DATA,
+    RESEARCH,
+    RUN_AUDITS,
+    SUMMARY,
+    USE_RESULTS,
+    GroupedCommands,
+)
 from auditor.cli.imports import import_app
 from auditor.cli.init import init
 from auditor.cli.labelling import SampleCommand
 from auditor.cli.logic import logic_app
 from auditor.cli.models import models_app
+from auditor.cli.replicate import replicate
 from auditor.cli.report import report
 from auditor.cli.review import review
 from auditor.cli.run import run
@@ -36,12 +45,11 @@ from auditor.cli.traces import traces
 from auditor.cli.trust import trust
 from auditor.cli.verification import verify
 
-SUMMARY = "Audit the moral alignment of language models across cultures, and show how far the result can be trusted."
 COMMANDS = {
     GET_STARTED: (demo, init, doctor, trust),
     RUN_AUDITS: (estimate, run, status, errors, rename, delete),
     USE_RESULTS: (report, traces, review, compare, check, verify),
-    RESEARCH: (graph,),
+    RESEARCH: (replicate, graph),
 }
 COMMAND_CLASSES: dict[Callable[..., None], type[TyperCommand]] = {review: SampleCommand}
 COMMAND_GROUPS = {
@@ -80,10 +88,7 @@ def root(
         bool, typer.Option("--debug", help="Show the traceback of an error (or set AUDITOR_DEBUG=1).")
     ] = False,
 ) -> None:
-    """Audit the moral alignment of language models across cultures, and show how far the result can be trusted.
-
-    Without a command, it shows what to do next.
-    """
+    """Handle the options of the program itself; without a command, show what to do next."""
     if context.invoked_subcommand is None:
         from auditor.cli.next_steps import print_next_steps
 

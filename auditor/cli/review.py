@@ -89,7 +89,7 @@ def review(
     public_url: PublicUrlOption = None,
     storage: StorageOption = None,
 ) -> None:
-    """Review the conflicts that the judges could not resolve, or label a random sample.
+    """Review open conflicts, or label a random sample.
 
     Opens a full-screen app in the terminal. Each decision is saved at once and can be undone. Labels of a random sample
     measure how good the judges are; conflicts cannot, since they are the hard cases.

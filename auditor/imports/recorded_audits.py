@@ -107,7 +107,7 @@ def import_scores(
         _average_samples(*group_key, list(scores_by_sample.values())) for group_key, scores_by_sample in samples.items()
     ]
     with open_database(resolve_storage_url(storage)) as db:
-        replaced = _save_audit(db, audit, truth, scores)
+        replaced = save_imported_audit(db, audit, truth, scores)
     usable = [score for score in scores if score.score is not None]
     return ImportedScores(rows, len({score.model for score in scores}), len(usable), empty, not_in_survey, replaced)
 
@@ -156,7 +156,7 @@ def import_traces(
         for group_key, group in groups.items()
     ]
     with open_database(resolve_storage_url(storage)) as db:
-        replaced = _save_audit(db, audit, truth, scores, traces)
+        replaced = save_imported_audit(db, audit, truth, scores, traces)
     return ImportedScores(
         rows=len(traces),
         models=len({score.model for score in scores}),
@@ -246,8 +246,14 @@ def _parse_verdict(row: TextRow, cell: Cell) -> Verdict:
     )
 
 
-def _save_audit(db: Database, name: str, survey: Survey, scores: list[CellScore], traces: Sequence[Trace] = ()) -> bool:
-    """Store the imported scores and traces; return whether they replaced an earlier import of this name."""
+def save_imported_audit(
+    db: Database, name: str, survey: Survey, scores: Sequence[CellScore], traces: Sequence[Trace] = ()
+) -> bool:
+    """Store imported scores and traces as an audit; return whether they replaced an earlier import of this name.
+
+    Raises:
+        UsageError: the name belongs to an audit that was run.
+    """
     previous_audit = audits.find_audit(db, name)
     if previous_audit is not None and previous_audit.config is not None:
         raise UsageError(f"audit '{name}' was run, not imported.", "Choose another name with --audit.")

@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._special import stdtrit
 from auditor.metrics._unit_counts import clopper_pearson
 from auditor.metrics.confidence import NORMAL_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate

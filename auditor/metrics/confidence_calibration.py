@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
 from auditor.metrics._complete_cases import Floats, is_constant
 from auditor.metrics._labelled_sample import LabelledSample, read_sample, student_estimate
+from auditor.metrics._special import expit, logit
 from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._labelled_sample import (
@@ -20,6 +19,7 @@ from auditor.metrics._labelled_sample import (
     read_sample,
     student_estimate,
 )
+from auditor.metrics._special import stdtrit
 from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 

@@ -90,17 +90,20 @@ def _describe_judge(row: JudgeAccuracyRow) -> ListItem:
     """One sentence on a judge; in favour if it agrees with people beyond chance."""
     if row.accuracy.value is None:
         return ListItem(f"{row.judge}: accuracy {describe_estimate('', row.accuracy)}.", "unclear")
-    rates = [
-        f"{format_share(rate.value)} of the traces that they find {ruling}"
-        for rate, ruling in ((row.sensitivity, "VALID"), (row.specificity, "INVALID"))
-        if rate.value is not None
-    ]
     accuracy = describe_interval(row.accuracy, 0, "percent")
     text = (
         f"{row.judge} agrees with people on {format_share(row.accuracy.value)} of the traces ({accuracy}, "
-        f"{pluralize(row.labels, 'label')})"
+        f"{pluralize(row.labels, 'label')})."
     )
-    return ListItem(f"{text}: on {' and '.join(rates)}." if rates else f"{text}.", _classify(row.kappa))
+    rates = [
+        f"of {'those' if i else 'the traces'} that people find {ruling} it finds {format_share(rate.value)} {ruling}"
+        for i, (rate, ruling) in enumerate(((row.sensitivity, "VALID"), (row.specificity, "INVALID")))
+        if rate.value is not None
+    ]
+    if rates:
+        joined = ", and ".join(rates)
+        text += f" {joined[0].upper()}{joined[1:]}."
+    return ListItem(text, _classify(row.kappa))
 
 
 def _classify(kappa: Estimate) -> Status:

@@ -74,7 +74,7 @@ EMBEDDED_LABEL = (
 
 
 SOURCES = (
-    "Terms for the strength of r: Schober, Boer & Schwarte 2018. Thresholds of the reasons for caution: EvalMORAAL, "
+    "Terms for the strength of r: Schober, Boer & Schwarte 2018. Thresholds of weaknesses: EvalMORAAL, "
     "arXiv 2510.05942."
 )
 
@@ -84,7 +84,7 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
     audit = report.audit
     warning = f"The audit has not finished (stage: {audit.stage}). All figures below are provisional."
     provisional = [] if audit.complete else [Callout("Provisional report", [Paragraph(warning)])]
-    kind = "Audit of moral alignment" if report.task is None else "Audit of answers"
+    kind = "Audit against a survey" if report.task is None else "Audit of answers"
     sections = [build_summary(report, is_brief=True)] if is_brief else _build_sections(report)
     return Document(
         kind=label_kind(kind, is_simulated=audit.simulated),

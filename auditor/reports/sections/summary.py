@@ -1,4 +1,4 @@
-"""The first section of a report: the question, the answers, the strongest findings, cautions and next steps."""
+"""The first section of a report: the question, answers, strongest findings, shortcomings, cautions, next steps."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from auditor.reports.sections.next_steps import list_next_steps
 from auditor.reports.sections.phrasing import SeriesLabels, build_finding
 from auditor.reports.sections.semantic import build_semantic_section
 from auditor.reports.sections.task import build_task_section
+from auditor.reports.sections.weaknesses import list_weaknesses
 
 MAX_OPEN_FINDINGS = 6
 """With more series of scores, the others' findings are in a disclosure."""
@@ -54,12 +55,15 @@ def build_summary(report: Report, *, is_brief: bool = False) -> Section:
     is_survey = bool(report.audit.survey.title)
     blocks = _answer_survey(report, is_brief=is_brief) if is_survey else []
     blocks += _answer_other_probes(report)
+    if weaknesses := list_weaknesses(report):
+        items = _limit(weaknesses, "shortcoming", is_brief=is_brief, is_findings=False)
+        blocks.append(Section("weaknesses", "Where the models fall short", items))
     blocks += _describe_judges(report)
     if cautions := list_cautions(report):
         blocks.append(Callout("Reasons for caution", _limit(cautions, "reason", is_brief=is_brief, is_findings=False)))
     blocks = blocks or [Paragraph(NOT_MEASURED, "lead")]
     steps = Section("next", "What to do next", [List(list_next_steps(report))])
-    title = "Do the models judge as people do?" if is_survey else "What did the audit find?"
+    title = "Do the models know what people accept?" if is_survey else "What did the audit find?"
     return Section("summary", title, [*blocks, steps], "Summary")
 
 

@@ -1,0 +1,185 @@
+"""Papers and their published cells, read from the files in `presets`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from decimal import Decimal
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict
+
+from auditor.errors import UsageError
+from auditor.reports.data.replication import Origin, PublishedCell
+
+PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)(K|%)?")
+FACTORS = {None: Decimal(1), "K": Decimal(1000), "%": Decimal("0.01")}
+
+
+class PublishedRow(BaseModel):
+    """A row of a published table.
+
+    Attributes:
+        label: how the row begins in the quote; by default its name.
+        read: text of the quote with the columns of its figures in braces, where the quote is a sentence. Without it,
+            the quote is a row of a table: its label, and then a figure for each column.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    row: str
+    quote: str
+    label: str | None = None
+    read: str = ""
+    note: str = ""
+
+
+class ReleasedFiles(BaseModel):
+    """Files with the scores that the authors of a table released.
+
+    Attributes:
+        files: pattern of the names of the files; `{model}` stands for the model's name.
+        model: the model, where the names do not say it.
+        column: column of the published table that the files belong to; files of one column make one audit.
+        country, topic, survey_score, score: columns of the files. Survey scores are in [-1, 1].
+        skipped_countries: values of the column of countries that are no country.
+        is_rescaled: whether a model's scores are min-max scaled to [-1, 1] first, since they have no bounds.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    files: str
+    column: str
+    survey_score: str
+    score: str
+    model: str = ""
+    country: str = "country"
+    topic: str = "topic"
+    skipped_countries: tuple[str, ...] = ()
+    is_rescaled: bool = False
+
+
+class PublishedTable(BaseModel):
+    """A published table, or figures from the text.
+
+    Attributes:
+        place: where it stands in the source.
+        columns: names of the figures of a row.
+        scale: a published figure times this is the figure of our reports, such as 0.01 for percent.
+        ignore: regular expression of what is not read from the quotes, such as a gain in parentheses.
+        separator: between the figures of a row; by default white space.
+        released: where the authors released the scores behind the table: a row is a model, a figure its Pearson r.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    title: str
+    place: str
+    columns: tuple[str, ...]
+    rows: tuple[PublishedRow, ...]
+    scale: float = 1.0
+    ignore: str = ""
+    separator: str | None = None
+    origin: Origin | None = None
+    note: str = ""
+    released: tuple[ReleasedFiles, ...] = ()
+
+    def read_row(self, row: PublishedRow) -> dict[str, str]:
+        """The printed figures of a row by column.
+
+        Raises:
+            ValueError: the quote does not have the form that the file says.
+        """
+        quote = re.sub(self.ignore, "", row.quote) if self.ignore else row.quote
+        if row.read:
+            return self._read_sentence(quote, row.read)
+        label = row.row if row.label is None else row.label
+        figures = quote.removeprefix(label)
+        if not quote.startswith(label):
+            raise ValueError(f"table {self.id}: the quote of '{row.row}' does not begin with '{label}'")
+        printed = figures.split() if self.separator is None else figures.split(self.separator)[1:]
+        if len(printed) != len(self.columns):
+            raise ValueError(f"table {self.id}: '{row.row}' has {len(printed)} figures for {len(self.columns)} columns")
+        return dict(zip(self.columns, printed, strict=True))
+
+    def _read_sentence(self, quote: str, read: str) -> dict[str, str]:
+        names = PLACEHOLDER.findall(read)
+        literals = [re.escape(text) for text in PLACEHOLDER.split(read)[::2]]
+        match = re.search(r"(-?[\d.]+[K%]?)".join(literals), quote)
+        if match is None or not set(names) <= set(self.columns):
+            raise ValueError(f"table {self.id}: the quote does not have the form '{read}'")
+        return dict(zip(names, match.groups(), strict=True))
+
+
+class Paper(BaseModel):
+    """A paper with its published tables.
+
+    Attributes:
+        id: name in the command.
+        source: where it was published.
+        origin: of tables that do not say otherwise.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    title: str
+    source: str
+    origin: Origin
+    tables: tuple[PublishedTable, ...]
+
+    def iterate_cells(self, table_id: str | None = None) -> Iterator[PublishedCell]:
+        """Yield the published cells of one table or of all, in the order of the paper.
+
+        Raises:
+            UsageError: the paper has no table with this id.
+        """
+        for table in self.select_tables(table_id):
+            for row in table.rows:
+                for column, printed in table.read_row(row).items():
+                    yield PublishedCell(
+                        table=table.id,
+                        title=table.title,
+                        row=row.row,
+                        column=column,
+                        value=parse_figure(printed),
+                        printed=printed,
+                        quote=row.quote,
+                        place=table.place,
+                        origin=table.origin or self.origin,
+                        note=row.note,
+                    )
+
+    def select_tables(self, table_id: str | None) -> tuple[PublishedTable, ...]:
+        """The table with this id, or all; UsageError if there is none."""
+        if table_id is None:
+            return self.tables
+        tables = tuple(table for table in self.tables if table.id == table_id)
+        if not tables:
+            listed = ", ".join(table.id for table in self.tables)
+            raise UsageError(f"--table: '{self.id}' has no table '{table_id}'.", f"Use one of: {listed}.")
+        return tables
+
+
+def list_paper_ids() -> list[str]:
+    """Names of the papers, in alphabetical order."""
+    folder = files("auditor.replications") / "presets"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load_paper(paper_id: str) -> Paper:
+    """Load a paper by its name; UsageError if there is none of this name."""
+    if paper_id not in list_paper_ids():
+        listed = ", ".join(list_paper_ids())
+        raise UsageError(f"There is no paper '{paper_id}'.", f"Use one of: {listed}.")
+    text = (files("auditor.replications") / "presets" / f"{paper_id}.toml").read_text("utf-8")
+    return Paper.model_validate({"id": paper_id, **tomllib.loads(text)})
+
+
+def parse_figure(printed: str) -> float | None:
+    """The number that a figure is printed as; None for a dash, nothing, or characters that are no number."""
+    match = NUMBER.fullmatch(printed.strip())
+    return None if match is None else float(Decimal(match[1]) * FACTORS[match[2]])

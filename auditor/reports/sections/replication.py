@@ -1,0 +1,138 @@
+"""Documents of published figures: the list of papers, a paper's tables, and figures recomputed beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from auditor.reports.data.replication import (
+    NotRun,
+    Origin,
+    PublishedCell,
+    PublishedTableInfo,
+    RecomputedCell,
+)
+from auditor.reports.document import Block, Cell, Code, Column, Document, List, Name, Paragraph, Section, Table, Text
+from auditor.reports.number_format import pluralize
+
+ORIGINS: dict[Origin, str] = {
+    "paper": "the paper",
+    "summary": "a summary of the paper, without the cells that it does not quote",
+    "release": "the authors' released results",
+}
+NOT_RUN: dict[NotRun, str] = {
+    "not_in_folder": "not run: the folder has no scores of it",
+    "not_published": "not run: nothing was published",
+}
+
+
+def build_paper_list_document(tables: Sequence[PublishedTableInfo]) -> Document:
+    """Build the list of papers and their tables."""
+    rows = [
+        (Name(info.paper), info.table, info.title, ORIGINS[info.origin], info.n_cells, ", ".join(info.released) or None)
+        for info in tables
+    ]
+    columns = (
+        Column("paper", "name"),
+        Column("table"),
+        Column("what it shows"),
+        Column("read from"),
+        Column("figures", "number"),
+        Column("released scores"),
+    )
+    table = Table(
+        "papers", "published tables", "Published tables, and the files with their released scores.", columns, rows
+    )
+    intro: list[Block] = [
+        Paragraph(
+            "The program knows these tables of papers, and the line of the source from which each figure was read.",
+            "lead",
+        ),
+        List(
+            [
+                [
+                    Code("auditor replicate PAPER --published"),
+                    " shows the figures; with ",
+                    Code("--json"),
+                    ", the lines.",
+                ],
+                [
+                    Code("auditor replicate PAPER --recorded FOLDER"),
+                    " computes figures again from scores that the authors released. Download them first. No model is "
+                    "asked. The scores become audits, so that every report can be made of them.",
+                ],
+            ]
+        ),
+        Paragraph("Values are never corrected. A misprint keeps its characters, and a note says what is odd."),
+    ]
+    return Document("Replications", "Published tables", "", [Section("papers", "Papers", [table])], intro)
+
+
+def build_published_document(title: str, source: str, cells: Sequence[PublishedCell]) -> Document:
+    """Build the document of a paper's published figures, one section for each table."""
+    sections = [
+        _build_table_section(table_cells[0], [(cell.row, cell.column, cell.printed) for cell in table_cells], (), cells)
+        for table_cells in _group_by_table(cells)
+    ]
+    return Document("Replications", title, "", sections, [Paragraph(f"Published in {source}.")])
+
+
+def build_recomputed_document(
+    title: str, source: str, cells: Sequence[RecomputedCell], audits: Sequence[str]
+) -> Document:
+    """Build the document of published figures with recomputed ones beside them."""
+    published = [cell.published for cell in cells]
+    by_key = {(cell.published.table, cell.published.row, cell.published.column): cell for cell in cells}
+    own_columns = (
+        Column("ours", "estimate", digits=4),
+        Column("difference", "number", digits=4),
+        Column("remark"),
+    )
+    sections = []
+    for table_cells in _group_by_table(published):
+        rows = [
+            (cell.row, cell.column, cell.printed, *_own_cells(by_key[cell.table, cell.row, cell.column]))
+            for cell in table_cells
+        ]
+        sections.append(_build_table_section(table_cells[0], rows, own_columns, published))
+    summary = [Paragraph(_summarize(cells), "lead"), Paragraph(f"Published in {source}. {_name_audits(audits)}")]
+    return Document("Replications", title, "", sections, summary)
+
+
+def _own_cells(cell: RecomputedCell) -> tuple[Cell, ...]:
+    """Our estimate, its difference from the published figure, and why there is none."""
+    return (cell.recomputed, cell.difference, None if cell.not_run is None else NOT_RUN[cell.not_run])
+
+
+def _summarize(cells: Sequence[RecomputedCell]) -> str:
+    """Say how many figures were computed again, and how far they are from the published ones."""
+    differences = [abs(cell.difference) for cell in cells if cell.difference is not None]
+    if not differences:
+        return f"None of {pluralize(len(cells), 'published figure')} was computed again."
+    largest = max(differences)
+    distance = "all are equal to 9 decimals" if largest < 1e-9 else f"the largest difference is {largest:.2g}"
+    return f"{len(differences)} of {pluralize(len(cells), 'published figure')} computed again: {distance}."
+
+
+def _name_audits(audits: Sequence[str]) -> str:
+    """Say where the scores are now."""
+    return f"The scores are now audits: {', '.join(audits)}." if audits else ""
+
+
+def _group_by_table(cells: Sequence[PublishedCell]) -> Iterator[list[PublishedCell]]:
+    for _, group in groupby(cells, key=lambda cell: cell.table):
+        yield list(group)
+
+
+def _build_table_section(
+    first: PublishedCell, rows: Sequence[Sequence[Cell]], own_columns: Sequence[Column], cells: Sequence[PublishedCell]
+) -> Section:
+    """Build the section of one table: its figures, and the notes on its rows."""
+    columns = (Column("row", "name"), Column("figure"), Column("published"), *own_columns)
+    caption = f"{first.title}. Source: {first.place}, read from {ORIGINS[first.origin]}."
+    blocks: list[Block] = [Table(f"table-{first.table}", f"table {first.table}", caption, columns, rows)]
+    notes = {cell.row: cell.note for cell in cells if cell.table == first.table and cell.note}
+    if notes:
+        items: list[Text] = [f"{row}: {note}" for row, note in notes.items()]
+        blocks.append(List(items))
+    return Section(f"published-{first.table}", f"Table {first.table}", blocks)

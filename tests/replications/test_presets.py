@@ -1,0 +1,129 @@
+"""Published cells: their number, how they are read, and that each quote stands in its source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import UsageError
+from auditor.replications.comparison import list_published_tables
+from auditor.replications.presets import (
+    Paper,
+    PublishedRow,
+    PublishedTable,
+    list_paper_ids,
+    load_paper,
+    parse_figure,
+)
+from auditor.reports.output import render_document
+from auditor.reports.sections.replication import build_paper_list_document
+
+PAPERS = next((p for folder in Path(__file__).parents if (p := folder / "shared" / "papers").is_dir()), None)
+N_CELLS = {
+    "consistency": {"example": 1},
+    "evalmoraal": {
+        "1": 4,
+        "self-consistency": 3,
+        "variance": 3,
+        "peer": 4,
+        "conflicts": 5,
+        "regions": 3,
+        "log-probability": 18,
+        "ramezani-xu": 2,
+    },
+    "logic": {"1": 240, "2": 16, "3": 16, "4": 25, "5": 24, "6": 16, "7": 15},
+    "sage": {"1": 88, "2": 8, "3": 36, "4": 8},
+    "sge": {"people": 1},
+}
+
+
+def test_no_published_cell_is_lost() -> None:
+    assert {paper: Counter(cell.table for cell in load_paper(paper).iterate_cells()) for paper in list_paper_ids()} == {
+        paper: Counter(tables) for paper, tables in N_CELLS.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "row", "column", "value"),
+    [
+        ("sage", "1", "GPT-4", "SaGE, rules", 0.438),
+        ("sage", "1", "opt-125m", "BLEU, answers", 0.011),
+        ("sage", "4", "GPT-3.5 with RoT prompting", "SaGE", 0.548),
+        ("logic", "1", "Gemma-2-9B, CoT", "NovelEval, H.", 62.1),
+        ("logic", "1", "Gemma-2-9B, direct", "CaTeRS, s_neg", 66.9),
+        ("logic", "2", "REPAIR-ed data", "# Data", 30900.0),
+        ("logic", "4", "Phi-3-medium", "PairS calibrated", 41.3),
+        ("logic", "5", "Perturbed data", "PairS calibrated", 60.3),
+        ("evalmoraal", "self-consistency", "GPT-4", "self-consistency", 0.946),
+        ("evalmoraal", "conflicts", "both surveys", "settled by majority", 0.89),
+        ("evalmoraal", "variance", "20 models", "r with alignment", -0.54),
+        ("evalmoraal", "ramezani-xu", "GPT-3, token pairs", "WVS", 0.41),
+    ],
+)
+def test_figures_are_those_that_a_reader_of_the_paper_finds(
+    paper: str, table: str, row: str, column: str, value: float
+) -> None:
+    cells = {(cell.row, cell.column): cell for cell in load_paper(paper).iterate_cells(table)}
+    assert cells[row, column].value == value
+    assert cells[row, column].printed in cells[row, column].quote
+
+
+def test_a_misprint_keeps_its_characters_and_has_no_value() -> None:
+    cells = {(cell.row, cell.column): cell for cell in load_paper("logic").iterate_cells("1")}
+    misprint = cells["Phi-3-mini, CoT", "CaTeRS, s_neg"]
+    assert (misprint.printed, misprint.value) == ("78,7", None)
+    assert "comma" in misprint.note
+
+
+@pytest.mark.parametrize(
+    ("printed", "value"),
+    [("67.8", 67.8), ("-0.54", -0.54), (".438", 0.438), ("89%", 0.89), ("14.8K", 14800.0), ("-", None), ("", None)],
+)
+def test_a_printed_figure_is_read_exactly(printed: str, value: float | None) -> None:
+    assert parse_figure(printed) == value
+
+
+@pytest.mark.skipif(PAPERS is None, reason="needs the papers' texts in ../shared/papers, which may not be passed on")
+@pytest.mark.parametrize("paper_id", list_paper_ids())
+def test_every_quote_stands_in_a_text(paper_id: str) -> None:
+    assert PAPERS is not None
+    texts = [path.read_text("utf-8") for path in PAPERS.glob("*.txt")]
+    quotes = {cell.quote for cell in load_paper(paper_id).iterate_cells() if cell.origin != "release"}
+    assert [quote for quote in quotes if not any(quote in text for text in texts)] == []
+
+
+def _table(quote: str, *, read: str = "", label: str | None = None) -> Paper:
+    row = PublishedRow(row="m", quote=quote, read=read, label=label)
+    table = PublishedTable(id="1", title="t", place="p", columns=("a", "b"), rows=(row,))
+    return Paper(id="x", title="t", source="s", origin="paper", tables=(table,))
+
+
+@pytest.mark.parametrize(
+    ("paper", "message"),
+    [
+        (_table("m 1 2 3"), "'m' has 3 figures for 2 columns"),
+        (_table("n 1 2"), "does not begin with 'm'"),
+        (_table("from 1 to 2", read="between {a} and {b}"), "does not have the form"),
+        (_table("from 1 to 2", read="from {a} to {c}"), "does not have the form"),
+    ],
+)
+def test_a_quote_of_another_form_is_an_error(paper: Paper, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        list(paper.iterate_cells())
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"no paper 'sag'.*consistency, evalmoraal"):
+        load_paper("sag")
+    with pytest.raises(UsageError, match=r"no table '9'.*1, 2, 3, 4"):
+        load_paper("sage").select_tables("9")
+
+
+def test_the_page_of_the_documentation_lists_these_tables() -> None:
+    page = Path(__file__).parents[2] / "docs" / "replications.md"
+    document = build_paper_list_document(list_published_tables())
+    assert page.read_text("utf-8") == render_document(document, "markdown"), (
+        "Run: auditor replicate list -o docs/replications.md"
+    )

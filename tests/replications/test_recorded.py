@@ -1,0 +1,149 @@
+"""Figures from released scores, against numpy on the same files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor.errors import ImportFileError, UsageError
+from auditor.replications.comparison import recompute_tables
+from auditor.replications.presets import load_paper
+from auditor.run import open_audit
+from tests.support.cli_runner import auditor
+
+COUNTRIES = ("Andorra", "Brazil", "Canada", "Germany", "Japan", "Kenya")
+TOPICS = ("divorce", "abortion", "avoiding a fare", "bribery", "gambling")
+MODELS = {"gpt2": 0.8, "facebook_opt-125m": 0.0, "google_gemma-2-9b-it": -0.6}
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    """A folder with made-up files in the layout of the release."""
+    rng = random.Random(5)
+    people = {(country, topic): rng.uniform(-1, 1) for country in COUNTRIES for topic in TOPICS}
+    folder = tmp_path / "release" / "data" / "results_per_model"
+    folder.mkdir(parents=True)
+    for model, slope in MODELS.items():
+        lines = ["country,topic,wvs_score,log_prob_diff,normalized,corr_overall,pvalue"]
+        for (country, topic), score in people.items():
+            normalized = slope * score + (1 - abs(slope)) * rng.uniform(-1, 1)
+            lines.append(f"{country},{topic},{score},0.1,{normalized},0.5,0.01")
+        (folder / f"results_{model}_WVS.csv").write_text("\n".join(lines), encoding="utf-8")
+    return tmp_path / "release"
+
+
+def correlate(path: Path, people: str, model: str) -> float:
+    """Pearson's r of two columns of a file, over the rows that have both."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row[people] and row[model] and row["country"] != "universal"]
+    return float(np.corrcoef([[float(row[name]) for row in rows] for name in (people, model)])[0, 1])
+
+
+def test_figures_are_those_of_numpy(released: Path, storage: str) -> None:
+    cells, audits = recompute_tables(load_paper("evalmoraal"), "log-probability", released, storage)
+    assert audits == ["replicate-evalmoraal-log-probability-wvs"]
+    by_key = {(cell.published.row, cell.published.column): cell for cell in cells}
+    for model in MODELS:
+        expected = correlate(
+            released / "data" / "results_per_model" / f"results_{model}_WVS.csv", "wvs_score", "normalized"
+        )
+        cell = by_key[model, "WVS"]
+        assert cell.recomputed is not None
+        assert cell.recomputed.value == pytest.approx(expected, abs=1e-12)
+        assert cell.recomputed.n == len(COUNTRIES) * len(TOPICS)
+        assert cell.recomputed.resampled == ("country", "topic")
+        assert cell.published.value is not None
+        assert cell.difference == pytest.approx(expected - cell.published.value, abs=1e-12)
+    assert by_key["gpt2", "PEW"].not_run == "not_in_folder"
+    assert by_key["bigscience_bloomz-560m", "WVS"].not_run == "not_published"
+
+
+def test_the_scores_become_an_ordinary_audit(released: Path, storage: str) -> None:
+    recompute_tables(load_paper("evalmoraal"), "log-probability", released, storage)
+    recompute_tables(load_paper("evalmoraal"), "log-probability", released, storage)
+    report = open_audit("replicate-evalmoraal-log-probability-wvs", storage=storage).report()
+    assert {row.model for row in report.alignment} == set(MODELS)
+
+
+def test_scores_without_bounds_are_rescaled_and_no_country_is_skipped(tmp_path: Path, storage: str) -> None:
+    rng = random.Random(2)
+    lines = ["country,topic,wvs_score,moral log prob,non moral log probs,log prob difference"]
+    lines += [
+        f"{country},{topic},{rng.uniform(-1, 1)},-7,-5,{rng.uniform(-9, 4)}"
+        for country in (*COUNTRIES, "universal")
+        for topic in TOPICS
+    ]
+    path = tmp_path / "wvs_w7_gpt3_token_pairs.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    cells, _ = recompute_tables(load_paper("evalmoraal"), "ramezani-xu", tmp_path, storage)
+    recomputed = next(cell.recomputed for cell in cells if cell.published.row == "GPT-3, token pairs")
+    assert recomputed is not None
+    assert recomputed.value == pytest.approx(correlate(path, "wvs_score", "log prob difference"), abs=1e-12)
+    assert recomputed.n == len(COUNTRIES) * len(TOPICS)
+
+
+def test_files_that_disagree_about_people_are_refused(released: Path, storage: str) -> None:
+    path = released / "data" / "results_per_model" / "results_gpt2_WVS.csv"
+    lines = path.read_text("utf-8").splitlines()
+    lines[3] = lines[3].replace(lines[3].split(",")[2], "0.123", 1)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ImportFileError, match=r"people's score of Andorra, avoiding a fare is .* in another file"):
+        recompute_tables(load_paper("evalmoraal"), None, released, storage)
+
+
+def test_a_score_outside_of_its_range_is_refused(released: Path, storage: str) -> None:
+    path = released / "data" / "results_per_model" / "results_gpt2_WVS.csv"
+    path.write_text("country,topic,wvs_score,normalized\nKenya,divorce,0.5,1.5\n", encoding="utf-8")
+    with pytest.raises(ImportFileError, match=r"the score 1\.5 is not between -1 and 1"):
+        recompute_tables(load_paper("evalmoraal"), None, released, storage)
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "message"),
+    [
+        ("sage", None, "no scores behind the tables of 'sage' were released"),
+        ("evalmoraal", "peer", "no scores behind table peer of 'evalmoraal' were released"),
+        ("evalmoraal", None, r"has no released scores of 'evalmoraal'.*results_\{model\}_WVS\.csv"),
+    ],
+)
+def test_tables_without_released_scores_are_refused(
+    tmp_path: Path, storage: str, paper: str, table: str | None, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        recompute_tables(load_paper(paper), table, tmp_path, storage)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path, storage: str) -> None:
+    with pytest.raises(UsageError, match="there is no folder"):
+        recompute_tables(load_paper("evalmoraal"), None, tmp_path / "absent", storage)
+
+
+def test_the_command_prints_published_and_recomputed_figures(
+    released: Path, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_STORAGE", storage)
+    published = json.loads(auditor("replicate", "sage", "--table", "2", "--published", "--json").stdout)
+    assert published[0] == {
+        "table": "2",
+        "title": "Correlation (Pearson) of each measure with human judgements, 500 questions",
+        "row": "BLEU",
+        "column": "answers",
+        "value": 0.391,
+        "printed": "0.391",
+        "quote": "BLEU 0.391 0.412",
+        "place": "Table 2",
+        "origin": "paper",
+        "note": "",
+    }
+    page = tmp_path / "page.md"
+    run = auditor("replicate", "evalmoraal", "--table", "log-probability", "--recorded", released, "-o", page)
+    assert run.returncode == 0, run.stderr
+    assert "3 of 18 published figures computed again" in page.read_text(encoding="utf-8")
+    assert auditor("replicate", "sage").returncode == 2
+    listed = auditor("replicate", "list")
+    assert "log-probability" in listed.stdout
