@@ -81,12 +81,12 @@ def test_labels_after_a_trace_that_was_passed_over_do_not_count(storage: str) ->
     with open_database(storage, create=False) as db:
         sample = load_sample(db, 1, LabelKind.TRACE)
         labels = load_labels(db, 1, LabelKind.TRACE)
-    whole = track_share(sample, labels)
+    complete = track_share(sample, labels)
     without_first = track_share(sample, [label for label in labels if label.unit != sample[0].unit])
-    assert whole is not None
+    assert complete is not None
     assert without_first is not None
     n_in_stratum = sum(row.stratum == sample[0].stratum for row in sample)
-    assert (whole.n, without_first.n) == (len(sample), len(sample) - n_in_stratum)
+    assert (complete.n, without_first.n) == (len(sample), len(sample) - n_in_stratum)
     assert {label.value for label in labels} == {Ruling.VALID.value, Ruling.INVALID.value}
 
 

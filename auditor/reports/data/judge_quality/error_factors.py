@@ -107,9 +107,9 @@ def _test_transport(traces: LabelledTraces, dimension: Dimension, groups: Groups
             reason=reason,
         )
     compared = all_groups if len(all_groups) > 2 else all_groups[:1]
-    contrasts = [(_compare(traces, is_usable, names == group), group) for group in compared]
-    tested = [(estimate.p_value, estimate, group) for estimate, group in contrasts if estimate.p_value is not None]
-    p_value, estimate, group = min(tested, key=lambda row: row[0]) if tested else (None, *contrasts[0])
+    differences = [(_compare(traces, is_usable, names == group), group) for group in compared]
+    tested = [(estimate.p_value, estimate, group) for estimate, group in differences if estimate.p_value is not None]
+    p_value, estimate, group = min(tested, key=lambda row: row[0]) if tested else (None, *differences[0])
     return TransportRow(
         dimension=dimension,
         groups=all_groups,
