@@ -66,7 +66,7 @@ def detectable_difference(std_error: float, *, n_comparisons: int = 1, power: fl
     """
     if std_error < 0 or n_comparisons < 1 or not 0 < power < 1:
         raise ValueError("std_error must be at least 0, n_comparisons at least 1 and power between 0 and 1")
-    return float(ndtri(1 - SIGNIFICANCE_LEVEL / n_comparisons / 2) + ndtri(power)) * std_error
+    return std_error * float(ndtri(1 - SIGNIFICANCE_LEVEL / n_comparisons / 2) + ndtri(power))
 
 
 def half_width_floor(sd_by_unit: Mapping[str, float], n_by_unit: Mapping[str, int]) -> float:

@@ -10,6 +10,7 @@ from auditor.cli.label_plan import describe_plan
 from auditor.domain import Ruling
 from auditor.domain.labels import LabelKind
 from auditor.metrics.label_plan import labels_for_half_width
+from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
 from auditor.reports.data.judge_quality.plan import plan_labels, track_share
 from auditor.reports.data.source_loading import load_source
 from auditor.review.label_sampling import draw_sample
@@ -40,7 +41,7 @@ def label_sample(storage: str, n: int, n_labelled: int) -> None:
         audit = audits.get_audit(db, "population")
         draw_sample(db, audit, LabelKind.TRACE, n)
         rows = load_sample(db, audit.id, LabelKind.TRACE)[:n_labelled]
-        keys = [(*row.unit.parts[:3], int(row.unit.parts[3])) for row in rows]
+        keys = [read_trace_key(row.unit.parts) for row in rows]
         append_labels(db, audit.id, [make_label(key, is_valid=i % 4 > 0) for i, key in enumerate(keys)])
 
 

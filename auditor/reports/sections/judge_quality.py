@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.charts.reliability_diagram import ReliabilityPoint, reliability_diagram
@@ -154,12 +155,12 @@ def _list_remarks(quality: JudgeQualityReport) -> list[str]:
         for row in quality.transport
         if row.missing
     ]
-    for row in quality.transport:
-        if row.p_value is not None and row.p_value < 0.05:
-            remarks.append(
-                f"One correction does not hold for all {row.dimension}s: the judges’ errors differ most for "
-                f"{row.largest_group} ({describe_p_value(row.p_value)}). Use the figures of each {row.dimension}."
-            )
+    remarks += [
+        f"One correction does not hold for all {row.dimension}s: the judges’ errors differ most for "
+        f"{row.largest_group} ({describe_p_value(row.p_value)}). Use the figures of each {row.dimension}."
+        for row in quality.transport
+        if row.p_value is not None and row.p_value < SIGNIFICANCE_LEVEL
+    ]
     return remarks
 
 

@@ -98,7 +98,9 @@ def test_corrected_shares_are_those_of_the_metrics_and_cover_the_truth(source: R
         assert are_equal(row.corrected, expected)
         assert row.judges.value == pytest.approx(shares[is_of_model].mean())
         assert row.missing_labels == 0
-        n_covered += covers(row.corrected, np.mean([valid for key, valid in truth.items() if key[0] == row.model]))
+        n_covered += covers(
+            row.corrected, float(np.mean([valid for key, valid in truth.items() if key[0] == row.model]))
+        )
     assert n_covered >= 3
     assert set(report.corrected_shares) == set(source.models)
     assert len(report.differences) == 6
