@@ -116,7 +116,8 @@ def _log_capital(labels: Floats, size: int, step: float) -> Floats:
         updated = (PRIOR_MEAN + total) / (i + 2)
         squares += (float(label) - estimate) * (float(label) - updated)
         estimate = updated
-    return np.minimum(log_capital[:-1], log_capital[1:])
+    smallest_by_step: Floats = np.minimum(log_capital[:-1], log_capital[1:])
+    return smallest_by_step
 
 
 def _add_stratum(first: Floats, second: Floats) -> Floats:

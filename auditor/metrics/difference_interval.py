@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._root import find_root
-from auditor.metrics._special import ndtr, stdtr, stdtrit
-from auditor.metrics.confidence import CONFIDENCE_LEVEL, NORMAL_QUANTILE
+from auditor.metrics._special import ndtr, ndtri, stdtr, stdtrit
+from auditor.metrics.confidence import CONFIDENCE_LEVEL, NORMAL_QUANTILE, SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate, EstimateWithTest
 from auditor.metrics.jackknife_interval import Transform
 
@@ -40,6 +42,15 @@ def subtract_independent(first: Estimate, second: Estimate) -> EstimateWithTest:
     p_value = float(2 * ndtr(-abs(value) * NORMAL_QUANTILE / distance)) if distance > 0 else None
     reason = first.reason or second.reason
     return EstimateWithTest(value, n, value - below, value + above, reason, generalizes_to=population, p_value=p_value)
+
+
+def widen_for_choice(estimate: Estimate, n_compared: int) -> Estimate:
+    """Widen an interval so that it holds for the largest of several differences (Bonferroni, on the normal scale)."""
+    if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
+        return estimate
+    factor = float(ndtri(1 - SIGNIFICANCE_LEVEL / n_compared / 2)) / NORMAL_QUANTILE
+    low, high = (estimate.value + factor * (end - estimate.value) for end in (estimate.ci_low, estimate.ci_high))
+    return replace(estimate, ci_low=low, ci_high=high)
 
 
 def recover_difference(

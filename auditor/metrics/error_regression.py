@@ -64,7 +64,8 @@ def regress_errors(
 def _select_independent(x: Floats, weights: Floats) -> list[int]:
     """The columns that are no combination of the intercept and those before them."""
     root = np.sqrt(weights)[:, None]
-    basis, included = root.copy(), []
+    basis = root.copy()
+    included: list[int] = []
     for column in range(x.shape[1]):
         candidate = np.column_stack([basis, root[:, 0] * x[:, column]])
         scale = np.linalg.norm(candidate, axis=0)

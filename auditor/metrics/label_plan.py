@@ -49,10 +49,24 @@ def labels_for_difference(difference: float, sd: float, *, n_comparisons: int = 
     Raises:
         ValueError: the difference is not above 0, or another argument is out of its range.
     """
-    if not difference > 0 or sd < 0 or n_comparisons < 1 or not 0 < power < 1:
-        raise ValueError("difference must be above 0, sd at least 0, n_comparisons at least 1, power between 0 and 1")
-    quantiles = float(ndtri(1 - SIGNIFICANCE_LEVEL / n_comparisons / 2) + ndtri(power))
+    if not difference > 0 or sd < 0:
+        raise ValueError(f"difference must be above 0 and sd at least 0, but they are {difference!r} and {sd!r}")
+    quantiles = detectable_difference(1.0, n_comparisons=n_comparisons, power=power)
     return max(2, ceil(2 * (sd * quantiles / difference) ** 2))
+
+
+def detectable_difference(std_error: float, *, n_comparisons: int = 1, power: float = DEFAULT_POWER) -> float:
+    """The difference that a test shows with a probability of `power`: std_error (z₁ + z₂), as for the labels.
+
+    Args:
+        std_error: of the difference.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    if std_error < 0 or n_comparisons < 1 or not 0 < power < 1:
+        raise ValueError("std_error must be at least 0, n_comparisons at least 1 and power between 0 and 1")
+    return std_error * float(ndtri(1 - SIGNIFICANCE_LEVEL / n_comparisons / 2) + ndtri(power))
 
 
 def half_width_floor(sd_by_unit: Mapping[str, float], n_by_unit: Mapping[str, int]) -> float:

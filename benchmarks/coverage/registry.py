@@ -102,6 +102,8 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".panel.votes[].differs",
         ".panel.guesses[].hits",
         ".panel.copying.pairs[].agreement",
+        ".judge_quality.models[].judges",
+        ".judge_quality.ceiling.agreement",
         "compare.settlements[].share",
     ),
     "share of these cells": ("*.cells_ci_low",),
@@ -147,6 +149,36 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "error correlation beyond other pairs": (".panel.copying.pairs[].excess",),
     "effective number of judges": (".panel.copying.effective_judges",),
+    # Judges measured against people's labels on a random sample.
+    "corrected mean of these traces": (
+        ".judge_quality.models[].corrected",
+        ".judge_quality.models[].people",
+        ".judge_quality.models[].excess",
+        ".judge_quality.judges[].excess",
+        ".judge_quality.excess",
+        "compare.pairs[].corrected_shares.first",
+        "compare.pairs[].corrected_shares.second",
+    ),
+    "calibrated mean of these traces": (".judge_quality.models[].calibrated",),
+    "corrected mean over other units": (
+        ".judge_quality.models[].corrected_elsewhere",
+        ".judge_quality.models[].people_elsewhere",
+    ),
+    "rogan-gladen share of these traces": (".judge_quality.models[].rogan_gladen",),
+    "corrected difference of these traces": (
+        ".judge_quality.differences[].corrected",
+        ".judge_quality.transport[].largest_excess",
+        ".judge_quality.splits[].difference",
+        "compare.pairs[].corrected_shares.difference",
+    ),
+    "corrected difference over other units": (".judge_quality.differences[].corrected_elsewhere",),
+    "judge accuracy": (".judge_quality.judges[].accuracy", ".judge_quality.splits[].accuracy"),
+    "judge sensitivity": (".judge_quality.judges[].sensitivity",),
+    "judge specificity": (".judge_quality.judges[].specificity",),
+    "kappa with people": (".judge_quality.judges[].kappa",),
+    "confidence slope": (".judge_quality.judges[].confidence.slope",),
+    "confidence intercept": (".judge_quality.judges[].confidence.intercept",),
+    "error factor": (".judge_quality.factors[].effect",),
     # Items of a task, questions.
     "item share": (
         ".task.models[].accuracy",
@@ -227,6 +259,9 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
 """By the figure's key in `studies`."""
 
 PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
+    "an increasing function of the agreement of two raters, and so its interval covers where that does": (
+        ".judge_quality.ceiling.max_accuracy",
+    ),
     "Fisher's interval over cells, kept for comparison with papers and named so; it is a negative control": (
         "*.fisher_ci_low",
     ),

@@ -11,6 +11,7 @@ from benchmarks.coverage.bound_figures import BOUND_STUDY
 from benchmarks.coverage.figures import Design, Figure, Study, World
 from benchmarks.coverage.item_figures import ITEM_STUDY
 from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
+from benchmarks.coverage.label_figures import LABEL_STUDY
 from benchmarks.coverage.model_figures import MODEL_STUDY
 from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
 from benchmarks.coverage.place_figures import PLACE_STUDY
@@ -39,6 +40,7 @@ STUDIES = (
     ITEM_VERDICT_STUDY,
     JUDGE_STUDY,
     ITEM_JUDGE_STUDY,
+    LABEL_STUDY,
     ITEM_STUDY,
     SET_STUDY,
     MODEL_STUDY,

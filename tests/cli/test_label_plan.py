@@ -10,6 +10,7 @@ from auditor.cli.label_plan import describe_plan
 from auditor.domain import Ruling
 from auditor.domain.labels import LabelKind
 from auditor.metrics.label_plan import labels_for_half_width
+from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
 from auditor.reports.data.judge_quality.plan import plan_labels, track_share
 from auditor.reports.data.source_loading import load_source
 from auditor.review.label_sampling import draw_sample
@@ -40,7 +41,7 @@ def label_sample(storage: str, n: int, n_labelled: int) -> None:
         audit = audits.get_audit(db, "population")
         draw_sample(db, audit, LabelKind.TRACE, n)
         rows = load_sample(db, audit.id, LabelKind.TRACE)[:n_labelled]
-        keys = [(*row.unit.parts[:3], int(row.unit.parts[3])) for row in rows]
+        keys = [read_trace_key(row.unit.parts) for row in rows]
         append_labels(db, audit.id, [make_label(key, is_valid=i % 4 > 0) for i, key in enumerate(keys)])
 
 
@@ -81,12 +82,12 @@ def test_labels_after_a_trace_that_was_passed_over_do_not_count(storage: str) ->
     with open_database(storage, create=False) as db:
         sample = load_sample(db, 1, LabelKind.TRACE)
         labels = load_labels(db, 1, LabelKind.TRACE)
-    whole = track_share(sample, labels)
+    complete = track_share(sample, labels)
     without_first = track_share(sample, [label for label in labels if label.unit != sample[0].unit])
-    assert whole is not None
+    assert complete is not None
     assert without_first is not None
     n_in_stratum = sum(row.stratum == sample[0].stratum for row in sample)
-    assert (whole.n, without_first.n) == (len(sample), len(sample) - n_in_stratum)
+    assert (complete.n, without_first.n) == (len(sample), len(sample) - n_in_stratum)
     assert {label.value for label in labels} == {Ruling.VALID.value, Ruling.INVALID.value}
 
 

@@ -16,6 +16,7 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.series_pairs import parse_target
 from auditor.reports.data.gates.gate_check import check_report
+from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
 from auditor.reports.sections.comparison import build_comparison_document
 from auditor.review.label_sampling import draw_sample
 from auditor.run import run_audit
@@ -49,7 +50,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Databas
         draw_sample(db, audit, LabelKind.TRACE, N_SAMPLED)
         truth = plant_truth(load_votes(db, audit.id), ERROR_RATE)
         sample = load_sample(db, audit.id, LabelKind.TRACE)
-        keys = [(*row.unit.parts[:3], int(row.unit.parts[3])) for row in sample]
+        keys = [read_trace_key(row.unit.parts) for row in sample]
         append_labels(db, audit.id, [make_label(key, is_valid=truth.get(key, True)) for key in keys])
         yield db, audit
 

@@ -25,7 +25,7 @@ def find_majorities(votes: VoteArrays) -> dict[TraceKey, bool]:
     """Whether more than half of the verdicts on each trace are VALID."""
     n = np.bincount(votes.trace_index, minlength=len(votes.traces))
     n_valid = np.bincount(votes.trace_index, votes.valid, minlength=len(votes.traces))
-    return {key: bool(2 * valid > given) for key, valid, given in zip(votes.traces, n_valid, n, strict=True)}
+    return {key: bool(2 * valid > n_verdicts) for key, valid, n_verdicts in zip(votes.traces, n_valid, n, strict=True)}
 
 
 def plant_labels(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.charts.reliability_diagram import ReliabilityPoint, reliability_diagram
@@ -90,17 +91,20 @@ def _describe_judge(row: JudgeAccuracyRow) -> ListItem:
     """One sentence on a judge; in favour if it agrees with people beyond chance."""
     if row.accuracy.value is None:
         return ListItem(f"{row.judge}: accuracy {describe_estimate('', row.accuracy)}.", "unclear")
-    rates = [
-        f"{format_share(rate.value)} of the traces that they find {ruling}"
-        for rate, ruling in ((row.sensitivity, "VALID"), (row.specificity, "INVALID"))
-        if rate.value is not None
-    ]
     accuracy = describe_interval(row.accuracy, 0, "percent")
     text = (
         f"{row.judge} agrees with people on {format_share(row.accuracy.value)} of the traces ({accuracy}, "
-        f"{pluralize(row.labels, 'label')})"
+        f"{pluralize(row.labels, 'label')})."
     )
-    return ListItem(f"{text}: on {' and '.join(rates)}." if rates else f"{text}.", _classify(row.kappa))
+    rates = [
+        f"of {'those' if i else 'the traces'} that people find {ruling} it finds {format_share(rate.value)} {ruling}"
+        for i, (rate, ruling) in enumerate(((row.sensitivity, "VALID"), (row.specificity, "INVALID")))
+        if rate.value is not None
+    ]
+    if rates:
+        joined = ", and ".join(rates)
+        text += f" {joined[0].upper()}{joined[1:]}."
+    return ListItem(text, _classify(row.kappa))
 
 
 def _classify(kappa: Estimate) -> Status:
@@ -151,12 +155,12 @@ def _list_remarks(quality: JudgeQualityReport) -> list[str]:
         for row in quality.transport
         if row.missing
     ]
-    for row in quality.transport:
-        if row.p_value is not None and row.p_value < 0.05:
-            remarks.append(
-                f"One correction does not hold for all {row.dimension}s: the judges’ errors differ most for "
-                f"{row.largest_group} ({describe_p_value(row.p_value)}). Use the figures of each {row.dimension}."
-            )
+    remarks += [
+        f"One correction does not hold for all {row.dimension}s: the judges’ errors differ most for "
+        f"{row.largest_group} ({describe_p_value(row.p_value)}). Use the figures of each {row.dimension}."
+        for row in quality.transport
+        if row.p_value is not None and row.p_value < SIGNIFICANCE_LEVEL
+    ]
     return remarks
 
 

@@ -144,9 +144,11 @@ def _draw_sample(strata: Indices, rng: np.random.Generator) -> Bools:
     """Whether each trace is sampled: in proportion to the strata, but at least ten of each, or all there are."""
     sizes = np.bincount(strata)
     n_labels = min(MAX_LABELS, LABELLED_SHARE * len(strata))
-    wanted = np.minimum(sizes, np.maximum(MIN_STRATUM_LABELS, np.round(n_labels * sizes / len(strata)))).astype(int)
+    n_by_stratum = np.minimum(sizes, np.maximum(MIN_STRATUM_LABELS, np.round(n_labels * sizes / len(strata)))).astype(
+        int
+    )
     is_sampled, order = np.zeros(len(strata), dtype=np.bool_), rng.permutation(len(strata))
-    for stratum, n in enumerate(wanted):
+    for stratum, n in enumerate(n_by_stratum):
         is_sampled[order[strata[order] == stratum][:n]] = True
     return is_sampled
 

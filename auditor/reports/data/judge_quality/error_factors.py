@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtri
 
-from auditor.metrics.confidence import NORMAL_QUANTILE, SIGNIFICANCE_LEVEL
-from auditor.metrics.difference_interval import subtract_independent
+from auditor.metrics.difference_interval import subtract_independent, widen_for_choice
 from auditor.metrics.error_regression import regress_errors
 from auditor.metrics.estimate import Estimate, EstimateWithTest
 from auditor.reports.data.adjusted_tests import adjust_rows
@@ -110,13 +107,13 @@ def _test_transport(traces: LabelledTraces, dimension: Dimension, groups: Groups
             reason=reason,
         )
     compared = all_groups if len(all_groups) > 2 else all_groups[:1]
-    contrasts = [(_compare(traces, is_usable, names == group), group) for group in compared]
-    tested = [(estimate.p_value, estimate, group) for estimate, group in contrasts if estimate.p_value is not None]
-    p_value, estimate, group = min(tested, key=lambda row: row[0]) if tested else (None, *contrasts[0])
+    differences = [(_compare(traces, is_usable, names == group), group) for group in compared]
+    tested = [(estimate.p_value, estimate, group) for estimate, group in differences if estimate.p_value is not None]
+    p_value, estimate, group = min(tested, key=lambda row: row[0]) if tested else (None, *differences[0])
     return TransportRow(
         dimension=dimension,
         groups=all_groups,
-        largest_excess=_widen_for_choice(estimate, len(compared)),
+        largest_excess=widen_for_choice(estimate, len(compared)),
         largest_group=group,
         p_value=None if p_value is None else min(1.0, p_value * len(compared)),
         missing=0,
@@ -130,12 +127,3 @@ def _compare(traces: LabelledTraces, is_usable: Bools, is_in_group: Bools) -> Es
     sides = [traces.select(is_usable & side) for side in (is_in_group, ~is_in_group)]
     inside, outside = (estimate_excess(panel[columns.rows], columns) for columns in sides)
     return subtract_independent(inside, outside)
-
-
-def _widen_for_choice(estimate: Estimate, n_compared: int) -> Estimate:
-    """Widen an interval, so that it holds for the largest of several differences (Bonferroni, on the normal scale)."""
-    if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
-        return estimate
-    factor = float(ndtri(1 - SIGNIFICANCE_LEVEL / n_compared / 2)) / NORMAL_QUANTILE
-    low, high = (estimate.value + factor * (end - estimate.value) for end in (estimate.ci_low, estimate.ci_high))
-    return replace(estimate, ci_low=low, ci_high=high)

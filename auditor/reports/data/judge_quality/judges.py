@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from auditor.metrics.confidence import NORMAL_QUANTILE, SIGNIFICANCE_LEVEL
+from auditor.metrics.confidence import NORMAL_QUANTILE
 from auditor.metrics.confidence_calibration import confidence_calibration_error
 from auditor.metrics.difference_interval import subtract_independent
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.judge_accuracy import judge_quality
-from auditor.metrics.label_plan import DEFAULT_POWER
+from auditor.metrics.label_plan import detectable_difference
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.judge_quality.labelled_traces import Bools, LabelledTraces, SampleColumns
@@ -177,11 +176,10 @@ def _compare_group(
     """Compare a judge's accuracy in a group with that on the other traces."""
     inside, outside = (_measure_accuracy(traces, judge, side) for side in (is_in_group, ~is_in_group))
     difference = subtract_independent(inside, outside)
-    level = SIGNIFICANCE_LEVEL / n_compared
     smallest = None
     if difference.ci_low is not None and difference.ci_high is not None:
         std_error = (difference.ci_high - difference.ci_low) / 2 / NORMAL_QUANTILE
-        smallest = min(1.0, float(ndtri(1 - level / 2) + ndtri(DEFAULT_POWER)) * std_error)
+        smallest = min(1.0, detectable_difference(std_error, n_comparisons=n_compared))
     return JudgeSplitRow(
         judge=traces.matrix.judges[judge],
         dimension=dimension,

@@ -73,12 +73,12 @@ class LabelledTraces:
     @cached_property
     def n_unsure(self) -> NDArray[np.intp]:
         """Number of raters that are unsure, shape (traces,)."""
-        return self.is_unsure.sum(axis=0)
+        return np.asarray(self.is_unsure.sum(axis=0), dtype=np.intp)
 
     @cached_property
     def n_ratings(self) -> NDArray[np.intp]:
         """Number of raters that say VALID or INVALID, shape (traces,)."""
-        return (~np.isnan(self.ratings)).sum(axis=0)
+        return np.asarray((~np.isnan(self.ratings)).sum(axis=0), dtype=np.intp)
 
     @cached_property
     def labels(self) -> FloatArray:

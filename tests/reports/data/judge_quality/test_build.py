@@ -43,7 +43,7 @@ def build(source: ReportSource, **settings: Any) -> JudgeQualityReport:
 
 def columns_of(source: ReportSource, labels: LabelRecords, judge: str | None = None) -> tuple[Any, Any, Any]:
     """Verdicts of a judge or the panel's shares, labels, and strata of the traces with a verdict; one rater."""
-    given = {unit.parts: float(label.value == "VALID") for label in labels.labels for unit in (label.unit,)}
+    people = {unit.parts: float(label.value == "VALID") for label in labels.labels for unit in (label.unit,)}
     strata = {unit.parts: "/".join(stratum) for unit, stratum in labels.frame}
     verdicts: dict[Any, list[int]] = {}
     for vote in source.votes:
@@ -52,7 +52,7 @@ def columns_of(source: ReportSource, labels: LabelRecords, judge: str | None = N
     keys = sorted(verdicts)
     return (
         np.array([np.mean(verdicts[key]) for key in keys]),
-        np.array([given.get(key, np.nan) for key in keys]),
+        np.array([people.get(key, np.nan) for key in keys]),
         np.array([strata[key] for key in keys]),
     )
 
@@ -70,14 +70,14 @@ def test_figures_of_a_judge_are_those_of_the_metrics(source: ReportSource) -> No
     report = build_judge_quality(replace(source, label_records=labels))
     assert report is not None
     for row in report.judges:
-        verdicts, given, strata = columns_of(source, labels, row.judge)
-        expected = judge_quality(verdicts, given, strata=strata)
+        verdicts, people, strata = columns_of(source, labels, row.judge)
+        expected = judge_quality(verdicts, people, strata=strata)
         for name in ("sensitivity", "specificity", "accuracy", "kappa"):
             assert are_equal(getattr(row, name), getattr(expected, name)), name
-        corrected = prediction_powered_mean(verdicts, given, strata=strata, bounds=(0, 1))
+        corrected = prediction_powered_mean(verdicts, people, strata=strata, bounds=(0, 1))
         assert row.excess.value == pytest.approx(verdicts.mean() - (corrected.value or 0))
         assert row.excess.ci_low == pytest.approx(verdicts.mean() - (corrected.ci_high or 0))
-        assert row.labels == int((~np.isnan(given)).sum())
+        assert row.labels == int((~np.isnan(people)).sum())
         bounds = [row.accuracy_if_unsure_disagree, row.accuracy_if_unsure_agree]
         assert bounds == pytest.approx([row.accuracy.value] * 2)
 
@@ -90,15 +90,17 @@ def test_corrected_shares_are_those_of_the_metrics_and_cover_the_truth(source: R
     assert [row.model for row in report.models] == source.models
     n_covered = 0
     for row in report.models:
-        shares, given, strata = columns_of(source, labels)
+        shares, people, strata = columns_of(source, labels)
         is_of_model = np.char.startswith(strata, f"{row.model}/")
         expected = prediction_powered_mean(
-            shares[is_of_model], given[is_of_model], strata=strata[is_of_model], bounds=(0, 1)
+            shares[is_of_model], people[is_of_model], strata=strata[is_of_model], bounds=(0, 1)
         )
         assert are_equal(row.corrected, expected)
         assert row.judges.value == pytest.approx(shares[is_of_model].mean())
         assert row.missing_labels == 0
-        n_covered += covers(row.corrected, np.mean([valid for key, valid in truth.items() if key[0] == row.model]))
+        n_covered += covers(
+            row.corrected, float(np.mean([valid for key, valid in truth.items() if key[0] == row.model]))
+        )
     assert n_covered >= 3
     assert set(report.corrected_shares) == set(source.models)
     assert len(report.differences) == 6
@@ -240,12 +242,12 @@ def test_an_imported_sample_is_weighted_by_its_own_probabilities(source: ReportS
     imported = LabelRecords(sample, records.labels, [(unit, ()) for unit, _ in records.frame])
     report = build_judge_quality(replace(source, label_records=imported))
     assert report is not None
-    judged, given, _ = columns_of(source, records, report.judges[0].judge)
+    judged, people, _ = columns_of(source, records, report.judges[0].judge)
     probability = {row.unit.parts: row.inclusion for row in sample}
     judge = report.judges[0].judge
     keys = sorted({(v.model, v.country, v.topic, str(v.sample)) for v in source.votes if v.judge == judge})
     inclusion = np.array([probability.get(key, np.nan) for key in keys])
-    assert are_equal(report.judges[0].accuracy, judge_quality(judged, given, inclusion=inclusion).accuracy)
+    assert are_equal(report.judges[0].accuracy, judge_quality(judged, people, inclusion=inclusion).accuracy)
 
 
 def test_labels_that_cannot_be_used_have_a_reason(source: ReportSource) -> None:
