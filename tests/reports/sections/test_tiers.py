@@ -43,14 +43,14 @@ def make_ranking(
     [
         (
             make_ranking(make_tier_row("a"), make_tier_row("b", 2, may_be_best=False)),
-            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is shown to "
-            f"be worse: by 0.05, and by at most 0.10 (95% CI). {CELLS}",
+            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is "
+            f"shown to be worse: by 0.05, and by at most 0.10 (95% CI). {CELLS}",
         ),
         (
             # In one tier, but the comparison with the best alone tells b from a.
             make_ranking(make_tier_row("a"), make_tier_row("b", may_be_best=False)),
-            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is shown to "
-            f"be worse: by 0.05, and by at most 0.10 (95% CI). {CELLS}",
+            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is "
+            f"shown to be worse: by 0.05, and by at most 0.10 (95% CI). {CELLS}",
         ),
         (
             make_ranking(

@@ -1,0 +1,122 @@
+"""The queries of a report grow as the work: measured in steps of SQLite's virtual machine, not in seconds."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from auditor.reports.data.build import build_report
+from auditor.storage.database import open_database
+from tests.support.synthetic_audit import populate
+
+N_SLOWEST = 10
+STEPS_PER_COUNT = 50
+SMALL = {"models": 4, "countries": 8, "topics": 8, "samples": 2, "judges": 3}
+LARGE = {**SMALL, "countries": 32}
+MAX_PASSES = {"trace": 10, "verdict": 10, "attempt": 2, "answer": 0}
+"""Passes through all of an audit's rows of a table, in all queries of a report."""
+MAX_GROWTH_RATIO = 1.3
+"""Largest ratio of a query's growth to that of the number of calls; sorting adds a logarithm."""
+
+
+class QueryLog:
+    """Steps and plan of each query.
+
+    Attributes:
+        steps: in units of `STEPS_PER_COUNT`, by the query's text.
+        plans: lines of SQLite's plan, each after as many spaces as it has parents, by the query's text.
+    """
+
+    def __init__(self) -> None:
+        self.steps: Counter[str] = Counter()
+        self.plans: dict[str, list[str]] = {}
+
+    def start_query(self, connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        """Record the plan of a query, and count its steps from now on."""
+        raw: sqlite3.Connection = connection.connection.dbapi_connection
+        if not statement.lstrip().upper().startswith(("SELECT", "WITH")):
+            return
+        raw.set_progress_handler(None, 1)
+        if statement not in self.plans:
+            depth = {0: -1}
+            self.plans[statement] = []
+            for node, parent, _, text in raw.execute(f"EXPLAIN QUERY PLAN {statement}", parameters):
+                depth[node] = depth[parent] + 1
+                self.plans[statement].append(" " * depth[node] + text)
+        raw.set_progress_handler(lambda: self._count(statement), STEPS_PER_COUNT)
+
+    def _count(self, statement: str) -> int:
+        self.steps[statement] += 1
+        return 0  # the query goes on
+
+
+@contextmanager
+def logged_queries() -> Iterator[QueryLog]:
+    """Log all queries of all databases."""
+    log = QueryLog()
+    event.listen(Engine, "before_cursor_execute", log.start_query)
+    try:
+        yield log
+    finally:
+        event.remove(Engine, "before_cursor_execute", log.start_query)
+
+
+def log_report(folder: Path, size: dict[str, Any]) -> tuple[QueryLog, int]:
+    """The queries of the report of an audit of a size, and the number of its calls."""
+    with open_database(f"sqlite:///{folder}/{size['countries']}.db") as db:
+        populate(db, **size)
+        with logged_queries() as log:
+            report = build_report(db, "population")
+    return log, report.cost.total.calls
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[QueryLog, int]]:
+    """Queries and calls of a small and of a large report."""
+    folder = tmp_path_factory.mktemp("reports")
+    return [log_report(folder, size) for size in (SMALL, LARGE)]
+
+
+def slowest(log: QueryLog) -> list[str]:
+    """The queries with the most steps."""
+    return [statement for statement, _ in log.steps.most_common(N_SLOWEST)]
+
+
+def test_the_slowest_queries_grow_as_the_number_of_calls(logs: list[tuple[QueryLog, int]]) -> None:
+    (small, n_small), (large, n_large) = logs
+    growth = n_large / n_small
+    assert growth > 3.5
+    for statement in slowest(large):
+        assert large.steps[statement] <= MAX_GROWTH_RATIO * growth * small.steps[statement], statement
+
+
+def test_no_query_scans_a_table_for_each_row_of_another(logs: list[tuple[QueryLog, int]]) -> None:
+    log, _ = logs[1]
+    assert len(log.plans) > N_SLOWEST
+    for statement, plan in log.plans.items():
+        for i, line in enumerate(plan):
+            if "CORRELATED" in line:
+                depth = len(line) - len(line.lstrip())
+                children = [child for child in plan[i + 1 :] if len(child) - len(child.lstrip()) > depth]
+                assert not any(child.lstrip().startswith("SCAN") for child in children[:1]), (statement, plan)
+
+
+def test_a_report_passes_through_each_large_table_a_known_number_of_times(logs: list[tuple[QueryLog, int]]) -> None:
+    """A further pass over all verdicts is a decision, not an accident: raise the number here if it is needed."""
+    log, _ = logs[1]
+    passes = Counter(
+        table
+        for plan in log.plans.values()
+        for line in plan
+        for table in MAX_PASSES
+        if line.split()[:2] in (["SCAN", table], ["SEARCH", table]) and line.endswith("(audit_id=?)")
+    )
+    assert passes <= Counter(MAX_PASSES), passes
