@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 
 from auditor.agents.blinding import author_names, blind_and_truncate
 from auditor.agents.identifying_terms import country_terms, other_country_terms, topic_terms
@@ -18,6 +19,7 @@ from auditor.errors import ConfigError
 from auditor.models.structured import AnswerReview, MoralJudgement, TraceReview
 from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.prompts import Prompt, load_prompt, read_prompt
+from auditor.prompts.preflight import load_stand_in_trace
 from auditor.text_safety import truncate_middle
 
 LABEL_CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
@@ -126,6 +128,18 @@ def _render_review_messages(
         field_values |= {"answer": shown_answer, "question": question_with_options(task.item_for(trace.cell))}
     prompt = load_review_prompt(judge, for_task=task is not None)
     return prompt.render(preamble=judge.system, **{name: field_values[name] for name in prompt.fields})
+
+
+def plan_stand_ins(config: AuditConfig, survey: Survey, cell: Cell) -> list[Call]:
+    """A review of the stand-in trace by each judge; the answers are recorded, and used for nothing else."""
+    return [build_stand_in(config, survey, judge, cell) for judge in config.judge_models]
+
+
+def build_stand_in(config: AuditConfig, survey: Survey, judge: ModelSection, cell: Cell) -> Call:
+    """A review of the stand-in trace by one model."""
+    stand_in = load_stand_in_trace()
+    trace = Trace("", cell, 0, Outcome.OK, stand_in.score, stand_in.text, answer=stand_in.answer)
+    return replace(build_review_call(config, survey, judge, trace, stand_in.text), purpose=Purpose.PREFLIGHT)
 
 
 def describe_aspects(*, for_task: bool) -> str:

@@ -9,16 +9,15 @@ from dataclasses import replace
 from langgraph.runtime import Runtime
 
 from auditor.agents.audit_state import AuditState
-from auditor.agents.call_builders import build_direct_call, build_review_call
+from auditor.agents.call_builders import build_direct_call, plan_stand_ins
 from auditor.agents.localization import samples_per_cell
 from auditor.agents.logprob_scoring import find_measures
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
-from auditor.config import REPLAY_PREFIX, AuditConfig, ModelSection
-from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
+from auditor.config import REPLAY_PREFIX, ModelSection
+from auditor.domain import Call, Purpose
 from auditor.errors import AuditorError, ModelSetupError, UnusableModelsError
 from auditor.metrics.stopping import next_interim_look
-from auditor.prompts.preflight import load_stand_in_trace
 from auditor.storage import ledger, semantic_results
 
 STAGE = "preflight"
@@ -99,18 +98,6 @@ def _plan_calls(context: RunContext) -> list[Call]:
     # A structured answer to a question shows in which form its model can judge, too.
     shown_forms = {call.capability_key for call in direct_calls if call.schema is not None}
     return [*direct_calls, *(call for call in stand_ins if call.capability_key not in shown_forms)]
-
-
-def plan_stand_ins(config: AuditConfig, survey: Survey, cell: Cell) -> list[Call]:
-    """A review of the stand-in trace by each judge; the answers are recorded, and used for nothing else."""
-    return [build_stand_in(config, survey, judge, cell) for judge in config.judge_models]
-
-
-def build_stand_in(config: AuditConfig, survey: Survey, judge: ModelSection, cell: Cell) -> Call:
-    """A review of the stand-in trace by one model."""
-    stand_in = load_stand_in_trace()
-    trace = Trace("", cell, 0, Outcome.OK, stand_in.score, stand_in.text, answer=stand_in.answer)
-    return replace(build_review_call(config, survey, judge, trace, stand_in.text), purpose=Purpose.PREFLIGHT)
 
 
 def _first_unanswered_call(context: RunContext, model: ModelSection) -> Call | None:

@@ -1,4 +1,4 @@
-"""Audit the moral alignment of language models across cultures, and show how far the result can be trusted."""
+"""Measure how well language models know what people in different countries find morally acceptable."""
 
 from __future__ import annotations
 

@@ -73,6 +73,24 @@ SUITE = {
             Figure("CPU of the whole pipeline a call", lambda f: f["cpu_ms_per_call"], "ms"),
         ),
     ),
+    "call": Bench(
+        "bench_call.py",
+        (),
+        ("--calls", "100", "--turns", "1"),
+        (
+            Figure(
+                "CPU of sending a call, compared with litellm's public function",
+                lambda f: f["direct_ratio_to_public"],
+                "×",
+            ),
+            Figure(
+                "CPU saved a call by preparing each kind of request once",
+                lambda f: f["saved_by_kinds_ms"],
+                "ms",
+                min_goal=0.5,
+            ),
+        ),
+    ),
     "rate": Bench(
         "bench_rate.py",
         (),

@@ -13,6 +13,7 @@ from auditor.storage.audit_tables import AuditRow
 from auditor.storage.audits import Audit, deleted_name, find_audit
 from auditor.storage.call_tables import BatchRow
 from auditor.storage.database import Database, replace_rows, table_of
+from auditor.storage.label_tables import LabelRow
 from auditor.storage.ledger import utc_now
 from auditor.storage.probe_answers import count_probe_answers
 from auditor.storage.result_tables import TraceRow, VerdictRow
@@ -25,6 +26,7 @@ class AuditContents(NamedTuple):
 
     Attributes:
         probe_answers: by their name in the singular.
+        labels: rows in the log of labels.
         open_batches: batches that were submitted and not collected.
     """
 
@@ -33,6 +35,7 @@ class AuditContents(NamedTuple):
     probe_answers: dict[str, int]
     conflicts: int
     decisions: int
+    labels: int
     open_batches: int
 
 
@@ -50,6 +53,7 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
             },
             conflicts=_count_rows(connection, ConflictRow, audit_id),
             decisions=_count_rows(connection, RatingRow, audit_id),
+            labels=_count_rows(connection, LabelRow, audit_id),
             open_batches=int(connection.execute(select(func.count()).select_from(batches).where(is_open)).scalar_one()),
         )
 

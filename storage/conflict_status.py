@@ -111,6 +111,7 @@ class QueueRow:
 
     Attributes:
         n_raters: number of people who decided the conflict, this rater included.
+        n_direct_raters: number of them whose decision does not follow from that on another conflict of the cell.
         decision: None if the rater has done nothing yet; it resolves nothing if they did something but did not decide.
         revealed: whether authors, verdicts and survey were shown to the rater.
     """
@@ -121,6 +122,7 @@ class QueueRow:
     score_right: float | None
     status: ConflictStatus
     n_raters: int
+    n_direct_raters: int
     decision: Decision | None
     score: float | None
     flagged: bool

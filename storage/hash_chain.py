@@ -1,4 +1,4 @@
-"""A hash chain over recorded answers and ratings, which shows rows that were changed or deleted later.
+"""A hash chain over recorded answers, ratings and labels, which shows rows that were changed or deleted later.
 
 Each link is the hash of the link before it and of a row's content, so the last link, the head, depends on all rows in
 order. A published head, in a paper for example, proves later that no row before it was changed.
@@ -17,10 +17,17 @@ from sqlmodel import SQLModel
 from auditor.domain import canonical_hash
 from auditor.storage.call_tables import AnswerRow, ChainLinkRow
 from auditor.storage.database import Database, table_of
+from auditor.storage.label_tables import LabelDrawRow, LabelRow, SampledUnitRow
 from auditor.storage.review_tables import RatingRow
 
 START_DIGEST = "0" * 64
-CHAINED_TABLES: dict[str, tuple[type[SQLModel], str]] = {"answer": (AnswerRow, "key"), "rating": (RatingRow, "id")}
+CHAINED_TABLES: dict[str, tuple[type[SQLModel], str]] = {
+    "answer": (AnswerRow, "key"),
+    "rating": (RatingRow, "id"),
+    "label_draw": (LabelDrawRow, "id"),
+    "sampled_unit": (SampledUnitRow, "id"),
+    "label": (LabelRow, "id"),
+}
 """Row class and key column of each kind of record in the chain."""
 
 
@@ -124,7 +131,7 @@ def _find_row(connection: Connection, kind: str, row_id: str) -> RowMapping | No
 
 
 def _parse_row_id(kind: str, row_id: str) -> Any:
-    return int(row_id) if kind == "rating" else row_id
+    return int(row_id) if CHAINED_TABLES[kind][1] == "id" else row_id
 
 
 def _link_digest(previous_digest: str, kind: str, row: Mapping[str, Any] | RowMapping) -> str:

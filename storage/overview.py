@@ -29,6 +29,7 @@ class AuditOverview:
         audit: the audit as stored.
         title: of the survey, or the source of the task.
         runner: process that runs it now, as `process 42 on host`; None if there is none, or it is not known.
+        is_simulated: whether its models are simulated; False without a config that this version can read.
         models: number of models audited; 0 without a config that this version can read.
         planned_samples: number of samples that the config asks for; the maximum as long as adaptive sampling goes on.
             None for imported scores, and without a config that this version can read.
@@ -42,6 +43,7 @@ class AuditOverview:
     audit: Audit
     title: str
     runner: str | None
+    is_simulated: bool
     models: int
     planned_samples: int | None
     traces: AnswerCount
@@ -100,6 +102,7 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
         audit=audit,
         title=survey["task"]["source"] if survey.get("task") else survey["title"],
         runner=find_runner(db, audit.name),
+        is_simulated=config is not None and config.is_simulated,
         models=len(config.models) if config else 0,
         planned_samples=_count_planned_samples(
             config, cells, survey.get("native", {}), traces.n if audit.stage in FINAL_STAGES else None

@@ -30,6 +30,7 @@ class ConflictQuery:
         key_columns: columns of a conflict's key.
         in_audit: condition that selects the audit.
         n_raters: number of people who decided a conflict.
+        n_direct_raters: number of them whose decision does not follow from that on another conflict of the cell.
         status: the conflict's `ConflictStatus`.
     """
 
@@ -56,6 +57,7 @@ class ConflictQuery:
         self.key_columns = [conflict.c[name] for name in CONFLICT_KEY_COLUMNS]
         self.in_audit = conflict.c.audit_id == audit_id
         self.n_raters = func.coalesce(rating_summary.c.raters, 0)
+        self.n_direct_raters = func.coalesce(rating_summary.c.direct_raters, 0)
         self.status = conflict_status(conflict, rating_summary)
         self.pair_wins: CTE | None = None
         if with_effect:
@@ -79,7 +81,8 @@ class ConflictQuery:
         summary = self._rating_summary.c
         columns = [self.conflict.c[name] for name in (*CONFLICT_KEY_COLUMNS, "kind", *RATED_COLUMNS)]
         rating_columns = [summary.decision, summary.score, summary.flagged, summary.note]
-        query = select(*columns, self.status.label("standing"), self.n_raters.label("raters"), *rating_columns)
+        raters = self.n_raters.label("raters"), self.n_direct_raters.label("direct_raters")
+        query = select(*columns, self.status.label("standing"), *raters, *rating_columns)
         query = query.add_columns(self._is_revealed.label("seen")).select_from(self.from_clause).where(self.in_audit)
         return query.where(_is_selected(self.key_columns)) if self._selected_only else query
 
@@ -129,11 +132,14 @@ class ConflictQuery:
 
     @property
     def _needs_rating(self) -> ColumnElement[bool]:
-        """Condition: the rater has not decided the conflict, and it is open, disputed or decided by one other rater."""
+        """Condition: the rater has not decided the conflict, and it is open, disputed or decided by one other rater.
+
+        A decision that follows from that on another conflict needs no second rater: agreement does not count it.
+        """
         decision = self._rating_summary.c.decision
         undecided = or_(decision.is_(None), not_(resolves_conflict(decision)))
         needs = self.status.in_([ConflictStatus.OPEN.value, ConflictStatus.DISPUTED.value])
-        return and_(undecided, or_(needs, self.n_raters == 1))
+        return and_(undecided, or_(needs, and_(self.n_raters == 1, self.n_direct_raters == 1)))
 
     def order_by(self, queue_filter: QueueFilter) -> list[ColumnElement[Any]]:
         """Build the sort expressions of a filter's order; ties are broken by the conflict's key."""
@@ -256,8 +262,12 @@ def summarize_ratings(ratings: CTE, rater: str = "") -> CTE:
     decision_counts = [
         _count_if(ratings.c.decision == decision.value).label(f"n_{decision}") for decision in RESOLVING_DECISIONS
     ]
-    n_raters = _count_if(resolves_conflict(ratings.c.decision)).label("raters")
-    return select(*key, n_raters, *decision_counts, *rater_columns, flagged).group_by(*key).cte("people")
+    has_decided = resolves_conflict(ratings.c.decision)
+    n_raters = _count_if(has_decided).label("raters")
+    n_direct_raters = _count_if(and_(has_decided, ratings.c.follows.is_(None))).label("direct_raters")
+    return (
+        select(*key, n_raters, n_direct_raters, *decision_counts, *rater_columns, flagged).group_by(*key).cte("people")
+    )
 
 
 def _count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:

@@ -96,6 +96,7 @@ def _parse_queue_row(row: RowMapping) -> QueueRow:
         score_right=row["score_right"],
         status=ConflictStatus(row["standing"]),
         n_raters=row["raters"],
+        n_direct_raters=row["direct_raters"],
         decision=None if row["decision"] is None else Decision(row["decision"]),
         score=row["score"],
         flagged=bool(row["flagged"]),

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from sqlmodel import SQLModel
 
-from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_types import AppendOnlyRow
 from auditor.storage.tables import VERSION_TABLE
 
@@ -14,8 +13,10 @@ GRAPH_SCHEMA = "auditor_graph"
 """Schema of the tables in which the audit graph stores its checkpoints."""
 
 READER, REVIEWER, RUNNER = "auditor_reader", "auditor_reviewer", "auditor_runner"
-REVIEWER_TABLES = ("rating", "link")
-"""Tables into which a reviewer inserts rows: ratings, and the hash chain over them."""
+JUDGEMENT_TABLES = ("rating", "label")
+"""Tables of what people say, into which only a reviewer inserts rows."""
+REVIEWER_TABLES = (*JUDGEMENT_TABLES, "label_draw", "sampled_unit", "link")
+"""Tables into which a reviewer inserts rows: ratings, labels and their sample, and the hash chain over them."""
 
 
 def build_roles_sql() -> str:
@@ -28,7 +29,7 @@ def _sql_lines() -> Iterator[str]:
     tables = sorted(SQLModel.metadata.tables)
     append_only_tables = sorted(str(row_class.__tablename__) for row_class in AppendOnlyRow.__subclasses__())
     mutable_tables = [name for name in tables if name not in append_only_tables]
-    runner_tables = [name for name in (*append_only_tables, *mutable_tables) if name != RatingRow.__tablename__]
+    runner_tables = [name for name in (*append_only_tables, *mutable_tables) if name not in JUDGEMENT_TABLES]
     yield "-- Roles for a database of auditor. Run it again after each upgrade: it may be run any number of times."
     yield "-- Then, for each person: GRANT auditor_reviewer TO ada;"
     yield "BEGIN;"

@@ -12,6 +12,7 @@ from sqlmodel import SQLModel
 
 from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.storage.database import Database, table_of
+from auditor.storage.label_tables import LabelRow
 from auditor.storage.result_tables import VerdictRow
 from auditor.storage.row_types import AppendOnlyRow, DerivedRow, MutableRow
 from auditor.storage.tables import VERSION_TABLE
@@ -23,6 +24,8 @@ _DATABASE_TABLE_DESCRIPTIONS = {
 }
 SHARED_TABLES = ("answer", "attempt")
 """Tables that audits share; of these, the rows of the audit's calls are dumped."""
+ASPECT_TABLES = (VerdictRow.__tablename__, LabelRow.__tablename__)
+"""Tables with a column of aspects as JSON."""
 
 
 class DumpColumn(NamedTuple):
@@ -52,7 +55,7 @@ def list_tables() -> list[DumpTable]:
 def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
     """Yield the audit's rows of one table in order of its key, in batches of at most `batch_size`."""
     table = table_of(_audit_row_classes()[table_name])
-    convert_row = _expand_aspects if table_name == VerdictRow.__tablename__ else dict
+    convert_row = _expand_aspects if table_name in ASPECT_TABLES else dict
     query = _audit_rows_query(table, audit_id).order_by(*table.primary_key)
     with db.read() as connection:
         for batch in (
@@ -62,7 +65,7 @@ def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10
 
 
 def _expand_aspects(row: RowMapping) -> dict[str, Any]:
-    """Replace the JSON of a verdict's aspects by a value for each review aspect: True, False, or None if not rated."""
+    """Replace the JSON of a row's aspects by a value for each review aspect: True, False, or None if not rated."""
     values = dict(row)
     ratings = json.loads(values.pop("aspects"))
     return values | {aspect.name: ratings.get(aspect.name) for aspect in REVIEW_ASPECTS}
@@ -123,9 +126,9 @@ def _call_key_queries(audit_id: int) -> Iterator[Select[Any]]:
 
 
 def _table_columns(table: Table) -> tuple[DumpColumn, ...]:
-    """Columns of a dumped table; of verdicts, a column for each review aspect in place of their JSON."""
+    """Columns of a dumped table; of verdicts and labels, a column for each review aspect in place of their JSON."""
     columns = tuple(DumpColumn(c.name, _column_kind(c.type), bool(c.nullable)) for c in table.columns)
-    if table.name != VerdictRow.__tablename__:
+    if table.name not in ASPECT_TABLES:
         return columns
     aspects = (DumpColumn(aspect.name, "boolean", nullable=True) for aspect in REVIEW_ASPECTS)
     return (*(column for column in columns if column.name != "aspects"), *aspects)

@@ -2,7 +2,8 @@
 
 Times are ISO 8601 in UTC; unknown numbers are NULL, never 0. The table `answer` is the ledger: it is shared by all
 audits of a database, and its key covers all that determines an answer. Most other tables belong to one audit each and
-are derived from the ledger. `rating` is append-only. The tables of a probe are in the module that its `parts` name.
+are derived from the ledger. `rating` and `label` are append-only. The tables of a probe are in the module that its
+`parts` name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from sqlmodel import AutoString, Field, SQLModel
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.storage import audit_tables as audit_tables
 from auditor.storage import call_tables as call_tables
+from auditor.storage import label_tables as label_tables
 from auditor.storage import result_tables as result_tables
 from auditor.storage import review_tables as review_tables
 from auditor.storage.migrations import find_latest_revision

@@ -8,8 +8,12 @@ from typing import Literal
 from textual.binding import Binding, BindingType
 
 from auditor.domain import Decision
+from auditor.domain.labels import LabelKind
+from auditor.domain.review_aspects import REVIEW_ASPECTS, ReviewAspect
 
-ScreenName = Literal["everywhere", "home", "queue", "conflict", "people", "errors"]
+ScreenName = Literal["everywhere", "home", "queue", "conflict", "people", "errors", "label"]
+ASPECT_KEYS = ("x", "y", "z", "w")
+"""Keys of the aspects of a trace on the labelling screen, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Action:
     @property
     def id(self) -> str:
         """Identifier for key settings in `review.toml`, as in `"conflict.left" = "h"`."""
-        word = self.name.replace("('", ".").removesuffix("')")
+        word = self.name.replace("('", ".").replace("(", ".").removesuffix(")").removesuffix("'")
         return f"{self.screen}.{word.removeprefix('decide.')}"
 
     @property
@@ -54,6 +58,18 @@ def _make_decide_action(decision: Decision) -> Action:
     )
 
 
+def _make_choose_action(number: int) -> Action:
+    """Build the action of the labelling screen that chooses the answer of a number."""
+    help_text = f"Save answer {number} of the line below the text."
+    return Action("label", f"choose({number})", str(number), f"answer {number}", help_text, False, str(number))
+
+
+def _make_aspect_action(aspect: ReviewAspect, key: str) -> Action:
+    """Build the action of the labelling screen that answers the question about an aspect."""
+    help_text = f"Aspect '{aspect.label}' (optional): yes, no or none."
+    return Action("label", f"aspect('{aspect.name}')", key, aspect.label, help_text, False, "aspect")
+
+
 ACTIONS = (
     Action("everywhere", "help", "question_mark,f1", "keys", "Show all keys of this screen.", True, "help"),
     Action("everywhere", "command_palette", "ctrl+p", "palette", "Search these actions by name."),
@@ -63,7 +79,7 @@ ACTIONS = (
         "open_next",
         "N",
         "open next",
-        "Turn automatic opening of the next conflict on or off.",
+        "Open the next conflict or text by itself, or stay.",
         plain_text_command="open-next",
     ),
     Action("everywhere", "quit", "ctrl+q", "quit", "Quit. Everything is saved.", plain_text_command="quit"),
@@ -158,6 +174,19 @@ ACTIONS = (
     Action("errors", "page_down", "pagedown,space", "page down", "Scroll down one page."),
     Action("errors", "page_up", "pageup", "page up", "Scroll up one page."),
     Action("errors", "leave", "q,escape", "back", "Go back.", True, "list"),
+    *map(_make_choose_action, range(1, 1 + max(len(kind.choices) for kind in LabelKind))),
+    *map(_make_aspect_action, REVIEW_ASPECTS, ASPECT_KEYS),
+    Action("label", "undo", "u", "undo", "Undo your last label, and show its text again.", True, "undo"),
+    Action("label", "best", "space,enter", "next", "Open the next text that you have not labelled.", True, "next"),
+    Action("label", "skip", "s", "skip", "Skip this text; it comes again at the end.", True, "skip"),
+    Action("label", "note", "n", "note", "Write a note, which is saved with your label.", True, "note"),
+    Action("label", "following", "right_square_bracket", "following", "Open the text after this one.", True, "open"),
+    Action("label", "preceding", "left_square_bracket", "preceding", "Open the text before this one.", True, "open"),
+    Action("label", "down", "j,down", "down", "Scroll down."),
+    Action("label", "up", "k,up", "up", "Scroll up."),
+    Action("label", "page_down", "pagedown", "page down", "Scroll down one page."),
+    Action("label", "page_up", "pageup", "page up", "Scroll up one page."),
+    Action("label", "leave", "q,escape", "quit", "Quit. Everything is saved.", True, "quit"),
 )
 RENAMED_ACTIONS = {"people.disputed": "people.contested"}
 """New id of each action that earlier versions had under another id, for `review.toml`."""

@@ -55,8 +55,8 @@ def describe_following(key: ConflictKey, score: float, following: Sequence[CellD
     """
     yield (
         f"Your score {format_score(score)} for {format_cell(key.country, key.topic)} also answers "
-        f"{pluralize(len(following), 'other conflict')}. A side within the conflict threshold of your score is chosen; "
-        "otherwise your score is saved. Nothing is saved yet."
+        f"{pluralize(len(following), 'other conflict')}. Where only one side is within the conflict threshold of your "
+        "score and has its sign, that side is chosen. Elsewhere your score is saved. Nothing is saved yet."
     )
     for other in following:
         left = format_answer(other.row.score_left, other.row.answer_left)

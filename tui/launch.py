@@ -6,16 +6,21 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from auditor.domain.labels import LabelKind
 from auditor.review.completion import OnDecided
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
+from auditor.review.label_queue import open_labelling_session
+from auditor.review.labelling import DEFAULT_RATERS_PER_SHARED_UNIT
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.tui.app import ReviewApp
+from auditor.tui.label_app import LabelApp
+from auditor.tui.rater_app import RaterApp
 from auditor.tui.settings import load_review_settings
 
 
 @contextmanager
-def idle_garbage_collection(app: ReviewApp) -> Iterator[None]:
+def idle_garbage_collection(app: RaterApp) -> Iterator[None]:
     """Collect garbage only while there is no input, since a collection blocks the screen for up to 0.1 s."""
     gc.collect()
     gc.freeze()
@@ -68,5 +73,51 @@ def run_review(
         with idle_garbage_collection(app):
             app.run()
         app.notify_decided_audits()
-        if app._exception is not None:
-            raise app._exception
+        _raise_fatal_error(app)
+
+
+def run_labelling(
+    storage_url: str,
+    audit: str,
+    *,
+    rater: str,
+    kind: LabelKind = LabelKind.TRACE,
+    second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
+    raters_per_shared_unit: int = DEFAULT_RATERS_PER_SHARED_UNIT,
+) -> None:
+    """Run the app in which a rater labels the random sample of an audit, until the rater quits.
+
+    Args:
+        storage_url: URL of the database; only labels are written to it.
+        audit: name of the audit.
+        rater: name of the rater, stored with the labels.
+        kind: what is labelled.
+        second_rater_share: share of the sample, in [0, 1], that several raters label.
+        raters_per_shared_unit: number of raters who label each of these.
+
+    Raises:
+        StorageError: the database or the audit does not exist.
+        ReviewError: no sample was drawn.
+        ConfigError: the rater's settings are invalid.
+        Exception: any error that ended the app unexpectedly.
+    """
+    settings = load_review_settings()
+    with open_database(storage_url, create=False) as db:
+        session = open_labelling_session(
+            db,
+            audit,
+            rater,
+            kind,
+            second_rater_share=second_rater_share,
+            raters_per_shared_unit=raters_per_shared_unit,
+        )
+        app = LabelApp(session, settings)
+        with idle_garbage_collection(app):
+            app.run()
+        _raise_fatal_error(app)
+
+
+def _raise_fatal_error(app: RaterApp) -> None:
+    """Raise the unexpected error that ended the app, if there was one."""
+    if app._exception is not None:
+        raise app._exception

@@ -9,13 +9,18 @@ import os
 import sys
 from typing import TextIO
 
+from auditor.domain.labels import LabelKind
 from auditor.review.completion import CompletionNotifier, OnDecided
 from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
+from auditor.review.label_queue import LabelQueue, open_labelling_session
+from auditor.review.labelling import DEFAULT_RATERS_PER_SHARED_UNIT
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.tui.formatting import to_single_line
-from auditor.tui.plain_text_commands import run_command
+from auditor.tui.plain_text_commands import COMMANDS, RENAMED_COMMANDS
+from auditor.tui.plain_text_labelling import LABEL_COMMANDS, PlainTextLabelling
+from auditor.tui.plain_text_loop import make_line_writer, run_commands
 from auditor.tui.plain_text_review import PlainTextReview
 from auditor.tui.settings import load_review_settings
 
@@ -40,12 +45,7 @@ def run_plain_text_review(
 
     Args and Raises: as for `auditor.tui.launch.run_review`.
     """
-    stdin, stdout = stdin or sys.stdin, stdout or sys.stdout
-
-    def write_line(text: str) -> None:
-        encoding = stdout.encoding or "utf-8"
-        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stdout, flush=True)
-
+    write_line = make_line_writer(stdout or sys.stdout)
     with open_database(storage_url, create=False) as db:
 
         def create_session(name: str) -> ReviewSession:
@@ -63,6 +63,40 @@ def run_plain_text_review(
             review.list_audits("")
         else:
             review.open_audit(audit)
-        while (command := stdin.readline()) and run_command(review, command):
-            pass
+        run_commands(review, stdin or sys.stdin, COMMANDS, RENAMED_COMMANDS)
         completion_notifier.notify_remaining(review.sessions.values())
+
+
+def run_plain_text_labelling(
+    storage_url: str,
+    audit: str,
+    *,
+    rater: str,
+    kind: LabelKind = LabelKind.TRACE,
+    second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
+    raters_per_shared_unit: int = DEFAULT_RATERS_PER_SHARED_UNIT,
+    stdin: TextIO | None = None,
+    stdout: TextIO | None = None,
+) -> None:
+    """Label a sample in plain text, with commands from `stdin` until it ends or the command `quit`.
+
+    Args and Raises: as for `auditor.tui.launch.run_labelling`.
+    """
+    write_line = make_line_writer(stdout or sys.stdout)
+    settings = load_review_settings()
+    with open_database(storage_url, create=False) as db:
+        session = open_labelling_session(
+            db,
+            audit,
+            rater,
+            kind,
+            second_rater_share=second_rater_share,
+            raters_per_shared_unit=raters_per_shared_unit,
+        )
+        labelling = PlainTextLabelling(LabelQueue(session), settings, write_line)
+        write_line(f"You label as {to_single_line(rater)}. 'help' lists the commands.")
+        for notice in settings.notices:
+            write_line(to_single_line(notice))
+        labelling.show_progress("")
+        labelling.show_next("")
+        run_commands(labelling, stdin or sys.stdin, LABEL_COMMANDS)

@@ -5,36 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from auditor.domain import Decision
-from auditor.errors import AuditorError, did_you_mean
-from auditor.tui.formatting import to_single_line
+from auditor.tui.plain_text_loop import Commands
 from auditor.tui.plain_text_review import PlainTextReview
 
 Command = Callable[[PlainTextReview, str], None]
-
-
-def run_command(review: PlainTextReview, command_line: str) -> bool:
-    """Run one command line; return False if it ends the review. Errors are printed, not raised."""
-    command, _, argument = command_line.strip().partition(" ")
-    if not command:
-        return True
-    if command in ("quit", "q", "exit"):
-        return False
-    command = RENAMED_COMMANDS.get(command, command)
-    if command not in COMMANDS:
-        suggestion = did_you_mean(command, COMMANDS, "'help' lists the commands.")
-        review.write_line(f"Unknown command '{to_single_line(command)}'. {suggestion}")
-        return True
-    method, _ = COMMANDS[command]
-    try:
-        method(review, argument.strip())
-    except AuditorError as error:
-        review.write_line(to_single_line(str(error)))
-    return True
-
-
-def show_help(review: PlainTextReview, argument: str) -> None:
-    """Print all commands with their help texts."""
-    review.write_lines(f"{command}: {text}" for command, (_, text) in COMMANDS.items())
 
 
 def _make_decide_command(decision: Decision) -> tuple[Command, str]:
@@ -44,7 +18,7 @@ def _make_decide_command(decision: Decision) -> tuple[Command, str]:
     return lambda review, argument: review.run_decision(decision, argument), help_text
 
 
-COMMANDS: dict[str, tuple[Command, str]] = {
+COMMANDS: Commands[PlainTextReview] = {
     "audits": (PlainTextReview.list_audits, "list the audits."),
     "open": (
         PlainTextReview.open_selection,
@@ -82,8 +56,6 @@ COMMANDS: dict[str, tuple[Command, str]] = {
         PlainTextReview.manage_filters,
         "list saved filters; filters NAME uses one; filters save NAME; filters delete NAME.",
     ),
-    "help": (show_help, "show this list."),
-    "quit": (lambda review, argument: None, "quit. Everything is saved."),
 }
 """Method and help text by command; `auditor.tui.actions` names these commands as `plain_text_command`."""
 RENAMED_COMMANDS = {"disputed": "contested"}

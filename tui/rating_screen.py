@@ -1,11 +1,8 @@
-"""Base class of the conflict screen: decide, note, flag, reveal and undo, with every save in the writer thread."""
+"""Base class of the conflict screen: decide, note, flag, reveal and undo."""
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from auditor.domain import Decision, RatingAction
 from auditor.errors import AuditorError
@@ -15,42 +12,30 @@ from auditor.review.session import ReviewSession
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.rating_log import RatingEntry
 from auditor.tui.cell_dialog import CellDialog
-from auditor.tui.dialogs import ScoreDialog, TextDialog
+from auditor.tui.dialogs import ScoreDialog
 from auditor.tui.formatting import to_single_line
-from auditor.tui.screen import ReviewScreen
+from auditor.tui.saving_screen import SavingScreen
 from auditor.tui.wording import describe_decision, describe_undo, explain_missing_scores
 
-T = TypeVar("T")
-DECISION_DELAY_S = 0.4
-"""Time for which a conflict that opened by itself must have been visible before decision keys act on it."""
 NOTHING_LEFT = "No conflict of this list is left for you to decide."
 
 
-class RatingScreen(ReviewScreen):
+class RatingScreen(SavingScreen[ReviewItem]):
     """A screen with one conflict and the actions that change the rater's rating of it."""
+
+    nothing_left = NOTHING_LEFT
 
     def __init__(self, session: ReviewSession, conflict_key: ConflictKey) -> None:
         super().__init__()
         self.session = session
         self.conflict_key = conflict_key
-        self.item: ReviewItem | None = None
-        self.n_pending_saves = 0
-        self.last_saved = ""
-        """What was saved before the conflict opened by itself; empty if the rater opened it."""
-        self._is_advancing = False
-        self.accepts_decisions_at = 0.0
 
-    def show_item(self, item: ReviewItem) -> None:
-        """Show the current state of the open conflict; defined by the subclass."""
-        raise NotImplementedError
+    @property
+    def open_key(self) -> ConflictKey:
+        return self.conflict_key
 
-    def show_opened_item(self, item: ReviewItem) -> None:
-        """Show another conflict, scrolled to the top; defined by the subclass."""
-        raise NotImplementedError
-
-    def update_status_line(self) -> None:
-        """Show whether a save is pending; defined by the subclass."""
-        raise NotImplementedError
+    def after_save(self) -> None:
+        self.review_app.prefetch_and_notify(self.session)
 
     # --- deciding
 
@@ -60,7 +45,7 @@ class RatingScreen(ReviewScreen):
         Ignored while the next conflict is about to open, so that a key pressed twice does not decide it unseen.
         """
         item, made_decision = self.item, Decision(decision)
-        if item is None or self._is_advancing or time.monotonic() < self.accepts_decisions_at:
+        if item is None or not self.accepts_decisions:
             return
         if not made_decision.resolves_conflict:
             self._skip(item, made_decision)
@@ -161,17 +146,15 @@ class RatingScreen(ReviewScreen):
             self._ask_note(self.item, self.item.row.note)
 
     def _ask_note(self, item: ReviewItem, initial_text: str, error: str = "") -> None:
-        """Ask for a note, and store it if it changed."""
+        """Ask for a note, and store it if it changed; if that fails, ask again with what was typed."""
 
-        def store(text: str | None) -> None:
-            if text is not None and text != item.row.note:
-                self._save_rating(
-                    lambda: self.session.save_note(item, text),
-                    on_failed=lambda message: self._ask_note(item, text, message),
-                )
+        def store(text: str) -> None:
+            self._save_rating(
+                lambda: self.session.save_note(item, text),
+                on_failed=lambda message: self._ask_note(item, text, message),
+            )
 
-        hint = f"✕ {error}" if error else "What should other raters know?"
-        self.app.push_screen(TextDialog("Note", initial_text, hint), store)
+        self.ask_note(initial_text, store, error)
 
     def action_flag(self) -> None:
         item = self.item
@@ -199,95 +182,34 @@ class RatingScreen(ReviewScreen):
         saved_text: str = "",
         on_failed: Callable[[str], None] | None = None,
     ) -> None:
-        """Run a job that stores a rating, and show the conflict as saved once the rating is durable.
+        """Run a job that stores a rating; see `save_item`.
 
         Args:
             opens_next: whether the next conflict then opens by itself.
             saved_text: what was saved, for the status line of the next conflict.
-            on_failed: called with the error's text if nothing was saved, to ask again for what was typed.
         """
         key = self.conflict_key
-        self._is_advancing = self._is_advancing or opens_next
 
-        def work() -> tuple[RatingEntry, ReviewItem, ReviewItem | None]:
-            entry = job()
-            next_key = self.session.next_conflict_key(after=key) if opens_next else None
-            return entry, self.session.load_item(key), next_key and self._load_next(next_key)
+        def load_next() -> ReviewItem | None:
+            next_key = self.session.next_conflict_key(after=key)
+            return None if next_key is None else self.session.load_item(next_key)
 
-        def show_saved(saved: tuple[RatingEntry, ReviewItem, ReviewItem | None]) -> None:
-            entry, item, next_item = saved
-            self.n_pending_saves -= 1
-            self._is_advancing = self._is_advancing and not opens_next
-            is_in_front = self.conflict_key == key and self.app.screen is self
-            if next_item and is_in_front:
-                self._open_by_itself(next_item, saved_text, entry.n_following)
-            else:
-                if self.conflict_key == key:
-                    self.show_item(item)
-                if opens_next and is_in_front:
-                    self.notify(NOTHING_LEFT, markup=False)
-            self.review_app.prefetch_and_notify(self.session)
+        def describe_saved(entry: RatingEntry) -> str:
+            return f"{saved_text} (+{entry.n_following} of the cell)" if entry.n_following else saved_text
 
-        def show_error(error: AuditorError) -> None:
-            self._is_advancing = self._is_advancing and not opens_next
-            self._show_save_error(error, on_failed)
+        self.save_item(
+            job,
+            lambda entry: self.session.load_item(key),
+            load_next if opens_next else None,
+            describe_saved=describe_saved,
+            on_failed=on_failed,
+        )
 
-        self._run_save(work, show_saved, show_error)
+    def _save_undo(self, act: RatingAction, undo_or_redo: Callable[[], RatingEntry | None]) -> None:
+        """Undo or redo, and show the conflict that was changed."""
 
-    def _load_next(self, key: ConflictKey) -> ReviewItem | None:
-        """Load the conflict that opens by itself; None if that fails, since the decision before it is saved anyway."""
-        try:
-            return self.session.load_item(key)
-        except AuditorError:
-            return None
+        def job() -> tuple[str, ReviewItem | None]:
+            entry = undo_or_redo()
+            return describe_undo(act, entry), entry and self.session.load_item(entry.key)
 
-    def _open_by_itself(self, item: ReviewItem, saved_text: str, n_following: int) -> None:
-        """Show the next conflict, and accept decisions on it once it has been visible for `DECISION_DELAY_S`."""
-        self.accepts_decisions_at = math.inf
-        self.show_opened_item(item)
-        self.last_saved = f"{saved_text} (+{n_following} of the cell)" if n_following else saved_text
-        self.update_status_line()
-
-        def accept_later() -> None:
-            self.accepts_decisions_at = time.monotonic() + DECISION_DELAY_S
-
-        self.call_after_refresh(accept_later)
-
-    def _save_undo(self, act: RatingAction, job: Callable[[], RatingEntry | None]) -> None:
-        """Run an undo or redo in the writer thread, then show the conflict that it changed."""
-
-        def work() -> tuple[RatingEntry | None, ReviewItem | None]:
-            entry = job()
-            return entry, entry and self.session.load_item(entry.key)
-
-        def show_undo(entry_and_item: tuple[RatingEntry | None, ReviewItem | None]) -> None:
-            self.n_pending_saves -= 1
-            entry, item = entry_and_item
-            self.notify(describe_undo(act, entry), markup=False)
-            if item and item.key != self.conflict_key:
-                self.show_opened_item(item)
-            elif item or self.item:
-                self.last_saved = ""
-                self.show_item(item or self.item)  # type: ignore[arg-type]
-            self.accepts_decisions_at = 0.0
-            self.review_app.prefetch_and_notify(self.session)
-
-        self._run_save(work, show_undo, self._show_save_error)
-
-    def _run_save(
-        self, job: Callable[[], T], on_success: Callable[[T], None], on_error: Callable[[AuditorError], None]
-    ) -> None:
-        """Run a job in the writer thread, and show that a save is pending until it has ended."""
-        self.n_pending_saves += 1
-        self.update_status_line()
-        self.review_app.submit_write(job, on_success, on_error)
-
-    def _show_save_error(self, error: AuditorError, on_failed: Callable[[str], None] | None = None) -> None:
-        """Show the error of a failed save, and the conflict as it is stored; ask again for what was typed."""
-        self.n_pending_saves -= 1
-        text = to_single_line(str(error))
-        self.notify(text, severity="error", timeout=20, markup=False)
-        if self.item:
-            self.show_item(self.item)
-        if on_failed:
-            on_failed(text)
+        self.save_undo(job, lambda item: item.key)

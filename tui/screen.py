@@ -22,6 +22,7 @@ from auditor.tui.formatting import to_single_line
 
 if TYPE_CHECKING:
     from auditor.tui.app import ReviewApp
+    from auditor.tui.rater_app import RaterApp
 
 T = TypeVar("T")
 
@@ -30,13 +31,18 @@ class ReviewScreen(Screen[None]):
     """A full screen with a title bar, a body and a key bar."""
 
     screen_name: ClassVar[ScreenName] = "everywhere"
+    _read_error = ""
+    """Error of the last read; empty if it succeeded."""
+
+    @property
+    def rater_app(self) -> RaterApp:
+        """The app, with the type of all apps of raters."""
+        return cast("RaterApp", self.app)
 
     @property
     def review_app(self) -> ReviewApp:
-        """The app, with its type."""
-        from auditor.tui.app import ReviewApp  # imports this module: a cycle
-
-        return cast(ReviewApp, self.app)
+        """The app of a screen on conflicts."""
+        return cast("ReviewApp", self.app)
 
     def compose(self) -> ComposeResult:
         yield Static(id="bar")
@@ -51,7 +57,7 @@ class ReviewScreen(Screen[None]):
         """Show the path of the screen in the title bar, and on the right `right` or the rater and the mode."""
         trail = Content(" › ").join([Content.styled(to_single_line(part), "bold") for part in ("auditor", *path)])
         bar = self.query_one("#bar", Static)
-        right = right or self.review_app.rater_badge
+        right = right or self.rater_app.rater_badge
         padding = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
         bar.update(Content.assemble(trail, " " * padding, right), layout=False)
 
@@ -59,15 +65,20 @@ class ReviewScreen(Screen[None]):
         """Run `job` in a thread and pass its return value to `on_success`; a later job of the group cancels it."""
 
         async def work() -> None:
-            on_success(await asyncio.to_thread(job))
+            result = await asyncio.to_thread(job)
+            self._read_error = ""
+            on_success(result)
 
         # Pass `work`, not `work()`: a coroutine that is cancelled before its start would never be awaited.
         _: Worker[None] = self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
 
     @on(Worker.StateChanged)
     def _show_read_error(self, event: Worker.StateChanged) -> None:
-        if event.state is WorkerState.ERROR:
-            self.notify(to_single_line(f"cannot be read: {event.worker.error}"), severity="error", markup=False)
+        """Show why a read failed; once for the reads that are repeated while the reason stays the same."""
+        text = to_single_line(f"cannot be read: {event.worker.error}")
+        if event.state is WorkerState.ERROR and text != self._read_error:
+            self._read_error = text
+            self.notify(text, severity="error", markup=False)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.refresh_title_bar)
@@ -106,7 +117,7 @@ class KeyBar(Widget):
 
     def _format_key(self, action: Action) -> Content:
         """Return the first configured key of an action, followed by its label."""
-        app = cast("ReviewApp", self.app)
+        app = cast("RaterApp", self.app)
         key = actions.key_name(app.settings.keys.get(action.id, action.keys).split(",")[0])
         return Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from auditor.domain import Decision, RatingAction
+from auditor.domain.labels import LabelUnit
+from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.reports.number_format import pluralize
 from auditor.review.item import ReviewItem
+from auditor.review.label_queue import OpenUnit
+from auditor.review.rater_agreement import PairAgreement
 from auditor.storage.conflict_effect import ConflictEffect
 from auditor.storage.rating_log import RatingEntry
 from auditor.tui.formatting import format_cell, format_score, to_single_line
@@ -53,6 +59,40 @@ def describe_open_next(is_on: bool) -> str:
     if is_on:
         return "After a decision, the next conflict opens. Authors, verdicts and survey stay hidden."
     return "After a decision, this conflict stays open and shows authors, verdicts and survey."
+
+
+def describe_open_next_unit(is_on: bool) -> str:
+    """Describe what happens after a label, for the setting `open_next`."""
+    return "After a label, the next text opens." if is_on else "After a label, this text stays open."
+
+
+def describe_label(opened: OpenUnit) -> str:
+    """Describe a rater's label on a unit: the choice, and the answers on aspects if any."""
+    label = opened.choice.label if opened.choice is not None else "no label"
+    answers = opened.draft.aspects
+    aspects = [
+        f"{aspect.label} {'yes' if answers[aspect.name] else 'no'}"
+        for aspect in REVIEW_ASPECTS
+        if aspect.name in answers
+    ]
+    return f"{label} ({', '.join(aspects)})" if aspects else label
+
+
+def describe_missing(missing: Mapping[LabelUnit, str]) -> str:
+    """Say how many units cannot be shown and why; without their names, which are hidden from raters."""
+    reasons = " ".join(dict.fromkeys(missing.values()))
+    return f"{pluralize(len(missing), 'text')} of the sample cannot be shown, and stay unlabelled. {reasons}"
+
+
+def describe_own_agreement(agreement: PairAgreement, rater: str) -> str:
+    """Describe a rater's agreement with another one, with its interval for these units if there is no other."""
+    share = agreement.raw_agreement
+    other = agreement.rater_b if agreement.rater_a == rater else agreement.rater_a
+    if share.value is None:
+        return ""
+    low, high = (share.ci_low, share.ci_high) if share.ci_low is not None else (share.cells_ci_low, share.cells_ci_high)
+    interval = "" if low is None or high is None else f"95% CI {low:.0%} to {high:.0%}, "
+    return f"you agree with {to_single_line(other)} on {share.value:.0%} ({interval}{pluralize(share.n, 'text')})"
 
 
 def describe_log_entry(entry: RatingEntry) -> str:

@@ -6,9 +6,11 @@ langgraph or httpx (up to 3 s) for every command, and for `auditor --help`, `sta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from auditor.cli import experiments, surveys
 from auditor.cli.audit_changes import delete, rename
@@ -20,9 +22,18 @@ from auditor.cli.estimate import estimate
 from auditor.cli.exports import export_app
 from auditor.cli.failures import errors
 from auditor.cli.graph import graph
-from auditor.cli.help_groups import GET_STARTED, MOVE_DATA, RESEARCH, RUN_AUDITS, USE_RESULTS, GroupedCommands
+from auditor.cli.help_groups import (
+    GET_STARTED,
+    MOVE_DATA,
+    RESEARCH,
+    RUN_AUDITS,
+    SUMMARY,
+    USE_RESULTS,
+    GroupedCommands,
+)
 from auditor.cli.imports import import_app
 from auditor.cli.init import init
+from auditor.cli.labelling import SampleCommand
 from auditor.cli.logic import logic_app
 from auditor.cli.models import models_app
 from auditor.cli.replicate import replicate
@@ -34,13 +45,13 @@ from auditor.cli.traces import traces
 from auditor.cli.trust import trust
 from auditor.cli.verification import verify
 
-SUMMARY = "Audit the moral alignment of language models across cultures, and show how far the result can be trusted."
 COMMANDS = {
     GET_STARTED: (demo, init, doctor, trust),
     RUN_AUDITS: (estimate, run, status, errors, rename, delete),
     USE_RESULTS: (report, traces, review, compare, check, verify),
     RESEARCH: (replicate, graph),
 }
+COMMAND_CLASSES: dict[Callable[..., None], type[TyperCommand]] = {review: SampleCommand}
 COMMAND_GROUPS = {
     GET_STARTED: (models_app,),
     MOVE_DATA: (surveys.app, import_app, export_app),
@@ -77,10 +88,7 @@ def root(
         bool, typer.Option("--debug", help="Show the traceback of an error (or set AUDITOR_DEBUG=1).")
     ] = False,
 ) -> None:
-    """Audit the moral alignment of language models across cultures, and show how far the result can be trusted.
-
-    Without a command, it shows what to do next.
-    """
+    """Handle the options of the program itself; without a command, show what to do next."""
     if context.invoked_subcommand is None:
         from auditor.cli.next_steps import print_next_steps
 
@@ -89,7 +97,7 @@ def root(
 
 for _group, _commands in COMMANDS.items():
     for _command in _commands:
-        app.command(rich_help_panel=_group)(_command)
+        app.command(rich_help_panel=_group, cls=COMMAND_CLASSES.get(_command))(_command)
 for _group, _apps in COMMAND_GROUPS.items():
     for _app in _apps:
         app.add_typer(_app, rich_help_panel=_group)

@@ -95,12 +95,13 @@ def _describe_deletion(audit: str, contents: AuditContents, storage: str | None)
     parts = ["the configuration", *(pluralize(n, noun) for n, noun in counts if n)]
     yield f"Deleted from '{audit}': {', '.join(parts)}, and all scores."
     yield "Kept: the recorded answers of models, which other audits share and a new run would use again."
-    if contents.decisions:
-        export = format_command("export", "ratings", audit, storage=storage)
-        yield (
-            f"Kept, but no longer shown: {pluralize(contents.decisions, 'human decision')}, because the hash chain "
-            f"covers them. To save them first: {export}"
-        )
+    for n, noun, table in ((contents.decisions, "human decision", "ratings"), (contents.labels, "label", "labels")):
+        if n:
+            export = format_command("export", table, audit, storage=storage)
+            yield (
+                f"Kept, but no longer shown: {pluralize(n, noun)}, because the hash chain covers them. "
+                f"To save them first: {export}"
+            )
     if contents.open_batches:
         yield (
             f"Lost: {pluralize(contents.open_batches, 'batch', 'batches')} at the provider, whose answers were not "

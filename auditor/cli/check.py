@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption
+from auditor.cli.options import AuditArgument, JsonOption, StorageOption, UncorrectedOption
 from auditor.cli.output import print_json, print_message
 from auditor.cli.page_output import print_document
 
@@ -44,6 +44,7 @@ def check(
     max_cost_usd: Annotated[float | None, _gate("Maximum cost of the audit, in US dollars.")] = None,
     min_coverage: Annotated[float | None, _gate("Minimum usable share; by default 0.95.")] = None,
     confident: ConfidentOption = None,
+    uncorrected: UncorrectedOption = False,
     junit_path: JunitOption = None,
     markdown_path: MarkdownOption = None,
     storage: StorageOption = None,
@@ -61,7 +62,7 @@ def check(
 
     thresholds = {name: context.params[name] for name in CheckSection.model_fields}
     changes = {name: value for name, value in thresholds.items() if value is not None}
-    result = open_audit(audit, storage=storage).check(**changes)
+    result = open_audit(audit, storage=storage).check(uncorrected=uncorrected, **changes)
     _write_check(result, junit_path, markdown_path, as_json=as_json)
     raise typer.Exit(result.exit_code)
 

@@ -6,7 +6,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, PageFileOption, StorageOption, find_latest_audit
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption, UncorrectedOption, find_latest_audit
+from auditor.cli.output import print_message
 from auditor.cli.page_output import present_document, resolve_page_format
 
 TargetsArgument: TypeAlias = Annotated[
@@ -22,6 +23,10 @@ AllPairsOption: TypeAlias = Annotated[
 RenameOption: TypeAlias = Annotated[
     list[str] | None, typer.Option("--map", metavar="OLD=NEW", help="A model with another name in the later audits.")
 ]
+FullOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--full", help="In the terminal too, show coverage, and differences by region, country and topic."),
+]
 FlipsOption: TypeAlias = Annotated[
     int, typer.Option("--flips", min=0, help="Maximum number of changed verdicts and resolutions to list per pair.")
 ]
@@ -34,6 +39,8 @@ def compare(
     all_pairs: AllPairsOption = False,
     model_renames: RenameOption = None,
     max_flips: FlipsOption = 50,
+    uncorrected: UncorrectedOption = False,
+    full: FullOption = False,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
@@ -43,7 +50,9 @@ def compare(
     Shows what improved or declined, where, and with which certainty. One audit, by default the most recent: all pairs
     of its models. Several audits: each is compared with the first, model by model, such as before and after
     fine-tuning; AUDIT:MODEL selects one model, and --map gives a model's later name. Two judges: --judge ONE --judge
-    OTHER, in one audit or across two. Changed verdicts and conflict resolutions are listed.
+    OTHER, in one audit or across two. The terminal shows the overall figures; --full, a page (-o) and --json have all,
+    with changed verdicts and conflict resolutions. Shares of VALID are compared after correction by people's labels,
+    where each model has enough of them.
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
@@ -63,9 +72,14 @@ def compare(
             all_pairs=all_pairs,
             judges=judges or (),
             max_listed=max_flips,
+            use_corrections=not uncorrected,
             renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
-    present_document(comparison.model_dump(mode="json"), build_comparison_document(comparison), output, as_json)
+    is_brief = output is None and not full
+    document = build_comparison_document(comparison, is_brief=is_brief)
+    present_document(comparison.model_dump(mode="json"), document, output, as_json)
+    if is_brief and comparison.pairs and not as_json:
+        print_message("More: --full here, or a page with -o comparison.html")
 
 
 def _parse_model_rename(text: str) -> tuple[str, str]:

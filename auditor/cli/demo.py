@@ -23,9 +23,12 @@ TRACES_PER_FAULT = 60
 
 def demo(
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the report (.html).")
-    ] = Path("simulated-demo.html"),
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the simulated answers.")] = DEFAULT_SEED,
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Where to write the report; default: NAME.html."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Seed of the simulated answers; another one makes another audit.")
+    ] = DEFAULT_SEED,
     storage: StorageOption = None,
 ) -> None:
     """Audit simulated models with known properties.
@@ -41,10 +44,11 @@ def demo(
     from auditor.errors import UsageError
     from auditor.reports.output import render_report
 
+    config = build_demo_config(seed)
+    output = output or Path(f"{config.name}.html")
     if output.suffix != ".html":
         raise UsageError(f"--output: {output} is not an HTML file.", "Use a name that ends in .html.")
     print_message("Worked example with simulated models: their properties are known, and no real model is asked.")
-    config = build_demo_config(seed)
     with RunProgress() as progress:
         report = run_worked_example(config, storage, progress)
     print_message(f"{progress.n_calls} simulated calls in {progress.elapsed_seconds:.0f} s; nothing was charged.")
@@ -58,11 +62,13 @@ def demo(
 
 
 def build_demo_config(seed: int = DEFAULT_SEED) -> AuditConfig:
-    """The configuration of the worked example with a seed; it is the file `demo.toml` of this package."""
+    """The configuration of the worked example: the file `demo.toml` of this package, with the seed in its name."""
     from auditor.config import load_config
 
     with resources.as_file(resources.files("auditor.cli") / "demo.toml") as path:
-        return load_config(path).model_copy(update={"seed": seed})
+        config = load_config(path)
+    name = config.name if seed == DEFAULT_SEED else f"{config.name}-{seed}"
+    return config.model_copy(update={"seed": seed, "name": name})
 
 
 def run_worked_example(config: AuditConfig, storage: str | None, progress: RunProgress | None = None) -> Report:

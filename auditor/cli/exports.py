@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption
+from auditor.cli.options import AuditArgument, JsonOption, LabelKindOption, StorageOption
 from auditor.cli.output import print_data, print_json, print_message
 from auditor.cli.tracker_exports import export_inspect, export_mlflow, export_wandb
 
@@ -22,22 +23,27 @@ export_app.command("wandb")(export_wandb)
 
 
 class RatingsFormatOption(StrEnum):
-    """File formats of exported ratings."""
+    """File formats of exported ratings and labels."""
 
     CSV = "csv"
     JSONL = "jsonl"
 
 
+LogFormatOption: TypeAlias = Annotated[RatingsFormatOption, typer.Option("--format", "-f", help="csv or jsonl.")]
+LogFileOption: TypeAlias = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")
+]
+RawOption: TypeAlias = Annotated[
+    bool, typer.Option("--raw", help="Do not escape texts that a spreadsheet would read as formulas.")
+]
+
+
 @export_app.command("ratings")
 def export_ratings(
     audit: AuditArgument,
-    file_format: Annotated[
-        RatingsFormatOption, typer.Option("--format", "-f", help="csv or jsonl.")
-    ] = RatingsFormatOption.CSV,
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Do not escape texts that a spreadsheet would read as formulas.")
-    ] = False,
+    file_format: LogFormatOption = RatingsFormatOption.CSV,
+    output: LogFileOption = None,
+    raw: RawOption = False,
     storage: StorageOption = None,
 ) -> None:
     """Write all human decisions, with their history.
@@ -46,22 +52,56 @@ def export_ratings(
 
     Example: auditor export ratings moral-alignment -o ratings.csv
     """
-    import io
-
-    from auditor.atomic_files import write_atomically
     from auditor.review.export import write_ratings
     from auditor.run import resolve_storage_url
     from auditor.storage import audits
     from auditor.storage.database import open_database
 
-    ratings_file = io.StringIO()
+    file = io.StringIO()
     with open_database(resolve_storage_url(storage), create=False) as db:
-        n_ratings = write_ratings(db, audits.get_audit(db, audit), ratings_file, file_format.value, keep_formulas=raw)
+        n_ratings = write_ratings(db, audits.get_audit(db, audit), file, file_format.value, keep_formulas=raw)
+    _write_log(file.getvalue(), output, f"{n_ratings} ratings")
+
+
+@export_app.command("labels")
+def export_labels(
+    audit: AuditArgument,
+    kind: Annotated[
+        LabelKindOption, typer.Option("--kind", help="What was labelled: trace, answer_pair or comparison.")
+    ] = LabelKindOption.TRACE,
+    file_format: LogFormatOption = RatingsFormatOption.CSV,
+    output: LogFileOption = None,
+    raw: RawOption = False,
+    storage: StorageOption = None,
+) -> None:
+    """Write people's labels of a random sample, with their history.
+
+    The oldest come first; labels that were undone are included, and have false in the column in_force.
+
+    Example: auditor export labels moral-alignment -o labels.csv
+    """
+    from auditor.domain.labels import LabelKind
+    from auditor.review.export import write_labels
+    from auditor.run import resolve_storage_url
+    from auditor.storage import audits
+    from auditor.storage.database import open_database
+
+    file = io.StringIO()
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        stored_audit = audits.get_audit(db, audit)
+        n_labels = write_labels(db, stored_audit, file, LabelKind(kind.value), file_format.value, keep_formulas=raw)
+    _write_log(file.getvalue(), output, f"{n_labels} labels")
+
+
+def _write_log(text: str, output: Path | None, count: str) -> None:
+    """Write an exported log to a file, and say so; to standard output without one."""
+    from auditor.atomic_files import write_atomically
+
     if output is None:
-        print_data(ratings_file.getvalue())
+        print_data(text)
         return
-    write_atomically(ratings_file.getvalue(), output)
-    print_message(f"{n_ratings} ratings: {output.resolve()}")
+    write_atomically(text, output)
+    print_message(f"{count}: {output.resolve()}")
 
 
 @export_app.command("weights")

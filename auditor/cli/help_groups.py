@@ -6,6 +6,9 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+SUMMARY = "Measure how well language models know what people in different countries find morally acceptable."
+"""What the program does; the README, the package's description and the documentation say it in the same words."""
+
 GET_STARTED = "Get started"
 RUN_AUDITS = "Run audits"
 USE_RESULTS = "Use results"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.cli.options import StorageOption
+from auditor.cli.options import LabelKindOption, StorageOption
 from auditor.cli.output import format_command, print_message
 from auditor.cli.progress import show_embedding_bar
 
@@ -166,6 +166,51 @@ def import_verdicts(
     if counts.empty:
         print_message(f"  {_pluralize(counts.empty, 'row')} without a verdict: counted as not given.")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
+
+
+@import_app.command("labels")
+def import_labels(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="rater,model,country,topic,sample,verdict[,inclusion]; or Label Studio's JSON."
+        ),
+    ],
+    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit whose traces were labelled.")],
+    kind: Annotated[
+        LabelKindOption, typer.Option("--kind", help="What was labelled: trace, answer_pair or comparison.")
+    ] = LabelKindOption.TRACE,
+    storage: StorageOption = None,
+) -> None:
+    """Add people's labels of traces that were made elsewhere.
+
+    A verdict is VALID, INVALID or unsure; a column named after an aspect, such as score_fit, is true or false. Labels
+    of the sample that auditor review --sample drew count like those of the review screen. For a sample of your own, the
+    column inclusion has the probability with which each trace was chosen.
+
+    Example: auditor import labels labels.csv --audit moral-alignment
+    """
+    from auditor.domain.labels import LabelKind
+    from auditor.imports.labels import import_labels as import_recorded_labels
+
+    label_kind = LabelKind(kind.value)
+    counts = import_recorded_labels(file, audit=audit, storage=storage, kind=label_kind)
+    print_message(f"{_pluralize(counts.rows, 'label')} of {_pluralize(counts.raters, 'rater')} in audit '{audit}'.")
+    if counts.unchanged:
+        print_message(f"  {_pluralize(counts.unchanged, 'label')} of them stored already.")
+    if counts.empty:
+        print_message(f"  {_pluralize(counts.empty, 'row')} without a verdict: left out.")
+    if counts.outside:
+        nouns = f"{label_kind.noun}s"
+        reason = (
+            "are outside of the sample"
+            if counts.n_sampled
+            else f"have no inclusion probability, and the audit has no drawn sample of {nouns}"
+        )
+        print_message(
+            f"  {_pluralize(counts.outside, 'label')}: stored, but in no corrected figure. Their {nouns} {reason}, so "
+            f"that they stand for no other {nouns}."
+        )
 
 
 @import_app.command("comparisons")

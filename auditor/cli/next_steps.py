@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from auditor.cli.help_groups import SUMMARY
 from auditor.cli.output import format_command, print_message
 
 if TYPE_CHECKING:
+    from auditor.config import AuditConfig
     from auditor.storage.overview import AuditOverview
 
 CONFIG_SUFFIXES = (".toml", ".yaml", ".yml")
@@ -21,7 +23,7 @@ def print_next_steps(commands: Collection[str]) -> None:
     Args:
         commands: names of the program's commands; others are not suggested.
     """
-    print_message("auditor compares the moral judgements of language models with what people in many countries say.\n")
+    print_message(f"{SUMMARY}\n")
     suggestions = list(_suggest_commands(commands))
     width = max(len(command) for command, _ in suggestions)
     print_message("Next:")
@@ -31,31 +33,34 @@ def print_next_steps(commands: Collection[str]) -> None:
 
 
 def _suggest_commands(commands: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield commands, and what each is for."""
+    """Yield commands and purposes: of new configurations, then of the latest real and the latest simulated audit."""
     overviews = _load_overviews()
     configs = _find_configs()
-    if overviews:
-        latest_audit = max(overviews, key=lambda overview: overview.audit.updated_at)
-        yield from _continue_audit(latest_audit, configs)
-    for config in configs if not overviews else ():
-        yield format_command("estimate", config), f"what the audit in {config} would cost"
-        yield format_command("run", config), "run it"
-    if not overviews and not configs:
-        if "demo" in commands:
+    audit_names = {overview.audit.name for overview in overviews}
+    for file in [file for file, config in configs.items() if config.name not in audit_names][:MAX_SUGGESTED_CONFIGS]:
+        yield format_command("estimate", file), f"what the audit in {file} would cost"
+        yield format_command("run", file), "run it"
+    latest_first = sorted(overviews, key=lambda overview: overview.audit.updated_at, reverse=True)
+    for is_simulated in (False, True):
+        kind = [overview for overview in latest_first if overview.is_simulated == is_simulated]
+        for overview in kind[:1]:
+            yield from _continue_audit(overview, configs)
+    if not configs and all(overview.is_simulated for overview in overviews):
+        if not overviews and "demo" in commands:
             yield format_command("demo"), "see a report in a minute, without a key or network"
         yield format_command("init"), "write a configuration for an audit of your own"
     if len(overviews) > 1:
         yield format_command("status"), f"list all {len(overviews)} audits"
 
 
-def _continue_audit(overview: AuditOverview, configs: list[str]) -> Iterator[tuple[str, str]]:
+def _continue_audit(overview: AuditOverview, configs: Mapping[str, AuditConfig]) -> Iterator[tuple[str, str]]:
     """Yield the commands that continue one audit."""
     from auditor.storage.conflict_status import ConflictStatus
 
     name = overview.audit.name
     if not overview.is_finished:
-        config = configs[0] if len(configs) == 1 else "CONFIG"
-        yield format_command("run", config), f"resume '{name}', which is not finished"
+        file = next((file for file, config in configs.items() if config.name == name), "CONFIG")
+        yield format_command("run", file), f"resume '{name}', which is not finished"
         yield format_command("status", name), "how far it is"
         return
     n_open = sum(overview.conflicts.get(status, 0) for status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED))
@@ -86,17 +91,16 @@ def _load_overviews() -> list[AuditOverview]:
         return []
 
 
-def _find_configs() -> list[str]:
-    """Names of the configurations in the working folder, at most `MAX_SUGGESTED_CONFIGS`; others are left out."""
+def _find_configs() -> dict[str, AuditConfig]:
+    """The valid configurations in the working folder, by file name."""
     from auditor.config import load_config
     from auditor.errors import AuditorError
 
-    names: list[str] = []
+    configs: dict[str, AuditConfig] = {}
     for path in sorted(Path().iterdir()):
-        if path.suffix in CONFIG_SUFFIXES and path.is_file() and len(names) < MAX_SUGGESTED_CONFIGS:
+        if path.suffix in CONFIG_SUFFIXES and path.is_file():
             try:
-                load_config(path)
+                configs[path.name] = load_config(path)
             except AuditorError:
                 continue
-            names.append(path.name)
-    return names
+    return configs

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from auditor.cli.output import print_message
+
+
+class LabelKindOption(StrEnum):
+    """Values of `auditor.domain.labels.LabelKind`."""
+
+    TRACE = "trace"
+    ANSWER_PAIR = "answer_pair"
+    COMPARISON = "comparison"
 
 
 def select_audit(context: typer.Context, name: str) -> str:
@@ -67,6 +76,9 @@ StorageOption: TypeAlias = Annotated[
     typer.Option("--storage", metavar="URL", help="Database, such as sqlite:///auditor.db (or set AUDITOR_STORAGE)."),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+UncorrectedOption: TypeAlias = Annotated[
+    bool, typer.Option("--uncorrected", help="Do not correct shares of VALID by people's labels.")
+]
 PageFileOption: TypeAlias = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html, .md or .txt).")
 ]

@@ -1,16 +1,19 @@
-"""The command `review`: open conflicts, and the decisions of human reviewers."""
+"""The command `review`: conflicts and random samples, and the decisions and labels of human reviewers."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import StorageOption
+from auditor.cli.label_plan import DEFAULT_DIFFERENCE, DEFAULT_HALF_WIDTH, print_label_plan
+from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_sample
+from auditor.cli.options import LabelKindOption, StorageOption
 from auditor.cli.output import format_command, print_message
+from auditor.errors import UsageError
 
 NameArgument: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="AUDIT", help="The audit's name; if left out, choose from a list.")
@@ -23,7 +26,39 @@ OpenBookOption: TypeAlias = Annotated[
     bool, typer.Option("--open-book", help="Show authors, verdicts and survey before the decision.")
 ]
 SecondShareOption: TypeAlias = Annotated[
-    float | None, typer.Option("--second-share", min=0, max=1, help="Share of conflicts that two raters decide.")
+    float | None,
+    typer.Option("--second-share", min=0, max=1, help="Share of conflicts, or of the sample, that two raters decide."),
+]
+SampleOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        SAMPLE_OPTION,
+        metavar="[N]",
+        min=DRAWN_SAMPLE,
+        help="Label a random sample of N instead of conflicts; without N, the one that was drawn.",
+    ),
+]
+KindOption: TypeAlias = Annotated[
+    LabelKindOption, typer.Option("--kind", help="With --sample: trace, answer_pair or comparison.")
+]
+StratifyOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--stratify", metavar="LIST", help="With --sample: strata, such as language,region,model,verdict,topic."
+    ),
+]
+RedrawOption: TypeAlias = Annotated[
+    bool, typer.Option("--redraw", help="With --sample: draw again, after traces were added or changed.")
+]
+RatersOption: TypeAlias = Annotated[
+    int, typer.Option("--raters", min=2, help="With --sample: raters of each unit in the share of --second-share.")
+]
+PlanOption: TypeAlias = Annotated[bool, typer.Option("--plan", help="Print how many labels a precision takes.")]
+HalfWidthOption: TypeAlias = Annotated[
+    float, typer.Option("--half-width", min=0.005, max=0.5, help="With --plan: half-width of each model's 95% CI.")
+]
+DifferenceOption: TypeAlias = Annotated[
+    float, typer.Option("--difference", min=0.005, max=1, help="With --plan: difference of two models to show.")
 ]
 ServeOption: TypeAlias = Annotated[bool, typer.Option("--serve", help="Open the app in a browser on this machine.")]
 HostOption: TypeAlias = Annotated[str, typer.Option("--host", help="With --serve: the interface to listen on.")]
@@ -40,17 +75,30 @@ def review(
     plain_text: PlainOption = False,
     open_book: OpenBookOption = False,
     second_rater_share: SecondShareOption = None,
+    sample: SampleOption = None,
+    kind: KindOption = LabelKindOption.TRACE,
+    stratify: StratifyOption = None,
+    redraw: RedrawOption = False,
+    raters: RatersOption = 2,
+    plan: PlanOption = False,
+    half_width: HalfWidthOption = DEFAULT_HALF_WIDTH,
+    difference: DifferenceOption = DEFAULT_DIFFERENCE,
     serve: ServeOption = False,
     host: HostOption = "127.0.0.1",
     port: PortOption = 8321,
     public_url: PublicUrlOption = None,
     storage: StorageOption = None,
 ) -> None:
-    """Review the conflicts that the judges could not resolve.
+    """Review open conflicts, or label a random sample.
 
-    Opens a full-screen app in the terminal. Each decision is saved at once and can be undone.
+    Opens a full-screen app in the terminal. Each decision is saved at once and can be undone. Labels of a random sample
+    measure how good the judges are; conflicts cannot, since they are the hard cases.
 
     Example: auditor review moral-alignment --rater ada
+
+    Example: auditor review moral-alignment --sample 200
+
+    Example: auditor review moral-alignment --plan --half-width 0.05
     """
     import getpass
 
@@ -58,20 +106,48 @@ def review(
     from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
 
     url, rater_name = resolve_database_url(storage), rater or getpass.getuser()
+    if plan:
+        print_label_plan(storage, audit, half_width, difference)
+        return
+    _check_sample_options(sample, kind, stratify, redraw=redraw, open_book=open_book)
+    if sample is not None:
+        audit = prepare_sample(url, audit, sample, kind=kind.value, stratify=stratify, redraw=redraw)
+    share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
     if serve:
         from auditor.tui import web_server
 
         os.environ[STORAGE_VARIABLE] = url  # not an argument: other users of this machine can list those
         arguments = _served_command(audit, rater_name, open_book=open_book, second_rater_share=second_rater_share)
+        if sample is not None:
+            arguments += [SAMPLE_OPTION, str(DRAWN_SAMPLE), "--kind", kind.value, "--raters", str(raters)]
         web_server.serve_app(arguments, host=host, port=port, public_url=public_url)
-        return
-    share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
-    _review_in_terminal(url, audit, rater_name, plain_text=plain_text, blind=not open_book, second_rater_share=share)
+    elif audit is not None and sample is not None:
+        label_in_terminal(
+            url,
+            audit,
+            rater_name,
+            kind=kind.value,
+            second_rater_share=share,
+            raters=raters,
+            plain_text=plain_text,
+        )
+    else:
+        blind = not open_book
+        _review_in_terminal(url, audit, rater_name, plain_text=plain_text, blind=blind, second_rater_share=share)
 
 
-def _served_command(
-    audit: str | None, rater: str, *, open_book: bool, second_rater_share: float | None
-) -> Sequence[str]:
+def _check_sample_options(
+    sample: int | None, kind: LabelKindOption, stratify: str | None, *, redraw: bool, open_book: bool
+) -> None:
+    """Raise UsageError for an option of a sample without --sample, or one that samples do not have."""
+    options = {"--kind": kind is not LabelKindOption.TRACE, "--stratify": stratify is not None, "--redraw": redraw}
+    for name in (name for name, is_set in options.items() if is_set and sample is None):
+        raise UsageError(f"{name} needs {SAMPLE_OPTION}.", f"Add {SAMPLE_OPTION} 200, or {SAMPLE_OPTION} alone.")
+    if open_book and sample is not None:
+        raise UsageError("--open-book does not go with --sample.", "Samples are labelled blind: remove --open-book.")
+
+
+def _served_command(audit: str | None, rater: str, *, open_book: bool, second_rater_share: float | None) -> list[str]:
     """The command that each browser session runs."""
     arguments = ["review", *([audit] if audit else []), "--rater", rater]
     arguments += ["--open-book"] if open_book else []

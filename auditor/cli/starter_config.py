@@ -11,7 +11,7 @@ from typing import Any
 
 from auditor.config.providers import ADDRESS_PLACEHOLDER, PROVIDER_BY_NAME, PROVIDERS, ProviderSetup
 from auditor.config.signed_providers import SIGNED_PROVIDERS
-from auditor.config.value_examples import format_toml
+from auditor.config.value_examples import format_value
 from auditor.errors import UsageError, did_you_mean
 
 _MODELS_HEADING = "# Any model that litellm supports"
@@ -139,7 +139,7 @@ def _format_tables(
     for kind, table in tables:
         yield f"[[{kind}]]"
         for key, entry in table.items():
-            yield _LOCAL_PRICE_LINE if key == "price" else f"{key} = {format_toml(entry)}"
+            yield _LOCAL_PRICE_LINE if key == "price" else f"{key} = {format_value(entry)}"
         if table in needs_price:
             if table["model"].startswith("azure/"):
                 yield '# base_model = "azure/gpt-4o"      # the model that this deployment serves, for its price'

@@ -15,6 +15,7 @@ from auditor.config.model_section import ENV_PREFIX
 from auditor.config.overrides import apply_overrides, parse_override
 from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection
 from auditor.config.validation_messages import explain_validation_error
+from auditor.config.value_examples import Syntax
 from auditor.errors import ConfigError, UsageError
 from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
 from auditor.redaction import register_secrets
@@ -48,7 +49,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> AuditConfig:
     except pydantic.ValidationError as error:
         keys = ", ".join(override.key_text for override in parsed_overrides)
         source = f"{path} with --set {keys}" if keys else path
-        raise ConfigError(f"{source}: {explain_validation_error(error, data, AuditConfig)}") from None
+        syntax: Syntax = "toml" if path.suffix == ".toml" else "yaml"
+        raise ConfigError(f"{source}: {explain_validation_error(error, data, AuditConfig, syntax)}") from None
     return _resolve_paths(config, path.parent)
 
 
@@ -105,6 +107,11 @@ def require_audit_name(name: str) -> None:
         )
 
 
+def describe_unset_variable(name: str) -> str:
+    """Say that an environment variable has no value, without a full stop."""
+    return f"the environment variable {name} is not set"
+
+
 def resolve_secret(reference: str) -> str:
     """Return the secret that `os.environ/NAME` refers to, and redact it from all texts from now on.
 
@@ -116,6 +123,6 @@ def resolve_secret(reference: str) -> str:
     name = reference.removeprefix(ENV_PREFIX)
     value = os.environ.get(name, "")
     if not value:
-        raise ConfigError(f"the environment variable {name} ('{reference}') is not set.", f"Set it: export {name}=...")
+        raise ConfigError(f"{describe_unset_variable(name)}.", f"Set it: export {name}=...")
     register_secrets(value)
     return value

@@ -24,7 +24,7 @@ from auditor.config.type_descriptions import (
     type_at_step,
     unwrap_annotation,
 )
-from auditor.config.value_examples import format_examples, format_item_example
+from auditor.config.value_examples import Syntax, format_examples, format_item_example, format_setting
 from auditor.errors import did_you_mean
 from auditor.text_safety import truncate_text
 
@@ -63,16 +63,19 @@ class _ErrorLocation:
         return getattr(unwrap_annotation(self.parent_type)[0], "__module__", "")
 
 
-def explain_validation_error(error: pydantic.ValidationError, data: Any, root_model: type[BaseModel]) -> str:
+def explain_validation_error(
+    error: pydantic.ValidationError, data: Any, root_model: type[BaseModel], syntax: Syntax = "toml"
+) -> str:
     """Explain all errors of a validation, one line each, at most `MAX_PROBLEMS`.
 
     Args:
         error: error raised by validating `root_model`.
         data: the validated data, for the names of list items.
         root_model: model of the whole file.
+        syntax: format of the file, in which examples are written.
     """
     problems = _deduplicate_problems(
-        _explain_problem(error_details, location, data)
+        _explain_problem(error_details, location, data, syntax)
         for error_details, location in _locate_specific_errors(error, root_model)
     )
     n_unlisted = len(problems) - MAX_PROBLEMS
@@ -110,16 +113,15 @@ def _deduplicate_problems(problems: Iterable[str]) -> list[str]:
     return messages
 
 
-def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: Any) -> str:
+def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: Any, syntax: Syntax) -> str:
     """Explain one of pydantic's errors in a sentence: the key, what is wrong, and how to fix it."""
     path, error_type = _format_path(location.path, data), problem["type"]
     if error_type == "extra_forbidden":
         known_keys = sorted(field_types(location.parent_type))
         return f"unknown key '{path}'. How to fix: {_suggest_key(str(location.path[-1]), known_keys)}"
     if error_type == "missing" and not isinstance(location.path[-1], int):
-        return (
-            f"the key '{path}' is missing. How to fix: Add {describe_type(location.expected_type)}{_example(location)}."
-        )
+        addition = f"{describe_type(location.expected_type)}{_example(location, syntax)}"
+        return f"the key '{path}' is missing. How to fix: Add {addition}."
     if "api_key" in location.path:
         advice = 'How to fix: Write it as "os.environ/OPENAI_API_KEY".'
         return f"'{path}' must name an environment variable, not contain the key itself. {advice}"
@@ -134,11 +136,11 @@ def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: An
     subject = f"the key '{path}'" if location.is_key else f"'{path}'" if path else "the file"
     if error_type == "string_pattern_mismatch" and location.field_info:
         description = _collapse_whitespace(location.field_info.description)
-        return f"{subject} cannot be {setting}. {description} How to fix: {_how_to_fix(location)}"
+        return f"{subject} cannot be {setting}. {description} How to fix: {_how_to_fix(location, syntax)}"
     expected = describe_type(location.expected_type)
     if isinstance(problem["input"], float) and not isfinite(problem["input"]):
         expected = expected.replace("a number", "a finite number", 1)
-    return f"{subject} must be {expected}, not {setting}. How to fix: {_how_to_fix(location)}"
+    return f"{subject} must be {expected}, not {setting}. How to fix: {_how_to_fix(location, syntax)}"
 
 
 def _collapse_whitespace(text: str | None) -> str:
@@ -151,30 +153,30 @@ def _suggest_key(key: str, known_keys: list[str]) -> str:
     return did_you_mean(key, known_keys, f"{KNOWN_KEYS_PREFIX}{', '.join(known_keys)}.")
 
 
-def _how_to_fix(location: _ErrorLocation) -> str:
+def _how_to_fix(location: _ErrorLocation, syntax: Syntax) -> str:
     """Advice to correct a key or value, with the key's default if it has a simple one."""
     field = location.field_info
     if location.is_key:
         return "Correct that key."
-    example = _example(location)
+    example = _example(location, syntax)
     if field is None or field.is_required():
         return f"Correct that value{example}."
     default = field.default
     if not isinstance(default, (bool, int, float, str)):
         return f"Correct that value{example}, or remove the key."
-    if example.endswith(f"example {location.path[-1]} = {_format_setting(default)}"):
+    if example.endswith(f"example {format_setting(str(location.path[-1]), default, syntax)}"):
         return f"Correct that value{example} (the default), or remove the key."
     return f"Correct that value{example}, or remove the key: its default is {_format_setting(default)}."
 
 
-def _example(location: _ErrorLocation) -> str:
+def _example(location: _ErrorLocation, syntax: Syntax) -> str:
     """Valid settings, as `, for example samples = 5`; empty if the file is not the configuration of an audit."""
     setting = location if location.field_info else location.setting
     if setting is None or not setting.section.startswith(CONFIG_PACKAGE):
         return ""
     if setting is not location and field_types(location.expected_type):  # a table in a list
-        return f", for example {format_item_example(location.expected_type)}"
-    examples = format_examples(setting.parent_type, str(setting.path[-1]), setting.expected_type)
+        return f", for example {format_item_example(location.expected_type, syntax)}"
+    examples = format_examples(setting.parent_type, str(setting.path[-1]), setting.expected_type, syntax)
     return f", for example {examples}" if examples else ""
 
 

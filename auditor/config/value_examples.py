@@ -1,4 +1,4 @@
-"""Valid examples of settings as TOML, for error messages: `samples = 5`."""
+"""Valid examples of settings as TOML or YAML, for error messages: `samples = 5` or `samples: 5`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from auditor.config.type_descriptions import NUMBER_BOUNDS, field_types, find_field, union_members, unwrap_annotation
+
+Syntax = Literal["toml", "yaml"]
+"""Format of a configuration file."""
+SEPARATORS: Mapping[Syntax, str] = {"toml": " = ", "yaml": ": "}
+"""What stands between a key and its value."""
 
 _VALUES: Mapping[str, Any] = {
     "name": "gpt-4o",
@@ -53,21 +58,27 @@ _VALUES_BY_SECTION: Mapping[tuple[str, str], Any] = {
 """The same for keys that mean something else in one section."""
 
 
-def format_examples(parent_type: Any, key: str, annotation: Any) -> str:
-    """Valid settings as TOML, one for each form that a value may have, joined by " or "; empty if none is known.
+def format_examples(parent_type: Any, key: str, annotation: Any, syntax: Syntax = "toml") -> str:
+    """Valid settings, one for each form that a value may have, joined by " or "; empty if none is known.
 
     Args:
         parent_type: section that has the key.
         key: the key.
         annotation: type of its value.
+        syntax: format of the file.
     """
     values = _find_values(parent_type, key, annotation)
-    return " or ".join(dict.fromkeys(f"{key} = {format_toml(value)}" for value in values))
+    return " or ".join(dict.fromkeys(format_setting(key, value, syntax) for value in values))
 
 
-def format_item_example(annotation: Any) -> str:
-    """A valid item of a list, or value of a free table, as TOML."""
-    return format_toml(_build_value(annotation))
+def format_item_example(annotation: Any, syntax: Syntax = "toml") -> str:
+    """A valid item of a list, or value of a free table."""
+    return format_value(_build_value(annotation), syntax)
+
+
+def format_setting(key: str, value: Any, syntax: Syntax) -> str:
+    """Format a key with its value on one line."""
+    return f"{key}{SEPARATORS[syntax]}{format_value(value, syntax)}"
 
 
 def _find_values(parent_type: Any, key: str, annotation: Any) -> Iterator[Any]:
@@ -133,10 +144,11 @@ def _number_within(constraints: Sequence[Any], kind: type) -> float:
     return (max(low, 0) + high) / 2 if high is not None else low + 1.0
 
 
-def format_toml(value: Any) -> str:
-    """Format a value as TOML on one line; escapes in a basic string are those of JSON."""
+def format_value(value: Any, syntax: Syntax = "toml") -> str:
+    """Format a value on one line; escapes in a quoted string are those of JSON in both formats."""
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {format_toml(child)}' for key, child in value.items())} }}" if value else "{}"
+        settings = ", ".join(format_setting(key, child, syntax) for key, child in value.items())
+        return f"{{ {settings} }}" if value else "{}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(format_toml, value))}]"
+        return f"[{', '.join(format_value(item, syntax) for item in value)}]"
     return value.isoformat() if isinstance(value, date) else json.dumps(value, ensure_ascii=False)

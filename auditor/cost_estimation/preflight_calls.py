@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from auditor.agents.call_builders import build_direct_call
-from auditor.agents.preflight import plan_stand_ins
+from auditor.agents.call_builders import build_direct_call, plan_stand_ins
 from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, AuditConfig
 from auditor.cost_estimation.planned_calls import PlannedCalls
 from auditor.domain import Call, Cell, Purpose, Survey

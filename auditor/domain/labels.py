@@ -56,11 +56,18 @@ class LabelKind(StrEnum):
 
     choices: tuple[LabelChoice, ...]
 
-    def __new__(cls, value: str, choices: tuple[LabelChoice, ...]) -> Self:
+    def __new__(cls, value: str, *specs: tuple[LabelChoice, ...]) -> Self:
+        """Create a member from its stored name and its choices without `unsure`."""
         member = str.__new__(cls, value)
         member._value_ = value
-        member.choices = (*choices, LabelChoice(UNSURE, str(len(choices) + 1), UNSURE))
+        # any number in the signature, which type checkers also apply to `LabelKind("trace")`
+        [member.choices] = ((*choices, LabelChoice(UNSURE, str(len(choices) + 1), UNSURE)) for choices in specs)
         return member
+
+    @property
+    def noun(self) -> str:
+        """Noun for one unit in messages, such as "trace" or "answer pair"."""
+        return self.value.replace("_", " ")
 
 
 class LabelUnit(NamedTuple):

@@ -29,8 +29,8 @@ def build_data_card(
     """
     is_complete = audit.stage in audits.FINAL_STAGES
     introduction = (
-        "An audit of language models’ moral judgements against people’s, by auditor "
-        f"{metadata.version('auditor')} (schema {SCHEMA_VERSION}). It was started at {audit.created_at} and is "
+        "An audit of how well language models know what people in different countries find morally acceptable, by "
+        f"auditor {metadata.version('auditor')} (schema {SCHEMA_VERSION}). It was started at {audit.created_at} and is "
         f"{'complete' if is_complete else f'not complete (stage: {audit.stage})'}."
     )
     rater_phrase = "are given as they signed" if keep_rater_names else "are replaced by pseudonyms"

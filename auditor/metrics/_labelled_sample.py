@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._special import stdtrit
 from auditor.metrics._unit_counts import clopper_pearson
 from auditor.metrics.confidence import NORMAL_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
@@ -179,7 +179,7 @@ def design_based_share(
     interval of Fay & Feuer for weighted rates (Statistics in Medicine 16, 1997).
 
     Args:
-        hits, cases: shape (n,), 0 or 1 for each labelled trace; hits are cases.
+        hits, cases: shape (n,), in [0, 1] for each labelled trace; hits are at most cases.
         can_hit, can_miss: shape (N,), whether a trace can be a hit, or a case without a hit, given the judge's value.
         empty_reason: the reason given where no labelled trace is a case.
 
@@ -187,7 +187,7 @@ def design_based_share(
         `n` counts the labelled cases.
     """
     reason = sample.reason_against_value()
-    n_cases, total = int(cases.sum()), float((sample.weights * cases).sum())
+    n_cases, total = int((cases > 0).sum()), float((sample.weights * cases).sum())
     if reason is not None or not n_cases:
         return Estimate(None, n_cases, reason=reason or empty_reason)
     share = min(1.0, float((sample.weights * hits).sum()) / total)

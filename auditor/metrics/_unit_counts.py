@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, stdtrit
 
 from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics._special import betaincinv, stdtrit
 from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import PLURAL_BY_UNIT
 from auditor.metrics.jackknife_interval import (

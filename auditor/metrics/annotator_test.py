@@ -19,9 +19,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
 
 from auditor.metrics._complete_cases import Floats, is_constant
+from auditor.metrics._special import stdtr
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.jackknife_interval import MIN_UNITS
 from auditor.metrics.multiple_testing import benjamini_yekutieli

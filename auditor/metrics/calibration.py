@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import isotonic_regression
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._unit_counts import Labels
@@ -140,8 +139,20 @@ def _fit_isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Knots and values of the isotonic curve; equal scores share one knot, at the mean of their ratings."""
     knots, knot_index, counts = np.unique(x, return_inverse=True, return_counts=True)
     means = np.bincount(knot_index, weights=y) / counts
-    values: Floats = isotonic_regression(means, weights=counts).x
-    return knots, values
+    return knots, _pool_adjacent_violators(means, counts)
+
+
+def _pool_adjacent_violators(means: Floats, weights: NDArray[np.intp]) -> Floats:
+    """The closest non-decreasing values by weighted least squares: neighbours in the wrong order get their mean."""
+    # Blocks of equal values: mean, weight, number of means in it.
+    blocks: list[tuple[float, float, int]] = []
+    for mean, weight, size in zip(means.tolist(), weights.tolist(), [1] * len(means), strict=True):
+        while blocks and blocks[-1][0] >= mean:
+            last_mean, last_weight, last_size = blocks.pop()
+            mean = (last_weight * last_mean + weight * mean) / (last_weight + weight)
+            weight, size = weight + last_weight, size + last_size
+        blocks.append((mean, weight, size))
+    return np.repeat([mean for mean, _, _ in blocks], [size for _, _, size in blocks])
 
 
 def _interpolate(knots: Floats, values: Floats, scores: Floats) -> Floats:

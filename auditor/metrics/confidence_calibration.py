@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
 from auditor.metrics._complete_cases import Floats, is_constant
 from auditor.metrics._labelled_sample import LabelledSample, read_sample, student_estimate
+from auditor.metrics._special import expit, logit
 from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 
@@ -97,7 +97,8 @@ def confidence_calibration_error(
     Args:
         probabilities: shape (traces,), in [0, 1], that the label is 1: that a trace is VALID, or that the verdict is
             right.
-        labels: shape (traces,), 1 or 0; nan where a trace is not labelled.
+        labels: shape (traces,), in [0, 1]; nan where a trace is not labelled. A share of raters that say 1 is the
+            label of a random one of them; the band is that of single raters, so it is wider than needed.
         inclusion, strata: as for `prediction_powered_mean`.
         n_bins: number of bins of equal width, from 2 to 100.
         n_resamples: number of simulations of perfect calibration.
@@ -108,12 +109,12 @@ def confidence_calibration_error(
         probabilities are equal; no slope or intercept if the labels are separated by them.
 
     Raises:
-        ValueError: as for `prediction_powered_mean`; a probability is not in [0, 1], a label is neither 0 nor 1, or
+        ValueError: as for `prediction_powered_mean`; a probability is not in [0, 1], a label is not, or
             n_bins or n_resamples is out of its range.
     """
     sample = read_sample(probabilities, labels, inclusion, strata)
-    if ((sample.judge < 0) | (sample.judge > 1)).any() or not np.isin(sample.labels, (0.0, 1.0)).all():
-        raise ValueError("probabilities must be from 0 to 1, and labels 0 or 1")
+    if ((sample.judge < 0) | (sample.judge > 1)).any() or ((sample.labels < 0) | (sample.labels > 1)).any():
+        raise ValueError("probabilities and labels must be from 0 to 1")
     if not 2 <= n_bins <= 100 or n_resamples < 1:
         raise ValueError(f"n_bins must be from 2 to 100 and n_resamples above 0, but got {n_bins} and {n_resamples}")
     reason = sample.reason_against_value()

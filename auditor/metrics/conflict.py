@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
+from auditor.metrics._special import stdtrit
 from auditor.metrics._unit_counts import Labels
 from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtr
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics._special import stdtr
 from auditor.metrics.confidence import NORMAL_QUANTILE
 from auditor.metrics.estimate import EstimateWithTest
 

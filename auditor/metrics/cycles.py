@@ -12,9 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 Bools = NDArray[np.bool_]
 
@@ -101,6 +98,8 @@ def minimum_feedback_arcs(graph: Bools, exact_up_to: int = 20, time_limit: float
     Raises:
         ValueError: as `shortest_cycles`.
     """
+    from scipy.sparse.csgraph import connected_components  # 0.1 s
+
     _check_graph(graph)
     if not graph.any():
         return FeedbackArcs((), 0)
@@ -168,6 +167,9 @@ def _exact_order(
     Returns:
         The order, and the best proved lower bound.
     """
+    from scipy.optimize import Bounds, LinearConstraint, milp  # 0.2 s
+    from scipy.sparse import csr_array
+
     n = len(graph)
     variable_index = {pair: index for index, pair in enumerate(combinations(range(n), 2))}
     # One variable a pair (i, j), i < j: 1 if i comes before j. Its cost is the change in the number of backward arcs.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
-from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._root import find_root
+from auditor.metrics._special import stdtr, stdtrit
 from auditor.metrics.confidence import CONFIDENCE_LEVEL
 from auditor.metrics.jackknife_interval import Transform
 
@@ -84,5 +84,5 @@ def recover_difference_with_p_value(
     near_end = 0 if statistics[0] > statistics[1] else 1
     if (compute_ends(MAX_QUANTILE)[near_end] > 0) == (near_end == 0):
         return (*ends, 0.0)
-    quantile = float(brentq(lambda q: compute_ends(q)[near_end], 0.0, MAX_QUANTILE, xtol=1e-10))
+    quantile = float(find_root(lambda q: compute_ends(q)[near_end], 0.0, MAX_QUANTILE, tolerance=1e-10))
     return (*ends, float(2 * stdtr(df, -quantile)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import stdtr, stdtrit
 
+from auditor.metrics._root import find_root
+from auditor.metrics._special import stdtr, stdtrit
 from auditor.metrics.confidence import CONFIDENCE_LEVEL
 from auditor.metrics.jackknife_interval import JackknifeInterval
 
@@ -34,7 +34,7 @@ def imbens_manski_interval(
         return None
     std_error, df = max(low.std_error, high.std_error), min(low.df, high.df)
     width = max(high.centre - low.centre, 0.0) / std_error if std_error > 0 else np.inf
-    quantile: float = brentq(
+    quantile: float = find_root(
         lambda c: stdtr(df, c + width) - stdtr(df, -c) - confidence_level,
         stdtrit(df, confidence_level) - 1e-6,  # the one-sided and the two-sided quantile
         stdtrit(df, (1 + confidence_level) / 2) + 1e-6,

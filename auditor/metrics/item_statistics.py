@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._ranks import average_ranks
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import (
     FISHER_Z,
@@ -176,14 +176,14 @@ def _auc(support: Floats, is_correct: Bools) -> float:
     n_right, n_wrong = int(is_correct.sum()), int((~is_correct).sum())
     if not n_right or not n_wrong:
         return float("nan")
-    return float((rankdata(support)[is_correct].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong))
+    return float((average_ranks(support)[is_correct].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong))
 
 
 def _correlation(x: NDArray[np.generic], y: NDArray[np.generic], *, ranks: bool) -> float:
     """Pearson's or Spearman's correlation; nan with fewer than 3 values or a constant side."""
     if len(x) < 3 or len(np.unique(x)) < 2 or len(np.unique(y)) < 2:
         return float("nan")
-    return float(np.corrcoef(rankdata(x) if ranks else x, rankdata(y) if ranks else y)[0, 1])
+    return float(np.corrcoef(average_ranks(x) if ranks else x, average_ranks(y) if ranks else y)[0, 1])
 
 
 def _estimate_over_items(

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics._ranks import average_ranks
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
 from auditor.metrics.cell_statistics import MAE, PEARSON, RMSE, VARIANCE_RATIO, Statistic, TwoWayEstimate
 from auditor.metrics.difference_interval import recover_difference, recover_difference_with_p_value
@@ -226,7 +226,7 @@ def _rank_correlation(x: Floats, y: Floats) -> float:
     """Spearman's rank correlation; nan for fewer than 3 values or a constant side."""
     if len(x) < 3 or is_constant(x) or is_constant(y):
         return float("nan")
-    return float(np.clip(np.corrcoef(rankdata(x), rankdata(y))[0, 1], -1.0, 1.0))
+    return float(np.clip(np.corrcoef(average_ranks(x), average_ranks(y))[0, 1], -1.0, 1.0))
 
 
 def _rank_correlations_without(x: Floats, y: Floats, unit_index: NDArray[np.intp]) -> Floats:

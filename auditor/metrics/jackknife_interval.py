@@ -19,9 +19,9 @@ from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._special import expit, logit, stdtr, stdtrit
 from auditor.metrics.confidence import CONFIDENCE_LEVEL
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 

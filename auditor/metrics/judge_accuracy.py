@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._labelled_sample import (
@@ -20,6 +19,7 @@ from auditor.metrics._labelled_sample import (
     read_sample,
     student_estimate,
 )
+from auditor.metrics._special import stdtrit
 from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 
@@ -31,6 +31,7 @@ NO_BETTER_REASON = (
     "the judge is no better than chance on the labelled traces (sensitivity + specificity is at most 1), so its "
     "verdicts cannot be corrected"
 )
+ONE_LABEL_REASON = "the judge and people give all labelled traces the same label: no agreement beyond chance"
 UNCERTAIN_REASON = (
     "the labels do not show that the judge is better than chance (sensitivity + specificity above 1): no interval"
 )
@@ -38,53 +39,86 @@ UNCERTAIN_REASON = (
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuality:
-    """Shares of traces on which a judge agrees with people, each in [0, 1], with an interval for these traces.
+    """How well a judge agrees with people, with intervals for these traces; the first three in [0, 1].
 
     Attributes:
         sensitivity: of the traces that people label 1 (VALID), those that the judge does too.
         specificity: of the traces that people label 0 (INVALID), those that the judge does too.
         accuracy: of all traces, those on which both agree.
+        kappa: agreement beyond chance (Cohen, Educational and Psychological Measurement 20, 1960), in [-1, 1].
     """
 
     sensitivity: Estimate
     specificity: Estimate
     accuracy: Estimate
+    kappa: Estimate
 
 
 def judge_quality(
     judge: ArrayLike, labels: ArrayLike, *, inclusion: ArrayLike | None = None, strata: ArrayLike | None = None
 ) -> JudgeQuality:
-    """Estimate sensitivity, specificity and accuracy of a judge over all traces from a labelled random sample.
+    """Estimate sensitivity, specificity, accuracy and kappa of a judge over all traces from a labelled random sample.
 
     Shares are ratios of weighted totals. The intervals are Korn & Graubard's (Survey Methodology 24, 1998), with
     the design variance, the finite population correction and Σ(n_h - 1) degrees of freedom, widened where a large
-    stratum may hide errors that its few labels do not show.
+    stratum may hide errors that its few labels do not show. That of kappa is Student's by the delta method, or wider
+    where the interval of the accuracy is.
 
     Args:
         judge: shape (traces,), 1 for VALID and 0 for INVALID.
-        labels: shape (traces,), people's; nan where a trace is not labelled.
+        labels: shape (traces,), people's, in [0, 1]; nan where a trace is not labelled. A share of raters that say
+            VALID is the label of a random one of them, whom the figures then compare the judge with.
         inclusion, strata: as for `prediction_powered_mean`.
 
     Returns:
         `n` counts the labelled traces of the denominator. No value, with a reason, without labels in a stratum, or
-        without a labelled trace of the denominator. No interval with one label in a stratum.
+        without a labelled trace of the denominator. No kappa if the judge and people give all traces one label. No
+        interval with one label in a stratum.
 
     Raises:
-        ValueError: as for `prediction_powered_mean`, or a verdict or label is neither 0 nor 1.
+        ValueError: as for `prediction_powered_mean`, a verdict is neither 0 nor 1, or a label is not in [0, 1].
     """
     sample = _read_verdicts(judge, labels, inclusion, strata)
-    positive, agrees = sample.labels, (sample.labels == sample.labelled_judge).astype(np.float64)
+    positive, agrees = sample.labels, 1 - np.abs(sample.labels - sample.labelled_judge)
     is_valid, either = sample.judge == 1, np.ones(sample.size, dtype=np.bool_)
 
-    def estimate(cases: Floats, can_hit: Bools, can_miss: Bools, empty_reason: str) -> Estimate:
-        return design_based_share(
-            sample, agrees * cases, cases, can_hit=can_hit, can_miss=can_miss, empty_reason=empty_reason
-        )
+    def estimate(hits: Floats, cases: Floats, can_hit: Bools, can_miss: Bools, empty_reason: str) -> Estimate:
+        return design_based_share(sample, hits, cases, can_hit=can_hit, can_miss=can_miss, empty_reason=empty_reason)
 
+    verdicts = sample.labelled_judge
+    accuracy = estimate(agrees, np.ones_like(agrees), either, either, UNLABELLED_REASON)
     return JudgeQuality(
-        estimate(positive, is_valid, ~is_valid, NO_POSITIVE_REASON),
-        estimate(1 - positive, ~is_valid, is_valid, NO_NEGATIVE_REASON),
-        estimate(np.ones_like(agrees), either, either, UNLABELLED_REASON),
+        estimate(positive * verdicts, positive, is_valid, ~is_valid, NO_POSITIVE_REASON),
+        estimate((1 - positive) * (1 - verdicts), 1 - positive, ~is_valid, is_valid, NO_NEGATIVE_REASON),
+        accuracy,
+        _estimate_kappa(sample, accuracy),
+    )
+
+
+def _estimate_kappa(sample: LabelledSample, accuracy: Estimate) -> Estimate:
+    """Cohen's kappa, 1 - D / E: D is the share of disagreements, E the one expected by chance from both shares of 1.
+
+    The judge's share of 1 is known, so only D and people's share vary over samples. Few labels may show no
+    disagreement, and then their variance is too small: the interval is at least that of the accuracy, divided by E.
+    """
+    if accuracy.value is None:
+        return accuracy
+    judge_share, people_share = float(sample.judge.mean()), float(sample.weights @ sample.labels) / sample.size
+    expected = judge_share + people_share - 2 * judge_share * people_share
+    if expected < 1e-12:
+        return Estimate(None, sample.n, reason=ONE_LABEL_REASON)
+    disagreement = np.abs(sample.labels - sample.labelled_judge)
+    share = float(sample.weights @ disagreement) / sample.size
+    value = 1 - share / expected
+    influence: Floats = -disagreement / expected + share / expected**2 * (1 - 2 * judge_share) * sample.labels
+    estimate = student_estimate(value, sample.total_variance(influence) / sample.size**2, sample, (-1.0, 1.0))
+    if accuracy.ci_low is None or accuracy.ci_high is None:
+        return estimate
+    low, high = (1 - (1 - end) / expected for end in (accuracy.ci_low, accuracy.ci_high))
+    if estimate.ci_low is not None and estimate.ci_high is not None:
+        low, high = min(low, estimate.ci_low), max(high, estimate.ci_high)
+    return Estimate(
+        value, sample.n, max(-1.0, low), min(1.0, high), accuracy.reason, generalizes_to=accuracy.generalizes_to
     )
 
 
@@ -128,11 +162,12 @@ def rogan_gladen(
 def _read_verdicts(
     judge: ArrayLike, labels: ArrayLike, inclusion: ArrayLike | None, strata: ArrayLike | None
 ) -> LabelledSample:
-    """The sample; ValueError for a verdict or label that is neither 0 nor 1."""
+    """The sample; ValueError for a verdict that is neither 0 nor 1, or a label that is not between them."""
     sample = read_sample(judge, labels, inclusion, strata)
-    for name, values in (("judge", sample.judge), ("labels", sample.labels)):
-        if not np.isin(values, (0.0, 1.0)).all():
-            raise ValueError(f"{name} must be 1 for VALID or 0 for INVALID")
+    if not np.isin(sample.judge, (0.0, 1.0)).all():
+        raise ValueError("judge must be 1 for VALID or 0 for INVALID")
+    if ((sample.labels < 0) | (sample.labels > 1)).any():
+        raise ValueError("labels must be from 0, INVALID, to 1, VALID")
     return sample
 
 

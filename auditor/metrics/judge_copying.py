@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._special import stdtrit
 from auditor.metrics._unit_counts import Labels
 from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.error_correlation import (

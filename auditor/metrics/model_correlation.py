@@ -24,9 +24,9 @@ from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics._ranks import average_ranks
 from auditor.metrics.correlation import pearson, spearman
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 
@@ -132,7 +132,7 @@ def _permutation_p_value(x: Floats, y: Floats, *, ranks: bool) -> float | None:
     if n < MIN_TEST_UNITS:
         return None
     if ranks:
-        x, y = rankdata(x), rankdata(y)
+        x, y = average_ranks(x), average_ranks(y)
     u, v = ((values - values.mean()) / np.linalg.norm(values - values.mean()) for values in (x, y))
     if n <= MAX_EXACT_UNITS:
         correlations = v[_all_orders(n)] @ u

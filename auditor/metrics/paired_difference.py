@@ -12,10 +12,10 @@ from math import exp, log
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
-from scipy.special import betainc, ndtri, stdtrit
 
 from auditor.metrics._complete_cases import complete_cases
+from auditor.metrics._root import find_root
+from auditor.metrics._special import betainc, ndtri, stdtrit
 from auditor.metrics.estimate import EstimateWithTest
 from auditor.metrics.unit_means import BoundedMean, bounded_mean_over_units
 
@@ -66,7 +66,7 @@ def _p_value(mean: BoundedMean, no_difference: float) -> float:
         return 1.0
     if p_value_at(MIN_LEVEL) <= MIN_LEVEL:
         return p_value_at(MIN_LEVEL)
-    return exp(brentq(lambda x: p_value_at(exp(x)) - exp(x), log(MIN_LEVEL), log(MAX_LEVEL), xtol=1e-12))
+    return exp(find_root(lambda x: p_value_at(exp(x)) - exp(x), log(MIN_LEVEL), log(MAX_LEVEL), tolerance=1e-12))
 
 
 def _share_p_value(share: float, expected: float, n: float) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import complete_cases, is_constant
+from auditor.metrics._special import stdtr, stdtrit
 from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import EstimateWithTest
 from auditor.metrics.jackknife_interval import MIN_UNITS

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._special import stdtr, stdtrit
 from auditor.metrics._unit_counts import Labels, UnitIndex, count_units, index_units, ratio_variance
 from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import EstimateWithTest

@@ -18,10 +18,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats, is_constant
 from auditor.metrics._labelled_sample import EQUAL_REASON, LabelledSample, read_sample, student_estimate
+from auditor.metrics._special import stdtrit
 from auditor.metrics.confidence import NORMAL_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import Labels, mean_over_units

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.special import expit
 
+from auditor.metrics._special import expit
 from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.preference import as_preferences
 
@@ -107,12 +105,22 @@ def comparison_components(i: Ints, j: Ints, n_items: int) -> Ints:
 
     -1 where an item is in no pair.
     """
+    from scipy.sparse import coo_array  # 0.1 s
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(i)), (i, j)), shape=(n_items, n_items)).tocsr()
     labels = connected_components(graph, directed=False)[1].astype(np.intp)
     is_isolated = np.bincount(np.concatenate([i, j]), minlength=n_items) == 0
     labels[~is_isolated] = np.unique(labels[~is_isolated], return_inverse=True)[1]
     labels[is_isolated] = -1
     return labels
+
+
+def _is_strongly_connected(graph: NDArray[np.bool_]) -> bool:
+    """Whether every item of a directed graph, shape (N, N), is reached from every other."""
+    from scipy.sparse.csgraph import connected_components  # 0.1 s
+
+    return bool(connected_components(graph, directed=True, connection="strong")[0] == 1)
 
 
 def bradley_terry(
@@ -151,7 +159,7 @@ def bradley_terry(
     np.add.at(wins, (j, i), 1 - outcome)
     compared_items = np.flatnonzero(labels >= 0)
     wins = wins[np.ix_(compared_items, compared_items)]
-    if prior == 0 and connected_components(wins > 0, directed=True, connection="strong")[0] > 1:
+    if prior == 0 and not _is_strongly_connected(wins > 0):
         reason = "with no prior there is no finite estimate: wins do not connect all items both ways"
         return BradleyTerry(undefined, undefined, labels, len(i), 0, reason)
     logits, iterations = _newton_logits(wins, prior, tolerance, max_iterations)

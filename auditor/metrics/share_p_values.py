@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc
 
+from auditor.metrics._special import betainc
 from auditor.metrics._unit_counts import read_counts
 from auditor.metrics.unit_means import ShareTable, pooled_design_effect
 

@@ -19,9 +19,9 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._special import stdtr, stdtrit
 from auditor.metrics.confidence import CONFIDENCE_LEVEL, UPPER_QUANTILE
 
 N_DRAWS = 5_000

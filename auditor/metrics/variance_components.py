@@ -15,10 +15,10 @@ from math import ceil, inf, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
-from scipy.special import nctdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._root import find_root
+from auditor.metrics._special import nctdtr, stdtrit
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.confidence import UPPER_QUANTILE
 
@@ -198,7 +198,7 @@ def sizes_for_half_error(components: VarianceComponents, design: Design) -> dict
             sizes[source] = None
             continue
         factor = float(
-            brentq(lambda f, source=source: components.variance(enlarge(source, f)) - target, 1.0, MAX_FACTOR)
+            find_root(lambda f, source=source: components.variance(enlarge(source, f)) - target, 1.0, MAX_FACTOR)
         )
         sizes[source] = ceil(size * factor - 1e-6)
     return sizes
@@ -229,5 +229,5 @@ def detectable_difference(components: VarianceComponents, design: Design) -> flo
     inflation = sqrt(1 + (contributions["cell"] + contributions["sample"]) / 2 / variance)
     df = min(design.countries, design.topics) - 1
     critical = float(stdtrit(df, UPPER_QUANTILE)) * inflation
-    shift = float(brentq(lambda ncp: 1 - nctdtr(df, ncp, critical) - POWER, 0.0, critical + 10.0))
+    shift = float(find_root(lambda ncp: 1 - nctdtr(df, ncp, critical) - POWER, 0.0, critical + 10.0))
     return shift * sqrt(variance)

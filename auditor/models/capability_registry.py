@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from auditor.config import EMBEDDED_PREFIX, SIMULATED_PREFIX
 from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome, Purpose
@@ -18,7 +19,6 @@ from auditor.models.capability_discovery import (
     next_form,
 )
 from auditor.models.capability_store import CapabilityStore
-from auditor.models.provider_request import ProviderReply
 from auditor.models.reasoning import is_cut_off_thinking
 from auditor.models.refused_features import (
     ALL_BOUNDS,
@@ -30,6 +30,9 @@ from auditor.models.refused_features import (
     flatten_error,
 )
 from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer, response_format
+
+if TYPE_CHECKING:
+    from auditor.models.provider_request import ProviderReply
 
 MAX_DISCOVERY_REQUESTS = 4
 """Requests to a model beyond its planned calls, by which a run finds out what its server accepts. A call of the purpose

@@ -66,7 +66,6 @@ def score_continuations(section: ModelSection, call: Call) -> Answer:
         call.key,
         Outcome.OK,
         text=json.dumps(logprobs),
-        served_model=section.model,
         completion_tokens=0,
         cost_usd=0.0,
         attempts=(attempt,),

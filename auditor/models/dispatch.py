@@ -53,14 +53,12 @@ class LocalDispatcher:
     """Sends requests from this process. Create it inside the event loop that uses it, and close it at the end."""
 
     def __init__(self, models: Iterable[ModelSection]) -> None:
-        """Resolve API keys and start embedded models; no request is sent yet.
+        """Resolve API keys and start embedded models; litellm is imported by the first request.
 
         Raises:
             ConfigError: an API key is not in the environment.
             ModelSetupError: an embedded model cannot be started.
         """
-        litellm_client.load_litellm()  # takes seconds, which the first request's time limit would include otherwise
-        litellm_client.open_http_clients()
         self._model_endpoints = {model.name: _ModelEndpoint(model, resolve_endpoint(model)) for model in models}
         self._compute_lock = asyncio.Lock()
 

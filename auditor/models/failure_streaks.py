@@ -1,4 +1,4 @@
-"""Stop a model for one purpose after several calls in a row failed in the same way: the others would fail too."""
+"""Stop a model for one purpose after several consecutive calls with the same error: the others would fail too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.error_messages import CONTEXT_LENGTH, TOO_LARGE, normalize_message
 from auditor.models.failure_notices import FailureNotices
 
 MAX_EQUAL_FAILURES = 5
-"""Failed calls in a row, of equal status and normalized message, after which no further call is sent."""
+"""Consecutive failed calls with the same status and normalized message, after which no further call is sent."""
 MAX_UNPROVEN_CALLS = 16
 """Calls that may be in flight before the first answer, and again while equal failures are counted.
 
@@ -24,7 +24,7 @@ _TOO_LONG_PATTERN = re.compile(f"{CONTEXT_LENGTH}|{TOO_LARGE}", re.IGNORECASE)
 
 
 class FailureStreak:
-    """The equal failures in a row of one model's calls for one purpose, and how many calls may be in flight."""
+    """The consecutive equal failures of one model's calls for one purpose, and how many calls may be in flight."""
 
     def __init__(self, model_name: str, purpose: Purpose) -> None:
         """Begin without failures; call it inside the event loop."""
@@ -106,7 +106,7 @@ class ModelFailures:
         self._streaks: dict[Purpose, FailureStreak] = {}
 
     def streak(self, purpose: Purpose) -> FailureStreak:
-        """The equal failures in a row of the calls for a purpose."""
+        """The consecutive equal failures of the calls for a purpose."""
         if purpose not in self._streaks:
             self._streaks[purpose] = FailureStreak(self._model_name, purpose)
         return self._streaks[purpose]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gc
-import inspect
+import importlib.util
+import json
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from auditor import bootstrap
-from auditor.models import request_cache
 
 # JSON Schema keywords that a provider's strict mode refuses. Others are sent them, since small models need the bounds.
 UNSUPPORTED_SCHEMA_KEYWORDS = {
@@ -117,16 +118,14 @@ def replaces_json_schema(model: str) -> bool:
 
 def is_routing_param(param_name: str) -> bool:
     """Whether a parameter is not for the model, but sets litellm's server, credentials or retries."""
+    if param_name in ALLOWED_ROUTING_PARAMS:
+        return False
+    if param_name in ROUTING_PARAMS or param_name.startswith(CREDENTIAL_PARAM_PREFIXES):
+        return True
     load_litellm()
     from litellm.types.utils import is_litellm_owned_kwarg
 
-    if param_name in ALLOWED_ROUTING_PARAMS:
-        return False
-    return (
-        param_name in ROUTING_PARAMS
-        or param_name.startswith(CREDENTIAL_PARAM_PREFIXES)
-        or bool(is_litellm_owned_kwarg(param_name))
-    )
+    return bool(is_litellm_owned_kwarg(param_name))
 
 
 class TokenPrice(NamedTuple):
@@ -149,13 +148,34 @@ class TokenPrice(NamedTuple):
         return TokenPrice(self.prompt_usd * factor, self.completion_usd * factor, self.cached_usd * factor)
 
 
+PRICE_LIST_FILE = "model_prices_and_context_window_backup.json"
+"""The file in litellm's package from which it takes `litellm.model_cost`."""
+
+
+@functools.cache
+def _read_price_list() -> dict[str, dict[str, Any]]:
+    """litellm's list of prices and limits by model, from the file of its package: importing litellm takes 2 s."""
+    spec = importlib.util.find_spec("litellm")
+    try:
+        entries: dict[str, dict[str, Any]] = json.loads(Path(spec.origin).with_name(PRICE_LIST_FILE).read_bytes())  # type: ignore[arg-type, union-attr]
+    except (OSError, ValueError):  # a version of litellm that names the file otherwise
+        entries = load_litellm().model_cost
+    return entries
+
+
+def _listed_entry(model: str) -> dict[str, Any]:
+    """The entry of a model in litellm's list, with or without its provider; empty if it is not listed."""
+    price_list = load_litellm().model_cost if load_litellm.cache_info().currsize else _read_price_list()
+    return price_list.get(model) or price_list.get(model.split("/", 1)[-1]) or {}
+
+
 @functools.cache
 def listed_token_price(model: str) -> TokenPrice | None:
     """Price of a model's tokens in litellm's list; None if it is not listed.
 
     Cached tokens cost as much as other prompt tokens if the list has no price for them.
     """
-    entry = load_litellm().model_cost.get(model) or load_litellm().model_cost.get(model.split("/", 1)[-1])
+    entry = _listed_entry(model)
     if not entry or entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
         return None
     # US dollars per token.
@@ -170,7 +190,7 @@ def listed_token_price(model: str) -> TokenPrice | None:
 @functools.cache
 def listed_max_output(model: str) -> int | None:
     """Maximum number of tokens in one answer of a model, from litellm's list; None if it is not listed."""
-    entry = load_litellm().model_cost.get(model) or load_litellm().model_cost.get(model.split("/", 1)[-1]) or {}
+    entry = _listed_entry(model)
     max_tokens = entry.get("max_output_tokens") or entry.get("max_tokens")
     return max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else None
 
@@ -184,45 +204,34 @@ def drop_schema_keywords(schema: Any, keywords: set[str]) -> Any:
 
 def open_http_clients() -> None:
     """Make litellm use HTTP clients with a `GuardedTransport` for every provider, and open the one of this run."""
-    from auditor.models.http_client import MinimalHttpClient, install_minimal_client  # loads httpx (0.1 s)
-    from auditor.models.transport import disable_sync_requests, install_guarded_transport  # loads httpx (0.1 s)
+    from auditor.models import direct_completion, http_client  # these modules load httpx (0.1 s)
 
     litellm = load_litellm()
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, HTTPHandler
 
-    install_guarded_transport(AsyncHTTPHandler)
-    disable_sync_requests(HTTPHandler)
-    install_minimal_client(AsyncHTTPHandler)
+    http_client.install_guarded_clients(AsyncHTTPHandler)
+    http_client.disable_sync_requests(HTTPHandler)
     litellm.in_memory_llm_clients_cache.flush_cache()  # clients created before have no guarded transport
-    request_cache.clear_request_cache()
+    direct_completion.clear_prepared_requests()
     transport: Any = AsyncHTTPHandler.create_async_transport()
     # The attribute `litellm.aclient_session` holds the client that litellm gives to OpenAI's SDK.
-    vars(litellm)["aclient_session"] = MinimalHttpClient(transport)
+    vars(litellm)["aclient_session"] = http_client.create_client(transport)
+    global _clients_loop
+    _clients_loop = asyncio.get_running_loop()
 
 
-DIRECT_BUILD_PROVIDERS = frozenset(
-    (
-        "openai",
-        "azure",
-        "anthropic",
-        "gemini",
-        "mistral",
-        "openrouter",
-        "groq",
-        "deepseek",
-        "together_ai",
-        "hosted_vllm",
-    )
-)
-"""Providers whose requests litellm builds without waiting for a file, a token or a server, if it is given a key."""
+_clients_loop: asyncio.AbstractEventLoop | None = None
+"""The event loop whose HTTP clients are open."""
+
+
+def ensure_http_clients() -> None:
+    """Open the HTTP clients of this event loop if they are not open."""
+    if _clients_loop is not asyncio.get_running_loop():
+        open_http_clients()
 
 
 async def complete_chat(**request: Any) -> Any:
-    """Send one chat completion by litellm, without its logging, price look-ups and callbacks.
-
-    litellm's public function creates a log record of each call, looks up a price several times and passes both to
-    callbacks: half of its CPU time. It also builds each request in another thread, in case building has to wait: a
-    third of the rest. The translation for each provider and the mapping of errors stay litellm's.
+    """Send one chat completion by litellm: by `direct_completion` where it can, else by litellm's public function.
 
     Args:
         request: litellm's keyword arguments, `model` and `messages` among them.
@@ -230,17 +239,16 @@ async def complete_chat(**request: Any) -> Any:
     Raises:
         Exception: an exception of litellm's, for any failure of the provider.
     """
-    # The first sends a request and awaits the response; the second returns a coroutine that sends it.
-    create_completion, build_request, create_log = _undecorated_litellm()
-    if request["model"].split("/", 1)[0] not in DIRECT_BUILD_PROVIDERS or not request.get("api_key"):
-        return await create_completion(**request, litellm_logging_obj=create_log(request))
+    from auditor.models import direct_completion  # loads httpx (0.1 s)
+
+    litellm = load_litellm()
     try:
-        pending_response = request_cache.send_cached_request(load_litellm(), build_request, create_log, request)
-        return await (
-            pending_response or build_request(**request, acompletion=True, litellm_logging_obj=create_log(request))
-        )
+        response = await direct_completion.build_directly(litellm, request)
+        if response is not None:
+            return await response
     except Exception as error:
         raise _map_provider_error(error, request) from error
+    return await litellm.acompletion(**request, **direct_completion.PUBLIC_OPTIONS)
 
 
 def _map_provider_error(error: Exception, request: dict[str, Any]) -> Exception:
@@ -267,55 +275,24 @@ def _truncate_error_text(error: Exception) -> None:
             error.message = message[:MAX_ERROR_TEXT_CHARS]  # type: ignore[attr-defined]
 
 
-@functools.cache
-def _undecorated_litellm() -> tuple[Callable[..., Any], Callable[..., Any], Callable[[dict[str, Any]], Any]]:
-    """Return litellm's `acompletion` and `completion` without decorators, and a factory of the log object they need.
-
-    `completion` called with `acompletion=True` builds a request and returns the coroutine that sends it.
-    """
-    from litellm.litellm_core_utils.litellm_logging import Logging
-
-    class SilentLogging(Logging):
-        """A log object that records neither prompts nor keys."""
-
-        def pre_call(self, *_: Any, **__: Any) -> None:
-            """Do nothing."""
-
-        def post_call(self, *_: Any, **__: Any) -> None:
-            """Do nothing."""
-
-        def should_run_prompt_management_hooks(self, *_: Any, **__: Any) -> bool:
-            """Return False: no managed prompts are used, and the look-up reads all parameters of each call."""
-            return False
-
-    def create_log(request: dict[str, Any]) -> Any:
-        """Create the log object for a request's keyword arguments; it records nothing."""
-        return SilentLogging(
-            model=request["model"],
-            messages=request["messages"],
-            stream=False,
-            call_type="acompletion",
-            start_time=datetime.now(),
-            litellm_call_id="",
-            function_id="",
-            litellm_trace_id="-",
-            kwargs={},
-        )
-
-    return inspect.unwrap(load_litellm().acompletion), inspect.unwrap(load_litellm().completion), create_log
-
-
 def get_http_client() -> Any:
     """The HTTP client of this run, for requests that litellm does not support."""
+    ensure_http_clients()
     return vars(load_litellm())["aclient_session"]
 
 
 async def close_http_clients() -> None:
     """Close litellm's HTTP clients of this event loop and clear its caches, so that no closed client is reused."""
+    from auditor.models import direct_completion
+
+    global _clients_loop
+    if _clients_loop is None:
+        return
+    _clients_loop = None
     session = vars(load_litellm())["aclient_session"]
     if session is not None:
         await session.aclose()
     vars(load_litellm())["aclient_session"] = None
     await load_litellm().close_litellm_async_clients()
     load_litellm().in_memory_llm_clients_cache.flush_cache()
-    request_cache.clear_request_cache()
+    direct_completion.clear_prepared_requests()

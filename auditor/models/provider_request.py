@@ -59,6 +59,7 @@ async def send_request(
         total_timeout_s: time limit of the whole request, in seconds; None for no limit.
         capability: what the model's server accepts.
     """
+    litellm_client.ensure_http_clients()  # takes seconds the first time, which no time limit may include
     started_at, start_s = datetime.now(UTC), time.monotonic()
     failure, unreachable = None, False
     exchange = HttpExchange(total_timeout_s=total_timeout_s)

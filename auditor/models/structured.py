@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import json
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
 from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEW, aspect_questions
-from auditor.models.instructor_client import build_structured_request, read_structured_answer
+from auditor.models.instructor_client import read_structured_answer
 from auditor.models.json_extraction import extract_last_json, has_too_many_fields
 from auditor.models.thinking import strip_thinking
 from auditor.text_safety import map_strings
@@ -242,13 +241,11 @@ def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any
         structure: the pydantic model of the answer.
         max_words: limit on each text without an enumeration.
     """
-    request = build_structured_request(structure, "JSON_SCHEMA")
-    requested_format: dict[str, Any] = copy.deepcopy(request["response_format"])
-    requested_format["json_schema"]["strict"] = True
-    for field in requested_format["json_schema"]["schema"]["properties"].values():
+    schema = structure.model_json_schema()
+    for field in schema["properties"].values():
         if field["type"] == "string" and "enum" not in field:
             field["maxLength"] = CHARS_PER_WORD * max_words
-    return requested_format
+    return {"type": "json_schema", "json_schema": {"name": structure.__name__, "schema": schema, "strict": True}}
 
 
 def to_required_tool(requested_format: dict[str, Any]) -> dict[str, Any]:
@@ -258,10 +255,12 @@ def to_required_tool(requested_format: dict[str, Any]) -> dict[str, Any]:
     words in both forms.
     """
     json_schema = requested_format["json_schema"]
-    request = build_structured_request(SCHEMA_BY_NAME[json_schema["name"]], "TOOLS")
-    (tool,) = request["tools"]
-    function = {"name": tool["function"]["name"], "parameters": json_schema["schema"]}
-    return {"tools": [{"type": tool["type"], "function": function}], "tool_choice": dict(request["tool_choice"])}
+    name = json_schema["name"]
+    function = {"name": name, "parameters": json_schema["schema"]}
+    return {
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": {"type": "function", "function": {"name": name}},
+    }
 
 
 def enumerate_bounded_numbers(schema: Any) -> Any:

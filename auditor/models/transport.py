@@ -8,6 +8,7 @@ received, and counts requests, so that no library's own retry goes unnoticed.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import ipaddress
 import json
@@ -67,11 +68,13 @@ class HttpExchange:
         headers: of the response; empty before a response begins.
         json_body: the JSON object of a successful response; None if it is not one, or was not read in full.
         unreachable: whether no connection could be made for the last request.
+        is_streamed: whether the body is left to be read by the caller, as that of a large file.
     """
 
     __slots__ = (
         "body_start",
         "headers",
+        "is_streamed",
         "json_body",
         "max_response_bytes",
         "n_requests",
@@ -82,9 +85,16 @@ class HttpExchange:
         "unreachable",
     )
 
-    def __init__(self, max_response_bytes: int = MAX_RESPONSE_BYTES, total_timeout_s: float | None = None) -> None:
+    def __init__(
+        self,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        total_timeout_s: float | None = None,
+        *,
+        is_streamed: bool = False,
+    ) -> None:
         """Create an empty record, with the limits of the request that will be recorded."""
         self.max_response_bytes, self.total_timeout_s = max_response_bytes, total_timeout_s
+        self.is_streamed = is_streamed
         self.n_requests = 0
         self.start_request(b"")
 
@@ -166,12 +176,13 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         Raises:
             UnacceptableExchange: the host is a metadata service, or the response is compressed or a redirect.
             ServerUnreachable: no connection could be made.
-            UnreadableResponse: the response's headers are not ASCII.
+            UnreadableResponse: the response's headers are not ASCII, or a successful response is not a JSON object.
         """
         if is_metadata_host(request.url.host):
             raise UnacceptableExchange(f"{request.url.host} is an address on this machine's network, not a provider's")
         request.headers["accept-encoding"] = "identity"
-        exchange = CURRENT_EXCHANGE.get() or HttpExchange()
+        current_exchange = CURRENT_EXCHANGE.get()
+        exchange = current_exchange or HttpExchange()
         exchange.n_requests += 1
         exchange.start_request(await request.aread())
         _remember_credentials(request.headers)
@@ -187,7 +198,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         exchange.body_start = bytearray()
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _BoundedStream(response.stream, exchange)
-        return response
+        return response if exchange.is_streamed else await _read_response(response, current_exchange)
 
     async def _forward_request(self, request: httpx.Request, exchange: HttpExchange) -> httpx.Response:
         """Send a request by the inner transport, or answer it by `SERVER_STUB`; errors never cause litellm to retry."""
@@ -212,6 +223,29 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+async def _read_response(response: httpx.Response, exchange: HttpExchange | None) -> httpx.Response:
+    """Read a whole response; parse a successful one as JSON into the exchange's record, if there is one.
+
+    litellm's handlers differ in how they treat a body that is not JSON: some retry, some report a bad request or an
+    unreachable server. So it is rejected here, for all of them.
+
+    Raises:
+        UnreadableResponse: a successful response is not a JSON object.
+    """
+    assert isinstance(response.stream, httpx.AsyncByteStream)
+    try:
+        body = b"".join([chunk async for chunk in response.stream])
+    finally:
+        await response.aclose()
+    if response.is_success and exchange is not None:
+        body = body.removeprefix(codecs.BOM_UTF8)  # not every handler skips it
+        exchange.json_body = parse_json_object(body)
+    read_response = httpx.Response(response.status_code, headers=response.headers, content=body)
+    if read_response.headers.get("content-type") == "application/json":
+        read_response.encoding = "utf-8"  # JSON is always UTF-8; httpx would detect the encoding of each response
+    return read_response
+
+
 def _cap_connect_timeout(request: httpx.Request, total_timeout_s: float | None) -> None:
     """Let connecting time out before the whole request does: a request that was never sent costs nothing."""
     timeouts = request.extensions.get("timeout") or {}
@@ -232,35 +266,6 @@ def _remember_credentials(headers: httpx.Headers) -> None:
         if (value := headers.get(name)) is not None and not value.startswith(AWS_SIGNATURE_SCHEME):
             # Without the scheme before the last space, such as `Bearer`.
             register_secrets(value.rpartition(" ")[2])
-
-
-def install_guarded_transport(handler: type[Any]) -> None:
-    """Wrap all transports that a litellm handler class creates from now on in `GuardedTransport`."""
-    create_transport = handler.create_async_transport
-    if getattr(create_transport, "guarded", False):
-        return
-
-    def create_guarded_transport(*args: Any, **kwargs: Any) -> GuardedTransport:
-        """Create litellm's transport, or httpx's if litellm has none, and wrap it."""
-        return GuardedTransport(create_transport(*args, **kwargs) or httpx.AsyncHTTPTransport())
-
-    create_guarded_transport.guarded = True  # type: ignore[attr-defined]
-    handler.create_async_transport = staticmethod(create_guarded_transport)
-
-
-def disable_sync_requests(handler: type[Any]) -> None:
-    """Make every request of litellm's synchronous handler class raise `ServerUnreachable` from now on.
-
-    litellm uses it for requests that are not needed here: to an Ollama server at a fixed address for the sizes of
-    models, to Hugging Face for chat templates. Each one blocks the event loop, and bypasses `GuardedTransport`.
-    """
-
-    def refuse(*_: Any, **__: Any) -> httpx.Response:
-        """Raise ServerUnreachable for any request."""
-        raise ServerUnreachable("only the guarded transport may send requests")
-
-    for method in ("get", "post", "patch", "put", "delete"):
-        setattr(handler, method, refuse)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Published figures beside our own."""
+"""Published figures beside ours."""
 
 from __future__ import annotations
 
@@ -70,13 +70,17 @@ def _join(
     """Set our figures beside the published cells."""
     rows = []
     for cell in published:
-        own = figures.get((cell.row, cell.column))
-        has_value = own is not None and own.value is not None
+        recomputed = figures.get((cell.row, cell.column))
+        has_value = recomputed is not None and recomputed.value is not None
         difference = (
-            own.value - cell.value * scale if own and own.value is not None and cell.value is not None else None
+            recomputed.value - cell.value * scale
+            if recomputed and recomputed.value is not None and cell.value is not None
+            else None
         )
         not_run: NotRun | None = None if has_value else "not_in_folder" if cell.printed else "not_published"
         rows.append(
-            RecomputedCell(published=cell, own=own if has_value else None, difference=difference, not_run=not_run)
+            RecomputedCell(
+                published=cell, recomputed=recomputed if has_value else None, difference=difference, not_run=not_run
+            )
         )
     return rows

@@ -75,6 +75,16 @@ def describe_p_value(value: float | None) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
+def describe_adjusted_p_value(value: float | None, adjusted: float | None) -> str:
+    """Format a p-value, to which an unadjusted 95% CI belongs, and its value adjusted for several tests."""
+    unadjusted_text, adjusted_text = describe_p_value(value), describe_p_value(adjusted)
+    if value == adjusted:
+        return unadjusted_text
+    if value is None or unadjusted_text == adjusted_text:
+        return f"adjusted {adjusted_text}"
+    return f"{unadjusted_text}, adjusted {adjusted_text}"
+
+
 def format_percent(numerator: int, denominator: int) -> str:
     """Format a share in percent. Only exact shares give 0% or 100%; others near them give "< 1%" or "> 99%"."""
     if denominator == 0:

@@ -1,8 +1,9 @@
 """Settle the other conflicts of a cell with the custom score that a rater gives for one of them.
 
 The custom score says what is right for the cell, so it answers the cell's other conflicts too: a side whose score is
-within the conflict threshold of it is right; where that holds for no side or for both, the custom score itself is the
-decision. Choosing a side without a score says nothing about the models of other conflicts, and settles only its own.
+within the conflict threshold of it, and not on the other side of zero, is right; where that holds for no side or for
+both, the custom score itself is the decision. Choosing a side without a score says nothing about the models of other
+conflicts, and settles only its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from auditor.config import load_stored_config
 from auditor.domain import ConflictSides, Decision, Method, RatingAction
-from auditor.metrics.conflict import ZERO_TOLERANCE
+from auditor.metrics.conflict import ZERO_TOLERANCE, have_opposite_signs
 from auditor.review.side_order import mirror_decision
 from auditor.storage import results
 from auditor.storage.audits import Audit
@@ -86,6 +87,9 @@ def can_follow(row: QueueRow) -> bool:
 def propose_decision(row: QueueRow, score: float, threshold: float, *, swapped: bool) -> CellDecision:
     """Return the decision on a conflict that follows from a custom score for its cell.
 
+    A side with the opposite sign is never chosen: the rater called acceptable what that side calls unacceptable, or the
+    reverse, however close the two scores are.
+
     Args:
         row: the conflict with its sides as shown; both have scores.
         score: in [-1, 1].
@@ -94,7 +98,9 @@ def propose_decision(row: QueueRow, score: float, threshold: float, *, swapped: 
     near = [
         decision
         for decision, side_score in ((Decision.LEFT, row.score_left), (Decision.RIGHT, row.score_right))
-        if side_score is not None and abs(side_score - score) < threshold - ZERO_TOLERANCE
+        if side_score is not None
+        and abs(side_score - score) < threshold - ZERO_TOLERANCE
+        and not have_opposite_signs(side_score, score)
     ]
     if len(near) == 1:
         return CellDecision(row, near[0], None, swapped)

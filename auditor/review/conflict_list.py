@@ -149,6 +149,7 @@ class ConflictList:
         return False
 
     def _needs_second_opinion(self, row: QueueRow) -> bool:
-        """Whether one other rater has decided a conflict that two raters are to decide."""
+        """Whether one other rater has decided a conflict, not with another one, that two raters are to decide."""
         has_decided = row.decision is not None and row.decision.resolves_conflict
-        return row.n_raters == 1 and not has_decided and self.needs_second_rater(row.key)
+        is_decided_once = row.n_raters == row.n_direct_raters == 1
+        return is_decided_once and not has_decided and self.needs_second_rater(row.key)

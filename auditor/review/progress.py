@@ -67,6 +67,15 @@ def format_left(progress: ReviewProgress) -> str:
     return f"{progress.n_left:,} left, about {format_duration(progress.seconds_left)}"
 
 
+def format_pace(progress: ReviewProgress) -> list[str]:
+    """Describe what is left, the pace and the time to go, in forms of decreasing length."""
+    left = f"{progress.n_left:,} left"
+    if not progress.n_left or progress.seconds_per_decision is None or progress.seconds_left is None:
+        return [left]
+    pace, time_left = format_duration(progress.seconds_per_decision), format_duration(progress.seconds_left)
+    return [f"{left} · {pace} each · about {time_left} to go", f"{left} · {pace} each · {time_left}", left]
+
+
 def format_duration(seconds: float) -> str:
     """Format a duration, rounded up to a whole unit: seconds up to 90 s, minutes up to 90 min, else hours."""
     if seconds <= 90:

@@ -6,9 +6,10 @@ Only decisions made blind count: raters who have seen the judges' verdicts are n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,13 +26,15 @@ from auditor.storage.rating_log import RatingEntry
 BlindDecisions = Mapping[ConflictKey, Mapping[str, Decision]]
 """Blind decision by conflict and rater."""
 
-DECISION_CODES = {decision: float(i) for i, decision in enumerate(d for d in Decision if d.resolves_conflict)}
-"""Number that stands for each decision in a table of ratings, as a category without an order."""
+RatedT = TypeVar("RatedT", bound=Hashable)
+"""What is rated: a conflict, or a unit that is labelled."""
+UnitsFinder = Callable[[Iterable[RatedT]], Units]
+"""Finds the units that intervals are over, of what is rated."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """Agreement of two raters on the conflicts that both decided blind."""
+    """Agreement of two raters on what both rated."""
 
     rater_a: str
     rater_b: str
@@ -44,9 +47,9 @@ class RaterAgreement:
     """Agreement of all raters.
 
     Attributes:
-        n_decided_by_rater: number of conflicts that each rater decided blind.
-        kappa: Fleiss' kappa over the conflicts that at least two raters decided blind.
-        pairs: agreement of each two raters who share a conflict.
+        n_decided_by_rater: number of conflicts that each rater decided blind, or of units that the rater labelled.
+        kappa: Fleiss' kappa over those that at least two raters decided.
+        pairs: agreement of each two raters who share one.
     """
 
     n_decided_by_rater: Mapping[str, int]
@@ -92,39 +95,54 @@ def find_majority(decisions: Iterable[Decision]) -> Decision | None:
 
 def compute_rater_agreement(blind_decisions: BlindDecisions) -> RaterAgreement:
     """Compute the agreement of all raters, and of each two raters who share a conflict, over their blind decisions."""
-    raters = sorted({rater for decisions in blind_decisions.values() for rater in decisions})
-    n_decided_by_rater = {rater: sum(rater in decisions for decisions in blind_decisions.values()) for rater in raters}
+    return compute_agreement_on(blind_decisions, conflict_units)
+
+
+def compute_agreement_on(
+    ratings: Mapping[RatedT, Mapping[str, Hashable]], find_units: UnitsFinder[RatedT]
+) -> RaterAgreement:
+    """Compute the agreement of all raters, and of each two raters who share something rated.
+
+    Args:
+        ratings: value by what is rated and rater; values are categories without an order.
+        find_units: finds the units that the intervals are over.
+    """
+    raters = sorted({rater for by_rater in ratings.values() for rater in by_rater})
     pairs = [
-        pair
-        for pair in combinations(raters, 2)
-        if any(set(pair) <= decisions.keys() for decisions in blind_decisions.values())
+        pair for pair in combinations(raters, 2) if any(set(pair) <= by_rater.keys() for by_rater in ratings.values())
     ]
-    raw_agreement = shares_over_units([_tabulate_equal_decisions(blind_decisions, *pair) for pair in pairs])
+    raw_agreement = shares_over_units([_tabulate_equal_ratings(ratings, *pair, find_units) for pair in pairs])
     return RaterAgreement(
-        n_decided_by_rater,
-        _compute_kappa(blind_decisions, raters),
+        {rater: sum(rater in by_rater for by_rater in ratings.values()) for rater in raters},
+        _compute_kappa(ratings, raters, find_units),
         tuple(
-            PairAgreement(*pair, share, _compute_kappa(blind_decisions, pair))
+            PairAgreement(*pair, share, _compute_kappa(ratings, pair, find_units))
             for pair, share in zip(pairs, raw_agreement, strict=True)
         ),
     )
 
 
-def _tabulate_equal_decisions(blind_decisions: BlindDecisions, rater_a: str, rater_b: str) -> ShareTable:
-    """Tabulate the conflicts that both raters decided, and those that they decided alike."""
-    shared = {key: decisions for key, decisions in blind_decisions.items() if {rater_a, rater_b} <= decisions.keys()}
-    is_equal = [decisions[rater_a] is decisions[rater_b] for decisions in shared.values()]
-    return ShareTable(is_equal, [1] * len(shared), conflict_units(shared))
+def _tabulate_equal_ratings(
+    ratings: Mapping[RatedT, Mapping[str, Hashable]], rater_a: str, rater_b: str, find_units: UnitsFinder[RatedT]
+) -> ShareTable:
+    """Tabulate what both raters rated, and what they rated alike."""
+    shared = {key: by_rater for key, by_rater in ratings.items() if {rater_a, rater_b} <= by_rater.keys()}
+    is_equal = [by_rater[rater_a] == by_rater[rater_b] for by_rater in shared.values()]
+    return ShareTable(is_equal, [1] * len(shared), find_units(shared))
 
 
-def _compute_kappa(blind_decisions: BlindDecisions, raters: Sequence[str]) -> Agreement:
-    """Return Fleiss' kappa between some raters, with its interval, over the conflicts of `blind_decisions`."""
-    table = np.full((len(raters), len(blind_decisions)), np.nan)
-    for item, decisions in enumerate(blind_decisions.values()):
+def _compute_kappa(
+    ratings: Mapping[RatedT, Mapping[str, Hashable]], raters: Sequence[str], find_units: UnitsFinder[RatedT]
+) -> Agreement:
+    """Return Fleiss' kappa between some raters, with its interval."""
+    values = dict.fromkeys(value for by_rater in ratings.values() for value in by_rater.values())
+    codes = {value: float(i) for i, value in enumerate(values)}
+    table = np.full((len(raters), len(ratings)), np.nan)
+    for item, by_rater in enumerate(ratings.values()):
         for row, rater in enumerate(raters):
-            if rater in decisions:
-                table[row, item] = DECISION_CODES[decisions[rater]]
-    return compute_fleiss_kappa(table, conflict_units(blind_decisions))
+            if rater in by_rater:
+                table[row, item] = codes[by_rater[rater]]
+    return compute_fleiss_kappa(table, find_units(ratings))
 
 
 def conflict_units(keys: Iterable[ConflictKey]) -> Units:

@@ -20,6 +20,9 @@ from auditor.review.rater_agreement import RaterAgreement, compute_rater_agreeme
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 
+MIN_KAPPA_RATINGS = 10
+"""Conflicts, or sides of conflicts, that both have rated, below which no kappa is shown: it would be mostly noise."""
+
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
@@ -166,7 +169,9 @@ def _make_share_row(name: str, share: ShareEstimate) -> SummaryRow:
 
 
 def _make_kappa_row(name: str, kappa: Agreement) -> SummaryRow:
-    """Return a row for a kappa in [-1, 1] with its interval; without a plot, but with the reason, if it is None."""
+    """Return a row for a kappa in [-1, 1] with its interval; the reason without a plot if it is not shown."""
+    if 0 < kappa.n < MIN_KAPPA_RATINGS:
+        return SummaryRow(name, f"shown from {MIN_KAPPA_RATINGS} shared ratings on, {kappa.n} so far")
     if kappa.value is None:
         return SummaryRow(name, kappa.reason or "not measured")
     if kappa.ci_low is None:

@@ -54,10 +54,11 @@ class AuditHandle:
         with open_database(self.storage, create=False) as db:
             return render_audit_html(db, self.name)
 
-    def check(self, **changes: float | bool | None) -> CheckResult:
+    def check(self, *, uncorrected: bool = False, **changes: float | bool | None) -> CheckResult:
         """Check the audit against the thresholds of its config, changed by arguments such as `min_pearson=0.6`.
 
-        The result is true if every gate passed, and its text names the others; see `CheckSection`.
+        Peer agreement is corrected by people's labels if each model has enough of them, unless `uncorrected`. The
+        result is true if every gate passed, and its text names the others; see `CheckSection`.
         """
         from auditor.reports.data.build import build_report  # loads scipy (2 s)
         from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds  # loads scipy (1 s)
@@ -65,7 +66,8 @@ class AuditHandle:
         with open_database(self.storage, create=False) as db:
             audit = audits.get_audit(db, self.name)
             config = load_stored_config(audit.config)
-            return check_report(build_report(db, self.name), resolve_thresholds(config, changes))
+            thresholds = resolve_thresholds(config, changes)
+            return check_report(build_report(db, self.name), thresholds, use_corrections=not uncorrected)
 
     def scores(self) -> dict[tuple[str, str, str, str], float | None]:
         """Scores in [-1, 1] by (model, country, topic, method); None if no sample was usable."""

@@ -117,8 +117,7 @@ def _build_question(config: AuditConfig, survey: Survey, model: ModelSection, ce
 
     A model that also judges gets the review if its own questions have no structured answer.
     """
-    from auditor.agents.call_builders import build_direct_call  # loads scipy (1 s)
-    from auditor.agents.preflight import build_stand_in
+    from auditor.agents.call_builders import build_direct_call, build_stand_in
 
     is_judge = model.name in {judge.name for judge in config.judge_models}
     is_audited = model.name in {audited.name for audited in config.models}

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from auditor.config import ENV_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
+from auditor.config.loader import describe_unset_variable
 from auditor.domain import Answer, AnswerForm, Call, Outcome
 from auditor.error_messages import how_to_fix
 
@@ -74,7 +75,7 @@ def describe_unasked(model: ModelSection) -> PingResult:
             known,
             key=f"{variable} is not set",
             state="FAIL",
-            problem=f"the environment has no {variable}.",
+            problem=f"{describe_unset_variable(variable)}.",
             how_to_fix=f"Set it: export {variable}=...",
         )
     return known

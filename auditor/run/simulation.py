@@ -37,7 +37,7 @@ def bind_simulated_models(config: AuditConfig, survey: Survey) -> AuditConfig:
 
 def create_simulated_dispatcher(config: AuditConfig, survey: Survey) -> SimulatedDispatcher:
     """Create the dispatcher of an audit whose models are all simulated."""
-    from auditor.models.simulated.dispatcher import SimulatedDispatcher  # loads instructor's parser (1 s)
+    from auditor.models.simulated.dispatcher import SimulatedDispatcher
 
     return SimulatedDispatcher(_create_world(config, survey))
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import csv
 import difflib
+import functools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from auditor.text_safety import truncate_text
 
 ColumnCheck = Callable[[Sequence[str], str], None]
 """Raises ImportFileError for invalid column names; the second argument is their location in the file."""
+CellFormatter = Callable[[Any, str, str], str]
+"""Returns a value of a JSON or Parquet cell as text; the other arguments are its location and column."""
 TABLE_SUFFIXES = (".csv", ".jsonl", ".parquet")
 MAX_NAME_CHARS = 40
 """Characters of a column name in an error message: a file that is not a table may have one very long line."""
@@ -84,7 +87,12 @@ class TextRow(NamedTuple):
 
 
 def read_rows(
-    path: Path, required: Sequence[str], optional: Sequence[str] = (), missing_column_hint: str = "Add or rename it."
+    path: Path,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    missing_column_hint: str = "Add or rename it.",
+    *,
+    booleans: Collection[str] = (),
 ) -> Iterator[TextRow]:
     """Yield the rows of a tidy file; its suffix selects the format.
 
@@ -93,6 +101,7 @@ def read_rows(
         required: columns that the file must have.
         optional: columns that the file may have; further columns are ignored, unless one looks like a misspelling.
         missing_column_hint: how to fix a missing required column, for the error message.
+        booleans: columns in which JSONL and Parquet files may have true and false, which become "true" and "false".
 
     Raises:
         ImportFileError: unknown suffix, not UTF-8, content that does not match the suffix, a missing, duplicate or
@@ -112,7 +121,7 @@ def read_rows(
         _check_columns(columns, required, known_columns, location, missing_column_hint)
 
     try:
-        for row in reader(path, known_columns, check):
+        for row in reader(path, known_columns, check, functools.partial(_cell_to_text, booleans=booleans)):
             _require_storable(row)
             yield TextRow(row.location, {key: row.cells.get(key, "") for key in known_columns})
     except UnicodeDecodeError:
@@ -198,7 +207,7 @@ def _check_spelling(columns: Sequence[str], known_columns: Sequence[str], locati
             raise ImportFileError(f"{location}: unknown column '{column}'.", f"Did you mean '{similar_columns[0]}'?")
 
 
-def _read_csv_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
+def _read_csv_rows(path: Path, _: Sequence[str], check_columns: ColumnCheck, __: CellFormatter) -> Iterator[TextRow]:
     """Yield the rows of a CSV file with all its columns; raise ImportFileError for one that does not fit the header."""
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, strict=True)
@@ -227,7 +236,9 @@ def _read_csv_rows(path: Path, known_columns: Sequence[str], check_columns: Colu
             raise ImportFileError(f"{location} is not valid CSV: {error}.", "Correct that line.") from None
 
 
-def _read_jsonl_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
+def _read_jsonl_rows(
+    path: Path, known_columns: Sequence[str], check_columns: ColumnCheck, to_text: CellFormatter
+) -> Iterator[TextRow]:
     """Yield the rows of a JSONL file, known columns only; columns are checked again when they change."""
     checked_columns: Set[str] = set()
     with open(path, encoding="utf-8-sig") as file:
@@ -244,11 +255,13 @@ def _read_jsonl_rows(path: Path, known_columns: Sequence[str], check_columns: Co
                 check_columns(list(record), location)
                 checked_columns = record.keys()
             yield TextRow(
-                location, {key: _cell_to_text(record[key], location, key) for key in known_columns if key in record}
+                location, {key: to_text(record[key], location, key) for key in known_columns if key in record}
             )
 
 
-def _read_parquet_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
+def _read_parquet_rows(
+    path: Path, known_columns: Sequence[str], check_columns: ColumnCheck, to_text: CellFormatter
+) -> Iterator[TextRow]:
     """Yield the rows of a Parquet file, known columns only; raise ImportFileError if it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -262,7 +275,7 @@ def _read_parquet_rows(path: Path, known_columns: Sequence[str], check_columns: 
                 for record in batch.to_pylist():
                     row_number += 1
                     location = f"{path}: row {row_number}"
-                    yield TextRow(location, {key: _cell_to_text(cell, location, key) for key, cell in record.items()})
+                    yield TextRow(location, {key: to_text(cell, location, key) for key, cell in record.items()})
     except UnicodeDecodeError:
         raise
     except (pa.ArrowException, ValueError, OverflowError) as error:
@@ -274,12 +287,12 @@ def _read_parquet_rows(path: Path, known_columns: Sequence[str], check_columns: 
         ) from None
 
 
-def _cell_to_text(value: Any, location: str, column: str) -> str:
+def _cell_to_text(value: Any, location: str, column: str, booleans: Collection[str]) -> str:
     """Return a JSON or Parquet text or number as text, empty if missing; raise ImportFileError for other values."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value.strip()
+    if value is None or isinstance(value, str):
+        return (value or "").strip()
+    if isinstance(value, bool) and column in booleans:
+        return str(value).lower()
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return repr(value)
     description = str(value).lower() if isinstance(value, bool) else f"a {_TYPE_NAMES.get(type(value), 'value')}"

@@ -97,7 +97,7 @@ def test_a_missing_key_is_reported_before_the_first_call(
     monkeypatch.delenv(KEY_VARIABLE)
     failed_run = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
     assert failed_run.returncode == 2
-    assert f"the environment variable {KEY_VARIABLE} ('os.environ/{KEY_VARIABLE}') is not set." in failed_run.stderr
+    assert f"the environment variable {KEY_VARIABLE} is not set." in failed_run.stderr
     assert "model 'model-a'" in failed_run.stderr
     assert not server.requests
 
@@ -186,6 +186,17 @@ def test_doctor_checks_the_storage_and_encoder_of_the_run(server: FakeServer, tm
     assert checks["storage"]["state"] == "FAIL"
     assert checks["encoder of moral answers"]["state"] == "FAIL"
     assert checks["encoder"]["found"].startswith("not needed")
+
+
+def test_doctor_says_what_needs_an_encoder_that_cannot_be_loaded(server: FakeServer, tmp_path: Path) -> None:
+    config_path = write_config(
+        server, tmp_path, embedding={"model": "/nowhere/encoder"}, probes={"direct": {"samples": 2}}
+    )
+    checks = {c["name"]: c for c in json.loads(auditor("doctor", config_path, "--json", cwd=tmp_path).stdout)}
+    assert checks["encoder"]["state"] == "FAIL"
+    assert checks["encoder"]["mend"].endswith(
+        'Only self-consistency needs this encoder. To leave it out: embedding = { model = "none" }'
+    )
 
 
 def test_the_graph_is_printed(tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ import pytest
 
 from auditor.cli import next_steps
 from auditor.cli.next_steps import print_next_steps
+from auditor.storage.audits import FINAL_STAGES, Audit
+from auditor.storage.overview import AuditOverview
+from auditor.storage.probe_answers import AnswerCount
 from tests.cli.test_app import write_config
 from tests.cli.test_options import import_audits
 from tests.support.cli_runner import auditor
@@ -48,6 +51,35 @@ def test_an_audit_leads_to_its_conflicts_and_then_to_its_report(server: FakeServ
     assert "auditor review" not in suggestions
     assert "auditor report published" in suggestions
     assert "list all 2 audits" in suggestions
+
+
+def test_a_configuration_that_was_never_run_comes_first(tmp_path: Path) -> None:
+    import_audits(tmp_path, "published")
+    assert auditor("init", "mine.toml", cwd=tmp_path).returncode == 0
+    suggestions = auditor(cwd=tmp_path).stderr
+    assert suggestions.index("auditor run mine.toml") < suggestions.index("auditor report published")
+    configuration = (tmp_path / "mine.toml").read_text(encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(configuration.replace("my-audit", "published"), encoding="utf-8")
+    assert "mine.toml" not in auditor(cwd=tmp_path).stderr
+
+
+def test_simulated_audits_come_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def overview(name: str, updated_at: str, *, is_simulated: bool) -> AuditOverview:
+        audit = Audit(1, name, None, None, "{}", FINAL_STAGES[0], updated_at, updated_at, updated_at, "{}")
+        return AuditOverview(audit, "", None, is_simulated, 1, 1, AnswerCount(1, 1), AnswerCount(0, 0), {}, None, 0, {})
+
+    monkeypatch.chdir(tmp_path)
+    overviews = [overview("mine", "2026-01-01", is_simulated=False), overview("demo", "2026-01-02", is_simulated=True)]
+    monkeypatch.setattr(next_steps, "_load_overviews", lambda: overviews)
+    print_next_steps({"demo"})
+    suggestions = capsys.readouterr().err
+    assert suggestions.index("auditor report mine") < suggestions.index("auditor report demo")
+    assert "auditor init" not in suggestions
+    monkeypatch.setattr(next_steps, "_load_overviews", lambda: overviews[1:])
+    print_next_steps({"demo"})
+    assert "auditor init" in capsys.readouterr().err
 
 
 def test_at_most_a_few_configurations_are_suggested(tmp_path: Path) -> None:

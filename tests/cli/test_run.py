@@ -53,7 +53,7 @@ def test_a_wrong_setting_is_a_usage_error_in_three_parts(server: FakeServer, tmp
     assert (
         "audit.yaml with --set limits.budget_usd: 'limits.budget_usd' must be a number greater than 0" in failed.stderr
     )
-    assert "How to fix: Correct that value, for example budget_usd = 1.0" in failed.stderr
+    assert "How to fix: Correct that value, for example budget_usd: 1.0" in failed.stderr
     assert not server.requests
 
 

@@ -105,3 +105,11 @@ def test_every_key_that_names_a_file_is_taken_from_the_folder_of_the_config(tmp_
     }
     not_paths = {"ModelSection.api_key", "TaskSection.options"}
     assert resolved_keys == described_keys - not_paths | {"SemanticProbe.encoder"}
+
+
+def test_examples_in_errors_are_in_the_format_of_the_file(tmp_path: Path) -> None:
+    for name, example in (("a.toml", 'source = "wvs7-sample"'), ("a.yaml", 'source: "wvs7-sample"')):
+        is_toml = name.endswith("toml")
+        (tmp_path / name).write_text("survey = { source = 5 }\n" if is_toml else "survey: { source: 5 }\n")
+        with pytest.raises(ConfigError, match=rf"for example {re.escape(example)}"):
+            load_config(tmp_path / name)

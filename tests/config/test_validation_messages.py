@@ -12,11 +12,13 @@ from typing import Any
 
 import pydantic
 import pytest
+import yaml
 
 from auditor import config
 from auditor.config import AuditConfig, rephrasing, semantic
 from auditor.config.type_descriptions import field_types, type_at_step
 from auditor.config.validation_messages import SECRET_KEYS, explain_validation_error
+from auditor.config.value_examples import SEPARATORS, Syntax
 from tests.support.config_fields import iterate_fields
 
 Path = tuple[Any, ...]
@@ -103,24 +105,28 @@ def test_no_wrong_value_is_explained_in_pydantics_words(path: tuple[Any, ...]) -
                 assert len(line) < 600, line
 
 
+@pytest.mark.parametrize("syntax", ["toml", "yaml"])
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(map(str, path)))
-def test_every_example_in_a_message_is_valid(path: tuple[Any, ...]) -> None:
-    message = explain_errors(with_value(path, datetime.time(1)))
+def test_every_example_in_a_message_is_valid(path: tuple[Any, ...], syntax: Syntax) -> None:
+    message = explain_errors(with_value(path, datetime.time(1)), syntax)
     examples = re.findall(r", for example (.+?)(?:, or remove| \(the default\)|\.$)", message.split("\n")[0])
     assert examples or "os.environ/" in message or path[-2:-1] == ("params",), message
-    for setting in re.split(r" or (?=\w+ = )", examples[0]) if examples else ():
-        [(key, value)] = tomllib.loads(setting if re.match(r"\w+ = ", setting) else f"item = {setting}").items()
+    separator = SEPARATORS[syntax]
+    parse = tomllib.loads if syntax == "toml" else yaml.safe_load
+    for setting in re.split(rf" or (?=\w+{separator})", examples[0]) if examples else ():
+        text = setting if re.match(rf"\w+{separator}", setting) else f"item{separator}{setting}"
+        [(key, value)] = parse(text).items()
         changed_path = path[: path.index(key) + 1] if key in path else path  # the table or list around the value
         explained = explain_errors(with_value(changed_path, value))
         assert not re.search(r"must be|cannot be|unknown key|is missing", explained), (setting, explained)
 
 
-def explain_errors(data: dict[str, Any]) -> str:
+def explain_errors(data: dict[str, Any], syntax: Syntax = "toml") -> str:
     """The message for a configuration; empty if it is valid."""
     try:
         AuditConfig.model_validate(data)
     except pydantic.ValidationError as error:
-        return explain_validation_error(error, data, AuditConfig)
+        return explain_validation_error(error, data, AuditConfig, syntax)
     return ""
 
 

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
+from auditor.exports.traces.pages import write_trace_pages
 from auditor.reports.data.build import build_report
 from auditor.reports.output import render_report
 from auditor.storage.database import open_database
@@ -18,6 +20,8 @@ from tests.support.synthetic_audit import populate
 
 WIDTHS = (390, 1280)
 PAGES = ("full", "brief", "single", "hostile")
+TRACE_PAGES = ("cell", "cells", "hostile cell")
+"""Pages of `report --traces`: one cell, the list of all cells, and a cell with hostile texts."""
 MIN_FONT_SIZE_PX = 8.0
 
 SIDEWAYS_SCRIPT = """(() => {
@@ -27,6 +31,7 @@ SIDEWAYS_SCRIPT = """(() => {
   const scrolling = [...document.querySelectorAll('figure')].filter(e => e.scrollWidth > e.clientWidth + 1);
   return [...wide, ...scrolling].map(names);
 })()"""
+OPEN_ALL_SCRIPT = "for (const node of document.querySelectorAll('details')) node.open = true"
 SMALL_TEXT_SCRIPT = """[...document.querySelectorAll('svg text')].filter(t => t.getBoundingClientRect().width > 0)
   .map(t => [parseFloat(getComputedStyle(t).fontSize), t.getScreenCTM()]).map(([s, m]) => s * Math.hypot(m.a, m.b))
   .filter(size => size < %s)"""
@@ -34,10 +39,11 @@ SMALL_TEXT_SCRIPT = """[...document.querySelectorAll('svg text')].filter(t => t.
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The report of the synthetic audit, its brief report, that of one model, and one of hostile texts."""
+    """The report of the synthetic audit, its brief report, that of one model, one of hostile texts, and traces."""
     folder = tmp_path_factory.mktemp("pages")
     with open_database(f"sqlite:///{folder}/audit.db") as db:
-        report = build_report(db, populate(db, models=4).name)
+        name = populate(db, models=4).name
+        report = build_report(db, name)
         single = build_report(db, populate(db, models=1, name="single").name)
         texts = {
             "full": render_report(report, "html"),
@@ -45,9 +51,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             "single": render_report(single, "html"),
             "hostile": render_report(hostile_report(db), "html"),
         }
-    for name, text in texts.items():
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in texts}
+        traces = write_trace_pages(db, name, folder / "traces", "full.html", max_pages=3)
+        hostile = write_trace_pages(db, "hostile", folder / "hostile-traces", max_pages=1)
+    for page, text in texts.items():
+        (folder / f"{page}.html").write_text(text, encoding="utf-8")
+    paths = {page: folder / f"{page}.html" for page in texts}
+    for page, written in (("cell", traces), ("hostile cell", hostile)):
+        paths[page] = folder / unquote(next(iter(written.links.by_cell.values())))
+    return paths | {"cells": folder / traces.links.index}
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +71,12 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *TRACE_PAGES])
 def test_axe_has_no_serious_finding(
     chromium: Chromium, pages: dict[str, Path], name: str, width: int, is_dark: bool
 ) -> None:
     chromium.open(pages[name], width, is_dark=is_dark)
+    chromium.evaluate(OPEN_ALL_SCRIPT)
     violations = [
         f"{violation['id']}: {node['html'][:200]}: {node['failureSummary']}"
         for violation in chromium.run_axe()
@@ -82,14 +94,15 @@ def test_axe_notices_a_fault(chromium: Chromium, pages: dict[str, Path], tmp_pat
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *TRACE_PAGES])
 def test_only_tables_scroll_sideways_and_labels_are_readable(
     chromium: Chromium, pages: dict[str, Path], name: str, width: int
 ) -> None:
     chromium.open(pages[name], width)
+    chromium.evaluate(OPEN_ALL_SCRIPT)
     assert chromium.evaluate("document.documentElement.scrollWidth") <= width
     assert chromium.evaluate(SIDEWAYS_SCRIPT) == []
-    assert chromium.evaluate("document.querySelectorAll('svg text').length") > 10
+    assert chromium.evaluate("document.querySelectorAll('svg text').length") > 10 or name in TRACE_PAGES
     assert chromium.evaluate(SMALL_TEXT_SCRIPT % MIN_FONT_SIZE_PX) == []
 
 
@@ -110,8 +123,9 @@ def test_the_brief_report_is_one_printed_page(chromium: Chromium, pages: dict[st
     assert count_pages(chromium.print_pdf()) > 5
 
 
-def test_headings_are_in_order(chromium: Chromium, pages: dict[str, Path]) -> None:
-    chromium.open(pages["full"], 1280)
+@pytest.mark.parametrize("name", ["full", *TRACE_PAGES])
+def test_headings_are_in_order(chromium: Chromium, pages: dict[str, Path], name: str) -> None:
+    chromium.open(pages[name], 1280)
     levels = chromium.evaluate("[...document.querySelectorAll('h1,h2,h3,h4,h5,h6')].map(h => Number(h.tagName[1]))")
     assert levels[0] == 1
     assert levels.count(1) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.demo import build_demo_config, run_worked_example
+from auditor.cli.demo import DEFAULT_SEED, build_demo_config, run_worked_example
 from auditor.cli.planted_findings import find_planted_properties
 from auditor.cli.starter_config import read_starter
 from auditor.config import AuditConfig
@@ -54,6 +54,11 @@ def test_the_command_writes_the_report_and_says_what_was_found(tmp_path: Path) -
     assert "auditor review simulated-demo" in result.stderr
     page = (tmp_path / "simulated-demo.html").read_text(encoding="utf-8")
     assert "Worked example: simulated models" in page
+
+
+def test_another_seed_makes_an_audit_of_another_name() -> None:
+    names = [build_demo_config(seed).name for seed in (DEFAULT_SEED, 12)]
+    assert names == ["simulated-demo", "simulated-demo-12"]
 
 
 def test_a_file_that_is_no_page_is_refused_before_anything_is_asked(tmp_path: Path) -> None:

@@ -133,9 +133,9 @@ def test_degenerate_input_has_a_reason() -> None:
 
 def test_wrong_arguments_are_named() -> None:
     labels = np.zeros(40)
-    with pytest.raises(ValueError, match="probabilities must be from 0 to 1"):
+    with pytest.raises(ValueError, match="probabilities and labels must be from 0 to 1"):
         _measure(np.full(40, 1.2), labels)
-    with pytest.raises(ValueError, match="labels 0 or 1"):
+    with pytest.raises(ValueError, match="probabilities and labels must be from 0 to 1"):
         _measure(np.full(40, 0.2), labels + 2)
     with pytest.raises(ValueError, match="n_bins must be from 2 to 100"):
         _measure(np.full(40, 0.2), labels, n_bins=1)

@@ -74,6 +74,48 @@ def test_the_quality_of_all_traces_needs_no_interval() -> None:
     assert corrected.ci_low == corrected.ci_high == pytest.approx(0.25)
 
 
+def test_kappa_is_cohens() -> None:
+    # Weighted table of judge by people: 30, 10 / 2, 8 of 50. Observed 0.76, expected 0.8 * 0.64 + 0.2 * 0.36.
+    judge = np.repeat([1.0, 0.0], [40, 10])
+    labels = np.full(50, NAN)
+    labels[:4] = [1, 1, 1, 0]
+    labels[40:45] = [0, 0, 0, 1, 0]
+    kappa = judge_quality(judge, labels, strata=judge).kappa
+    assert kappa.value == pytest.approx((0.76 - 0.584) / (1 - 0.584))
+    assert kappa.ci_low is not None
+    assert kappa.ci_high is not None
+    assert -1 <= kappa.ci_low < kappa.value < kappa.ci_high <= 1
+    alike = judge_quality(np.ones(20), np.where(np.arange(20) < 10, 1.0, NAN)).kappa
+    assert (alike.value, "no agreement beyond chance" in (alike.reason or "")) == (None, True)
+
+
+def test_kappa_without_a_labelled_disagreement_has_an_interval() -> None:
+    judge = np.tile([1.0, 0.0], 500)
+    kappa = judge_quality(judge, np.where(np.arange(1000) < 60, judge, NAN)).kappa
+    assert kappa.value == 1.0
+    assert kappa.ci_low is not None
+    assert 0.85 < kappa.ci_low < 0.92
+
+
+def test_a_share_of_raters_is_the_label_of_a_random_one() -> None:
+    # Two traces of which half of the raters say VALID count as one VALID and one INVALID trace.
+    judge = np.array([1.0, 1.0, 1.0, 0.0, 0.0])
+    quality = judge_quality(judge, np.array([1.0, 0.5, 0.5, 0.0, 0.5]))
+    assert quality.sensitivity.value == pytest.approx(2 / 2.5)
+    assert quality.specificity.value == pytest.approx(1.5 / 2.5)
+    assert quality.accuracy.value == pytest.approx(3.5 / 5)
+
+
+def test_kappa_covers() -> None:
+    rng = np.random.default_rng(5)
+    truth, judge, _ = _world(rng, 0.7)
+    expected = judge.mean() + truth.mean() - 2 * judge.mean() * truth.mean()
+    kappa = 1 - np.abs(judge - truth).mean() / expected
+    strata = judge
+    estimates = [judge_quality(judge, _draw(rng, truth, strata, 60), strata=strata).kappa for _ in range(300)]
+    assert np.mean([_covers(estimate, kappa) for estimate in estimates]) > 0.92
+
+
 def test_a_judge_with_one_answer_has_a_certain_sensitivity() -> None:
     labels = np.where(np.arange(60) < 30, np.arange(60) % 2, NAN)
     quality = judge_quality(np.ones(60), labels)
@@ -104,7 +146,7 @@ def test_missing_labels_have_a_reason() -> None:
     assert accuracy.reason == "1 stratum has a single label: an interval needs 2 of each"
     with pytest.raises(ValueError, match="judge must be 1 for VALID or 0 for INVALID"):
         judge_quality(judge / 2, only_valid)
-    with pytest.raises(ValueError, match="labels must be 1 for VALID or 0 for INVALID"):
+    with pytest.raises(ValueError, match="labels must be from 0, INVALID, to 1, VALID"):
         judge_quality(judge, only_valid * 2)
 
 

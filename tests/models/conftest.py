@@ -1,4 +1,4 @@
-"""A file server on the loopback interface that can drop connections, and the weights that tests need."""
+"""Both ways of sending a request, a file server that can drop connections, and the weights that tests need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from auditor.models import weights
+from auditor.models import direct_completion, weights
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run every test that asks a server twice: past litellm's public function, and by it."""
+    if "server" in metafunc.fixturenames and metafunc.module.__name__ != BOTH_WAYS_MODULE:
+        metafunc.parametrize("litellm_way", ("direct", "public"), indirect=True)
+
+
+BOTH_WAYS_MODULE = "tests.models.test_direct_completion"
+"""Its tests compare the two ways themselves."""
+
+
+@pytest.fixture(autouse=True)
+def litellm_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The way in which a test's requests are sent; fails the test if the direct way steps aside unnoticed."""
+    way: str = getattr(request, "param", "direct")
+    monkeypatch.setenv(direct_completion.PUBLIC_ONLY_VARIABLE, "1" if way == "public" else "0")
+    monkeypatch.setattr(direct_completion, "_public_only", False)
+    yield way
+    assert not direct_completion._public_only
 
 
 class FileServer:

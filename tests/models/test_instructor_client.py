@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import copy
 import json
 import logging
 import os
@@ -13,7 +15,7 @@ import pytest
 
 import auditor
 from auditor.models import instructor_client
-from auditor.models.instructor_client import build_structured_request, read_structured_answer
+from auditor.models.instructor_client import read_structured_answer
 from auditor.models.structured import (
     ALL_SCHEMAS,
     MoralJudgement,
@@ -39,14 +41,20 @@ def test_only_public_modules_of_instructor_are_imported_and_by_one_module() -> N
 
 
 @pytest.mark.parametrize("structure", ALL_SCHEMAS)
-def test_requests_have_the_schema_and_no_words_besides_it(structure: type[Structure]) -> None:
-    assert build_structured_request(structure, "JSON_SCHEMA").keys() == {"response_format"}
-    assert build_structured_request(structure, "TOOLS").keys() == {"tools", "tool_choice"}
-    schema = structure.model_json_schema()
-    assert build_structured_request(structure, "JSON_SCHEMA")["response_format"] == {
-        "type": "json_schema",
-        "json_schema": {"name": structure.__name__, "schema": schema},
-    }
+def test_requests_have_the_schema_that_instructor_would_send(structure: type[Structure]) -> None:
+    requested_format = copy.deepcopy(response_format(structure, 20))
+    tool = to_required_tool(requested_format)
+    schema = requested_format["json_schema"].pop("schema")
+    for field in schema["properties"].values():
+        field.pop("maxLength", None)
+    request = _instructors_request(structure, "JSON_SCHEMA")
+    assert request["response_format"]["json_schema"]["schema"] == schema
+    request["response_format"]["json_schema"].pop("schema")
+    assert requested_format["json_schema"].pop("strict") is True
+    assert request["response_format"] == requested_format
+    instructors_tool = _instructors_request(structure, "TOOLS")
+    assert instructors_tool["tools"][0]["function"]["name"] == tool["tools"][0]["function"]["name"]
+    assert instructors_tool["tool_choice"] == tool["tool_choice"]
 
 
 def test_the_tool_has_the_schema_of_the_response_format() -> None:
@@ -62,30 +70,32 @@ def test_the_tool_has_the_schema_of_the_response_format() -> None:
     }
 
 
-def test_a_schema_is_built_once_and_its_copies_share_nothing() -> None:
-    assert build_structured_request(MoralJudgement, "JSON_SCHEMA") is build_structured_request(
-        MoralJudgement, "JSON_SCHEMA"
-    )
+def test_schemas_for_other_limits_share_nothing() -> None:
     short, long = response_format(MoralJudgement, 1), response_format(MoralJudgement, 2)
     lengths = [fmt["json_schema"]["schema"]["properties"]["norms"]["maxLength"] for fmt in (short, long)]
     assert lengths == [8, 16]
 
 
-@pytest.mark.parametrize("text", [VALID, "no JSON", '{"norms": "a"}', VALID[:-5], "", "{}" * 100])
-def test_reading_makes_one_request_whatever_the_text(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("text", ["no JSON", '{"norms": "a"}', VALID[:-5], "", "{}" * 100])
+def test_instructor_makes_one_request_whatever_the_text(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[Any] = []
-    complete = instructor_client._complete
 
-    def count(**request: Any) -> object:
+    def count(*, completion: object, **request: Any) -> object:
         requests.append([*request["messages"]])
-        return complete(**request)
+        return completion
 
     instructor_client._client.cache_clear()
-    instructor_client._read_cached.cache_clear()
     monkeypatch.setattr(instructor_client, "_complete", count)
-    read_structured_answer(MoralJudgement, text)
+    assert read_structured_answer(MoralJudgement, text) is None
     instructor_client._client.cache_clear()
     assert requests == [[]]
+
+
+@pytest.mark.parametrize("score", ["-0.5", "1", "0", "1e-3", '"0.5"', "2", "null", "true"])
+@pytest.mark.parametrize("extra", ["", ', "more": 1', ', "score": 0.25'])
+def test_pydantic_and_instructor_read_the_same(score: str, extra: str) -> None:
+    text = f'{{"norms": "a", "reasoning": "b\\u00e9", "score": {score}{extra}}}'
+    assert read_structured_answer(MoralJudgement, text) == instructor_client._read_by_instructor(MoralJudgement, text)
 
 
 def test_an_answer_is_read_as_the_structure_itself() -> None:
@@ -101,6 +111,23 @@ def test_an_unreadable_answer_is_not_logged(
         assert isinstance(parse_structured_answer(MoralJudgement, '{"norms": "hunter2"}'), str)
     assert "hunter2" not in caplog.text
     assert capfd.readouterr() == ("", "")
+
+
+def _instructors_request(structure: type[Structure], mode: str) -> dict[str, Any]:
+    """The keyword arguments that instructor would send for a structured answer."""
+    import instructor
+
+    requests: list[dict[str, Any]] = []
+
+    def record(**request: Any) -> None:
+        requests.append(request)
+
+    with contextlib.suppress(Exception):  # instructor cannot read the missing completion
+        instructor.from_litellm(record, mode=instructor.Mode[mode]).create(
+            response_model=structure, messages=[], max_retries=0
+        )
+    (request,) = requests
+    return request
 
 
 def _sources() -> list[Path]:

@@ -12,6 +12,7 @@ import yaml
 
 from auditor import bootstrap
 from auditor.cli.app import app
+from auditor.cli.help_groups import SUMMARY
 from auditor.config import AuditConfig, load_config
 from auditor.run import load_planned_survey, planned_cells
 from auditor.tui.actions import render_key_tables
@@ -56,6 +57,13 @@ def test_the_commands_in_the_readme_exist() -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     for program, word in shown_commands:
         assert word in (commands if program == "auditor" else targets), (program, word)
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/index.md", "mkdocs.yml", "pyproject.toml", "CITATION.cff", "auditor/__init__.py"]
+)
+def test_the_purpose_is_said_in_the_words_of_the_help(name: str) -> None:
+    assert SUMMARY in (ROOT / name).read_text(encoding="utf-8").replace("\n", " ")
 
 
 def test_the_two_commands_are_on_the_first_screen() -> None:

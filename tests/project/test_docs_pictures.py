@@ -23,7 +23,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 @pytest.mark.slow
 def test_the_picture_of_the_report_has_its_current_words(example: tuple[str, str]) -> None:
     shown = REPORT_PICTURE.with_suffix(".txt").read_text(encoding="utf-8")
-    assert "Do the models judge as people do?" in shown
+    assert "Do the models know what people accept?" in shown
     assert shown == docs_pictures.read_report_text(example[1]), HOW_TO_FIX
     assert REPORT_PICTURE.read_bytes().startswith(b"\x89PNG")
 

@@ -18,7 +18,6 @@ from auditor.agents.fault_injection import FAULTS
 from auditor.config.sections import PanelSection
 from auditor.domain import (
     LANGUAGES,
-    Decision,
     HarmlessAlteration,
     LogprobMeasure,
     Purpose,
@@ -47,7 +46,6 @@ OMITTED: Mapping[str, set[Enum]] = {
     "STOP_REASONS": {FinishCategory.FAILED, FinishCategory.MALFORMED, FinishCategory.UNKNOWN},  # "unknown" in Inspect
     "UNSUPPORTED_STATUSES": {LogprobMeasure.CONTINUATION},  # sends no request
     "VERDICT_REASONS": {GateStatus.SKIPPED},  # of a gate, never of a whole check
-    "DECISION_CODES": {Decision.SKIP},  # no decision
 }
 """Members that a table leaves out on purpose, by the table's name."""
 PURPOSES_OF_MODELS = {Purpose.DIRECT, Purpose.LOGPROB, Purpose.MORAL, Purpose.PARAPHRASE, Purpose.REWRITE, Purpose.RULE}

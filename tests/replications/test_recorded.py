@@ -53,10 +53,10 @@ def test_figures_are_those_of_numpy(released: Path, storage: str) -> None:
             released / "data" / "results_per_model" / f"results_{model}_WVS.csv", "wvs_score", "normalized"
         )
         cell = by_key[model, "WVS"]
-        assert cell.own is not None
-        assert cell.own.value == pytest.approx(expected, abs=1e-12)
-        assert cell.own.n == len(COUNTRIES) * len(TOPICS)
-        assert cell.own.resampled == ("country", "topic")
+        assert cell.recomputed is not None
+        assert cell.recomputed.value == pytest.approx(expected, abs=1e-12)
+        assert cell.recomputed.n == len(COUNTRIES) * len(TOPICS)
+        assert cell.recomputed.resampled == ("country", "topic")
         assert cell.published.value is not None
         assert cell.difference == pytest.approx(expected - cell.published.value, abs=1e-12)
     assert by_key["gpt2", "PEW"].not_run == "not_in_folder"
@@ -81,10 +81,10 @@ def test_scores_without_bounds_are_rescaled_and_no_country_is_skipped(tmp_path: 
     path = tmp_path / "wvs_w7_gpt3_token_pairs.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
     cells, _ = recompute_tables(load_paper("evalmoraal"), "ramezani-xu", tmp_path, storage)
-    own = next(cell.own for cell in cells if cell.published.row == "GPT-3, token pairs")
-    assert own is not None
-    assert own.value == pytest.approx(correlate(path, "wvs_score", "log prob difference"), abs=1e-12)
-    assert own.n == len(COUNTRIES) * len(TOPICS)
+    recomputed = next(cell.recomputed for cell in cells if cell.published.row == "GPT-3, token pairs")
+    assert recomputed is not None
+    assert recomputed.value == pytest.approx(correlate(path, "wvs_score", "log prob difference"), abs=1e-12)
+    assert recomputed.n == len(COUNTRIES) * len(TOPICS)
 
 
 def test_files_that_disagree_about_people_are_refused(released: Path, storage: str) -> None:
@@ -111,7 +111,7 @@ def test_a_score_outside_of_its_range_is_refused(released: Path, storage: str) -
         ("evalmoraal", None, r"has no released scores of 'evalmoraal'.*results_\{model\}_WVS\.csv"),
     ],
 )
-def test_what_was_not_released_is_said(
+def test_tables_without_released_scores_are_refused(
     tmp_path: Path, storage: str, paper: str, table: str | None, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):

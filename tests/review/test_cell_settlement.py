@@ -11,13 +11,13 @@ import pytest
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision, RatingAction
 from auditor.errors import StorageError
-from auditor.review.cell_settlement import load_threshold
+from auditor.review.cell_settlement import load_threshold, propose_decision
 from auditor.review.export import iter_rating_rows
 from auditor.review.rater_agreement import load_blind_decisions
 from auditor.review.session import ReviewSession
 from auditor.storage import hash_chain, rating_log, rating_pace, results
 from auditor.storage.audits import Audit
-from auditor.storage.conflict_status import ConflictKey, ConflictStatus
+from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter
 from auditor.storage.database import Database
 from tests.support.review_audit import MODELS, save_review_audit
 
@@ -70,6 +70,34 @@ def test_two_sides_within_the_threshold_leave_the_score(db: Database, audit: Aud
     session, key = open_cell(db, audit)
     settle(session, key, 0.3)
     assert stored_decisions(db, audit)["alder", "cedar"] == (Decision.SCORE, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("score", "decision"),
+    [(0.1, Decision.SCORE), (-0.1, Decision.LEFT), (0.3, Decision.RIGHT), (0.0, Decision.LEFT)],
+)
+def test_a_side_on_the_other_side_of_zero_is_not_chosen(
+    db: Database, audit: Audit, score: float, decision: Decision
+) -> None:
+    """A rater who calls something rather acceptable has not chosen the side that calls it unacceptable."""
+    [row, *_] = ReviewSession(db, audit, "ada").load_queue_rows([ConflictKey(*CELL, "alder", "birch")])
+    near_zero = replace(row, score_left=-0.15, score_right=0.5)
+    assert propose_decision(near_zero, score, 0.38, swapped=False).decision is decision
+
+
+def test_what_was_settled_with_another_conflict_needs_no_second_opinion(db: Database, audit: Audit) -> None:
+    """Agreement does not count it; the conflict that was decided itself is listed for the second rater."""
+    session, key = open_cell(db, audit)
+    settle(session, key, 0.55)
+    grace = ReviewSession(db, audit, "grace", second_rater_share=1.0)
+    other = ConflictKey(*CELL, "alder", "cedar")
+    assert sorted(grace.conflict_keys(QueueFilter(todo=True))) == [key, ConflictKey("Egypt", "gambling", *MODELS[:2])]
+    assert grace.load_progress().n_left == 2
+    assert not grace.load_item(other).needs_second_rater
+    assert grace.load_item(key).needs_second_rater
+    session.decide(session.load_item(other), Decision.BOTH)
+    assert grace.load_item(other).needs_second_rater, "decided by itself now"
+    assert other in grace.conflict_keys(QueueFilter(todo=True))
 
 
 def test_the_preview_saves_nothing_and_reveals_nothing(db: Database, audit: Audit) -> None:

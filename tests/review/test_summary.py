@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.review.session import ReviewSession
-from auditor.review.summary import summarize_ratings
+from auditor.review.summary import MIN_KAPPA_RATINGS, summarize_ratings
 from auditor.storage.database import Database
 from tests.review.test_judge_calibration import B, L, N, R
 from tests.support.review_audit import save_review_audit
@@ -52,3 +52,19 @@ def test_intervals_over_countries_and_topics_are_in_the_summary(db: Database) ->
     assert same.low is not None
     assert kappa.low is not None
     assert "Intervals are for other countries and topics like these." in raters.note
+
+
+def test_kappa_is_withheld_below_the_stated_number_of_ratings(db: Database) -> None:
+    audit = save_review_audit(db, conflicts=12)
+    sessions = [ReviewSession(db, audit, rater) for rater in ("ada", "grace")]
+    keys = sorted(sessions[0].conflict_keys())
+    for key in keys[: MIN_KAPPA_RATINGS - 1]:
+        for session in sessions:
+            session.decide(session.load_item(key), L)
+    rows = {row.name: row for row in summarize_ratings(db, audit).tables[0].rows}
+    row = rows["ada and grace: kappa"]
+    assert (row.value, row.text) == (None, "shown from 10 shared ratings on, 9 so far")
+    for session in sessions:
+        session.decide(session.load_item(keys[MIN_KAPPA_RATINGS]), N)
+    rows = {row.name: row for row in summarize_ratings(db, audit).tables[0].rows}
+    assert rows["ada and grace: kappa"].value is not None

@@ -196,7 +196,7 @@ def test_a_model_without_its_key_is_not_asked(server: FakeServer, monkeypatch: p
     [result] = ping(config(server.url, 1, judges=[])).values()
     assert (result.key, result.problem) == (
         f"{KEY_VARIABLE} is not set",
-        f"the environment has no {KEY_VARIABLE}.",
+        f"the environment variable {KEY_VARIABLE} is not set.",
     )
     assert result.how_to_fix == f"Set it: export {KEY_VARIABLE}=..."
     assert server.requests == []

@@ -42,7 +42,7 @@ def test_a_damaged_database_gives_no_copy(file_storage: str, tmp_path: Path) -> 
     content = bytearray((tmp_path / "copy.db").read_bytes())
     content[-2048:] = b"\xff" * 2048
     (tmp_path / "broken.db").write_bytes(content)
-    with pytest.raises(StorageError, match=r"not whole|cannot be copied"):
+    with pytest.raises(StorageError, match=r"is incomplete|cannot be copied"):
         copy_database(tmp_path / "broken.db", tmp_path / "again.db")
     assert list(tmp_path.glob("again*")) == []
 

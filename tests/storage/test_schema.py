@@ -38,7 +38,7 @@ def upgrade():
     with op.batch_alter_table("audit") as batch:
         batch.alter_column("stage", nullable=True)
         batch.add_column(sa.Column("owner", sa.String(), nullable=False, server_default="nobody"))
-    op.create_table("label", sa.Column("id", sa.Integer(), primary_key=True))
+    op.create_table("mark", sa.Column("id", sa.Integer(), primary_key=True))
     DIES
     with op.batch_alter_table("trace") as batch:
         batch.drop_column("repair_key")
@@ -250,7 +250,7 @@ def test_an_upgrade_killed_midway_changes_nothing(file_storage: str, versions: P
     assert upgrade is not None
     assert upgrade.backup is not None
     assert upgrade.backup.name.endswith(f".bak-{REVISION}-2")  # the first backup is kept
-    assert "label" in describe_schema(file_storage)
+    assert "mark" in describe_schema(file_storage)
 
 
 def test_an_upgrade_that_would_break_references_is_undone(file_storage: str, versions: Path) -> None:

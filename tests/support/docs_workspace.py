@@ -171,6 +171,10 @@ def _tables(folder: Path) -> None:
             "question_id,question,choices,correct,paraphrase",
             *(f"f{i},Is {i} even?,yes|no,{'no' if i % 2 else 'yes'},Is the number {i} even?" for i in range(4)),
         ],
+        "labels.csv": [
+            "rater,model,country,topic,sample,verdict,score_fit",
+            *(f"ben,gpt,{c},{t},0,VALID,true" for c in COUNTRIES for t in TOPICS),
+        ],
         "people.csv": ["rater,model,question_id,left,right,judgement", *_judgements()],
     }
     for name, lines in files.items():
@@ -182,6 +186,21 @@ def _tables(folder: Path) -> None:
          "response": {"output": f"SCORE = {_draw(c, t):.2f}"}, "failureReason": 0}
         for i, (c, t) in enumerate(cells)
     ]  # fmt: skip
+    tasks = [
+        {
+            "id": i,
+            "data": {"model": "mine", "country": c, "topic": TOPICS[0], "sample": 0},
+            "annotations": [
+                {
+                    "completed_by": {"id": 3, "email": "cleo@example.org"},
+                    "was_cancelled": False,
+                    "result": [{"from_name": "verdict", "type": "choices", "value": {"choices": ["INVALID"]}}],
+                }
+            ],
+        }
+        for i, c in enumerate(COUNTRIES, start=1)
+    ]
+    (folder / "project-1.json").write_text(json.dumps(tasks))
     (folder / "results.json").write_text(json.dumps({"evalId": "e", "results": {"version": 3, "results": results}}))
 
 

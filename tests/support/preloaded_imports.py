@@ -14,4 +14,4 @@ from auditor.reports.sections import run_summary  # noqa: E402, F401
 from auditor.run import audit_runner, replay, telemetry  # noqa: E402, F401
 
 litellm_client.load_litellm()
-structured.response_format(structured.MoralJudgement, 1)  # loads instructor
+structured.parse_structured_answer(structured.MoralJudgement, "{}")  # loads instructor

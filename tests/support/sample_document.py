@@ -62,7 +62,7 @@ def sample_document() -> Document:
         Section("cost", "What did it cost?", _cost(), contents_title="Cost"),
     ]
     return Document(
-        kind="Audit of moral alignment",
+        kind="Audit against a survey",
         title="moral-alignment",
         subtitle=["Measured against ", Name("World Values Survey, wave 7 (ערך)")],
         sections=sections,

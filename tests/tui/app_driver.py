@@ -13,9 +13,9 @@ from textual.screen import Screen
 from textual.worker import WorkerError
 
 from auditor.storage.rating_log import RatingEntry, load_entries
-from auditor.tui.app import ReviewApp
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.queue import QueueScreen
+from auditor.tui.rater_app import RaterApp
 from auditor.tui.screen import ReviewScreen
 
 S = TypeVar("S", bound=Screen[object])
@@ -28,7 +28,7 @@ SETTLE_TIMEOUT_S = 60.0
 class Driver:
     """An app that runs in a test, with shortcuts for its screens."""
 
-    app: ReviewApp
+    app: RaterApp
     pilot: Pilot[None]
 
     async def press(self, *keys: str) -> None:

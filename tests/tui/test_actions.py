@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
 import pytest
 
 from auditor.domain import Decision
+from auditor.domain.labels import LabelKind
+from auditor.review.label_sampling import draw_sample
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter, QueueSort
@@ -19,9 +22,12 @@ from auditor.tui.conflict import ConflictScreen
 from auditor.tui.dialogs import FilterDialog, HistoryWindow, KeysWindow, ScoreDialog, TextDialog
 from auditor.tui.errors import ErrorsScreen
 from auditor.tui.home import HomeScreen
+from auditor.tui.label_app import LabelApp
+from auditor.tui.label_screen import LabelScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import ReviewSettings
 from auditor.tui.theme import DARK, LIGHT
+from tests.support.label_sample import open_session
 from tests.support.review_audit import save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
@@ -53,6 +59,15 @@ def decided(decision: Decision | None) -> Check:
 
 def sorted_by(sort: QueueSort, *, reverse: bool = False) -> Check:
     return lambda driver: (driver.queue.queue_filter.sort, driver.queue.queue_filter.reverse) == (sort, reverse)
+
+
+def chosen(value: str | None) -> Check:
+    def check(driver: Driver) -> bool:
+        assert isinstance(driver.page, LabelScreen)
+        choice = driver.page.item and driver.page.item.choice
+        return (choice and choice.value) == value
+
+    return check
 
 
 STEPS_BY_SCREEN: dict[str, list[Step]] = {
@@ -161,6 +176,29 @@ STEPS_BY_SCREEN: dict[str, list[Step]] = {
         Step("E", "moral › errors", is_on_screen(ErrorsScreen)),
         Step("escape", "moral › conflicts", is_on_screen(QueueScreen)),
     ],
+    "label": [
+        Step("1", "✓ saved: valid", chosen("VALID")),
+        Step("2", "✓ saved: invalid", chosen("INVALID")),
+        Step("3", "✓ saved: unsure", chosen("unsure")),
+        Step("4", "✓ saved: unsure", chosen("unsure")),
+        Step("u", "✓ saved: invalid", chosen("INVALID")),
+        Step("x", "✓ saved: invalid (culture yes)", chosen("INVALID")),
+        Step("x", "x culture: no"),
+        Step("x", "x culture: –"),
+        Step("y", "y logic: yes"),
+        Step("z", "z score: yes"),
+        Step("n", "enter saves", is_on_screen(TextDialog)),
+        Step("escape", "✓ saved: invalid", is_on_screen(LabelScreen)),
+        *(Step(key, "Score of") for key in ("j", "k", "down", "up")),
+        *(Step(key, "Can the reasoning stand") for key in ("pagedown", "pageup")),
+        Step("right_square_bracket", "2 of 30", chosen(None)),
+        Step("left_square_bracket", "1 of 30", chosen("INVALID")),
+        Step("space", "2 of 30", chosen(None)),
+        Step("enter", "3 of 30", chosen(None)),
+        Step("s", "2 of 30", chosen(None)),
+        Step("q", holds=lambda d: bool(d.app._exit)),
+        Step("escape", holds=lambda d: bool(d.app._exit)),
+    ],
     "everywhere": [
         Step("question_mark", "Keys · queue", is_on_screen(KeysWindow)),
         Step("escape", "1 of 20", is_on_screen(QueueScreen)),
@@ -173,7 +211,15 @@ STEPS_BY_SCREEN: dict[str, list[Step]] = {
         Step("ctrl+q", holds=lambda d: bool(d.app._exit)),
     ],
 }
-KEYS_TO_SCREEN = {"home": (), "queue": (), "conflict": ("enter",), "people": ("a",), "errors": ("E",), "everywhere": ()}
+KEYS_TO_SCREEN = {
+    "home": (),
+    "queue": (),
+    "conflict": ("enter",),
+    "people": ("a",),
+    "errors": ("E",),
+    "label": (),
+    "everywhere": (),
+}
 
 
 def test_every_key_is_pressed() -> None:
@@ -192,15 +238,30 @@ async def test_every_key_does_what_its_help_says(
     if screen == "people":
         _disagree(db)
     settings = ReviewSettings(tmp_path, theme=theme, open_next=False)  # type: ignore[arg-type]
-    async with run(None if screen == "home" else "moral", size=size, settings=settings) as driver:
+    if screen == "label":
+        start = run_labelling(db, settings, size)
+    else:
+        start = run(None if screen == "home" else "moral", size=size, settings=settings)
+    async with start as driver:
         assert driver.app.theme == theme
-        await driver.press(*KEYS_TO_SCREEN[screen])
+        await driver.press(*KEYS_TO_SCREEN.get(screen, ()))
         for step in STEPS_BY_SCREEN[screen]:
             await driver.press(step.key)
             assert await driver.reaches(step.holds), (step.key, driver.text)
             if not driver.app._exit:
                 assert await driver.reaches(partial(_shows, step.shows)), (step.key, driver.text)
                 assert max(map(len, driver.text.splitlines())) <= size[0]
+
+
+@asynccontextmanager
+async def run_labelling(db: Database, settings: ReviewSettings, size: tuple[int, int]) -> AsyncIterator[Driver]:
+    audit = audits.get_audit(db, "moral")
+    draw_sample(db, audit, LabelKind.TRACE, 30, stratify=("model",))
+    app = LabelApp(open_session(db, audit), settings)
+    async with app.run_test(size=size) as pilot:
+        driver = Driver(app, pilot)
+        await driver.settle()
+        yield driver
 
 
 def _shows(text: str, driver: Driver) -> bool:

@@ -22,6 +22,7 @@ from auditor.tui.app import ReviewApp
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.errors import ErrorsScreen
 from auditor.tui.home import HomeScreen
+from auditor.tui.label_screen import LabelScreen
 from auditor.tui.launch import idle_garbage_collection
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import ReviewSettings
@@ -44,7 +45,8 @@ def test_every_action_has_its_method() -> None:
     for action in ACTIONS:
         if action.screen != "everywhere":
             method = action.name.partition("(")[0]
-            assert callable(getattr(PAGES[action.screen], f"action_{method}")), action.id
+            screen = {**PAGES, "label": LabelScreen}[action.screen]
+            assert callable(getattr(screen, f"action_{method}")), action.id
 
 
 def test_no_key_of_the_terminal_or_its_multiplexer_is_used() -> None:
@@ -175,7 +177,7 @@ async def test_an_unknown_audit_opens_home_with_a_message(run: Run) -> None:
 
 
 async def test_the_callback_gets_audits_with_decisions(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.tui.rating_screen.DECISION_DELAY_S", 0.0)  # the test's keys come at once
+    monkeypatch.setattr("auditor.tui.saving_screen.DECISION_DELAY_S", 0.0)  # the test's keys come at once
     notified_audits: list[str] = []
     async with run(on_decided=notified_audits.append) as driver:
         await driver.press("enter", "s", "f", "n", "escape")
@@ -241,7 +243,7 @@ async def test_a_resized_terminal_is_used(run: Run) -> None:
 
 async def test_garbage_is_collected_only_at_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     collections: list[bool] = []
-    monkeypatch.setattr("auditor.tui.app.IDLE_BEFORE_GC_S", 600.0)
+    monkeypatch.setattr("auditor.tui.rater_app.IDLE_BEFORE_GC_S", 600.0)
     async with run() as driver:
         with idle_garbage_collection(driver.app):
             assert not gc.isenabled()

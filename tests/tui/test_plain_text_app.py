@@ -18,12 +18,15 @@ from auditor.storage.database import Database, open_database
 from auditor.tui.actions import ACTIONS
 from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 from auditor.tui.plain_text_commands import COMMANDS
+from auditor.tui.plain_text_labelling import LABEL_COMMANDS
+from auditor.tui.plain_text_loop import COMMON_COMMANDS
 from tests.support.review_audit import MODELS, save_review_audit
 
+SCROLLED = ("queue", "conflict", "people", "errors", "label")
 ONLY_ON_A_SCREEN = {
     "everywhere.theme", "everywhere.command_palette", "conflict.differences",
-    *(f"{screen}.{move}" for screen in ("home", "queue", "conflict", "people", "errors") for move in ("up", "down")),
-    *(f"{screen}.{move}" for screen in ("queue", "conflict", "people", "errors") for move in ("page_up", "page_down")),
+    *(f"{screen}.{move}" for screen in (*SCROLLED, "home") for move in ("up", "down")),
+    *(f"{screen}.{move}" for screen in SCROLLED for move in ("page_up", "page_down")),
     "queue.first", "queue.last",
 }  # fmt: skip
 """Actions without a command: colours, cursors and scrolling."""
@@ -54,7 +57,11 @@ def db(tmp_path: Path, review: Review) -> Database:
 def test_every_action_has_a_plain_text_command() -> None:
     actions_without_command = {action.id for action in ACTIONS if action.plain_text_command is None}
     assert actions_without_command == ONLY_ON_A_SCREEN
-    assert {action.plain_text_command for action in ACTIONS if action.plain_text_command} <= set(COMMANDS)
+    review_commands, label_commands = {*COMMANDS, *COMMON_COMMANDS}, {*LABEL_COMMANDS, *COMMON_COMMANDS}
+    for action in ACTIONS:
+        if action.plain_text_command is not None:
+            assert action.screen == "label" or action.plain_text_command in review_commands
+            assert action.screen not in ("label", "everywhere") or action.plain_text_command in label_commands
 
 
 def test_a_complete_review(review: Review, db: Database) -> None:

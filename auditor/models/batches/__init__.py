@@ -8,20 +8,34 @@ batches use the same guarded transport as calls.
 
 from __future__ import annotations
 
-from auditor.config import ModelSection
-from auditor.models.batches.anthropic import ANTHROPIC
-from auditor.models.batches.openai import OPENAI
-from auditor.models.batches.provider import BatchProvider
+import functools
+import pkgutil
+from typing import TYPE_CHECKING, cast
 
-_PROVIDERS: dict[str, BatchProvider] = {
-    "openai": OPENAI,
-    "groq": OPENAI,
-    "hosted_vllm": OPENAI,
-    "anthropic": ANTHROPIC,
+from auditor.config import ModelSection
+
+if TYPE_CHECKING:
+    from auditor.models.batches.provider import BatchProvider
+
+_OPENAI = "auditor.models.batches.openai:OPENAI"
+_PROVIDERS = {
+    "openai": _OPENAI,
+    "groq": _OPENAI,
+    "hosted_vllm": _OPENAI,
+    "anthropic": "auditor.models.batches.anthropic:ANTHROPIC",
 }
-"""By litellm's provider; a user's own server may lack batches, which `BatchProvider.has_batches` shows."""
+"""Where the batch API of each of litellm's providers is; its module loads httpx (0.1 s).
+
+A user's own server may lack batches, which `BatchProvider.has_batches` shows."""
 
 
 def find_batch_provider(section: ModelSection) -> BatchProvider | None:
     """The batch API of a model's provider, which is the part of its name before the slash; None if unsupported."""
-    return _PROVIDERS.get(section.model.split("/", 1)[0])
+    place = _PROVIDERS.get(section.model.split("/", 1)[0])
+    return None if place is None else _load_provider(place)
+
+
+@functools.cache
+def _load_provider(place: str) -> BatchProvider:
+    """Import the batch API at "module:attribute"."""
+    return cast("BatchProvider", pkgutil.resolve_name(place))

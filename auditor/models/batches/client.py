@@ -119,7 +119,7 @@ class BatchClient:
         Raises:
             BatchRequestFailed: the download failed, or the file is too large; `file` may hold a part of it.
         """
-        CURRENT_EXCHANGE.set(HttpExchange(max_response_bytes))
+        CURRENT_EXCHANGE.set(HttpExchange(max_response_bytes, is_streamed=True))
         request = get_http_client().build_request("GET", self._base_url + path, headers=self._headers)
         try:
             async with asyncio.timeout(FILE_TRANSFER_TIMEOUT_S):

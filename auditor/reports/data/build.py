@@ -30,6 +30,7 @@ from auditor.reports.data.coverage.model_versions import build_model_version_row
 from auditor.reports.data.coverage.refusals import build_reask_rows, build_refusals_report
 from auditor.reports.data.examples import build_examples
 from auditor.reports.data.failures.build import build_failures_report
+from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
@@ -122,6 +123,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         environment=json.loads(source.audit.environment),
         cultural_findings=build_cultural_findings(source),
         examples=build_examples(db, source),
+        judge_quality=build_judge_quality(source),
         **probe_reports,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import nlargest
 
 import numpy as np
@@ -44,7 +44,8 @@ class ExampleReport(ReportModel):
     score: float
     """The model's score, in [-1, 1]: the mean of its samples."""
     sample_score: float | None
-    """Score of the quoted sample, the one nearest to `score`; null where no reasoning is stored."""
+    """Score of the quoted sample: of those with a usable verdict, or of all without any, the one nearest to `score`;
+    null where no reasoning is stored."""
     reasoning: str | None
     shortened: bool
     verdicts: list[ExampleVerdict]
@@ -65,14 +66,15 @@ def build_examples(db: Database, source: ReportSource) -> list[ExampleReport]:
 
 
 def _build_example(db: Database, source: ReportSource, model: str, cell: Cell) -> ExampleReport:
-    """Build one example; the quoted sample is the one whose score is nearest to the mean, the first among ties."""
+    """Build one example, with the sample that `select_sample` chooses."""
     column, position = source.columns.index((Method.DIRECT.value, model)), source.cells.index(cell)
     score = float(source.score_matrix[column, position])
     # Both sides of the key are the model: the queries are those of one side of a conflict.
     key = ConflictKey(cell.country, cell.topic, model, model)
     samples, _ = evidence.load_sides(db, source.audit.id, key)
-    sample = _select_sample(samples, score)
-    verdicts = evidence.load_hidden_evidence(db, source.audit.id, key).verdicts_left if sample else ()
+    verdicts = evidence.load_hidden_evidence(db, source.audit.id, key).verdicts_left
+    judged = {verdict.sample for verdict in verdicts if verdict.outcome is Outcome.OK}
+    sample = select_sample(samples, score, judged)
     text = sample.text if sample else None
     return ExampleReport(
         model=model,
@@ -90,10 +92,18 @@ def _build_example(db: Database, source: ReportSource, model: str, cell: Cell) -
     )
 
 
-def _select_sample(samples: Iterable[BlindedSample], score: float) -> BlindedSample | None:
-    """The usable sample with reasoning whose score is nearest to the cell's; None without any."""
+def select_sample(samples: Iterable[BlindedSample], score: float, judged: Collection[int]) -> BlindedSample | None:
+    """Select the usable sample with reasoning to quote; None without any.
+
+    Samples with a usable verdict come first, whose numbers are in `judged`; of these, the one with the score nearest to
+    the cell's, and the first among ties.
+    """
     usable = [sample for sample in samples if sample.outcome is Outcome.OK and sample.text and sample.score is not None]
-    return min(usable, key=lambda sample: (abs((sample.score or 0.0) - score), sample.number), default=None)
+    return min(
+        usable,
+        key=lambda sample: (sample.number not in judged, abs((sample.score or 0.0) - score), sample.number),
+        default=None,
+    )
 
 
 def _build_verdicts(verdicts: Sequence[Verdict], names: Sequence[str]) -> list[ExampleVerdict]:

@@ -1,4 +1,4 @@
-"""Published figures, and the same figures of our own."""
+"""Published figures, and the same figures computed here."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class RecomputedCell(ReportModel):
     """A published figure, and the same figure computed from the scores that its authors released."""
 
     published: PublishedCell
-    own: Estimate | None
+    recomputed: Estimate | None
     """The figure of our report; null if it was not computed."""
     difference: float | None
     """Our figure minus the published one."""
     not_run: NotRun | None = None
-    """Why there is no figure of our own; null if there is one."""
+    """Why there is no recomputed figure; null if there is one."""
 
 
 class PublishedTableInfo(ReportModel):

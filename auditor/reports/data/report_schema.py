@@ -25,6 +25,7 @@ from auditor.reports.data.coverage.refusals import ReaskRow, RefusalsReport
 from auditor.reports.data.coverage.schema import CoverageReport
 from auditor.reports.data.examples import ExampleReport
 from auditor.reports.data.failures.schema import FailuresReport
+from auditor.reports.data.judge_quality.schema import JudgeQualityReport
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
@@ -297,3 +298,5 @@ class Report(LinkedReport):
     """The strongest differences from people by country and topic; null without scores."""
     examples: list[ExampleReport] = Field(default_factory=list)
     """The three largest differences between a model's direct score and people's."""
+    judge_quality: JudgeQualityReport | None = None
+    """What the judges' verdicts are worth, measured on labels by people; null without verdicts."""

@@ -13,6 +13,7 @@ from auditor.config import AuditConfig
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
 from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
+from auditor.reports.data.label_records import LabelRecords
 from auditor.storage.audits import Audit
 from auditor.storage.capabilities import StoredCapability
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
@@ -63,6 +64,9 @@ class ReportSource:
 
     capability_history: Sequence[StoredCapability] = ()
     """What servers were found to accept, the oldest of each model first."""
+
+    label_records: LabelRecords = field(default_factory=LabelRecords, repr=False)
+    """People's labels on a random sample of traces."""
 
     scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
     """Model, cell and sample of the traces that have a score; empty unless the review varies by trace."""

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from auditor.config import load_stored_config
+from auditor.reports.data.label_records import load_label_records
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, tasks
 from auditor.storage.database import Database
@@ -34,6 +35,7 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "judge_tests": judge_tests.load_altered_trace_verdicts,
     "position_tests": judge_tests.load_contests,
     "capability_history": capabilities.load_capability_history,
+    "label_records": load_label_records,
 }
 """Database query that fills each field of `ReportSource`."""
 

@@ -152,7 +152,7 @@ class Document:
     """A complete document.
 
     Attributes:
-        kind: the kind of document, such as "Audit of moral alignment".
+        kind: the kind of document, such as "Audit against a survey".
         opening: blocks above the table of contents.
         footer: closing remarks, such as the version and sources.
         is_brief: whether it is to fit on one printed page.

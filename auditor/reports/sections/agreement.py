@@ -24,8 +24,14 @@ from auditor.reports.sections.phrasing import (
 from auditor.reports.sections.sensitivity import build_assumptions
 from auditor.reports.sections.tiers import describe_preference
 
-STRENGTH_WORDS = ((0.9, "very strongly"), (0.7, "strongly"), (0.4, "moderately"), (0.1, "weakly"), (0.0, "negligibly"))
-"""Words for |r|: Schober, Boer & Schwarte 2018, Anesthesia & Analgesia 126:1763, table 1."""
+STRENGTH_WORDS = (
+    (0.0, "negligibly", "negligible"),
+    (0.1, "weakly", "weak"),
+    (0.4, "moderately", "moderate"),
+    (0.7, "strongly", "strong"),
+    (0.9, "very strongly", "very strong"),
+)
+"""Smallest |r| for each adverb and adjective: Schober, Boer & Schwarte 2018, Anesth Analg 126:1763, table 1."""
 
 _HEADLINE_PHRASES: Mapping[Status, tuple[str, str, str]] = {
     "positive": ("agrees", "agree", "with people beyond chance"),
@@ -49,8 +55,8 @@ def describe_alignment(row: AlignmentRow) -> str:
     if row.pearson_r is None:
         return f"cannot be compared with people: {row.reason}"
     findings = {
-        "positive": f"agrees {_describe_strength(row)} with people",
-        "negative": f"is {_describe_strength(row)} negatively correlated with people",
+        "positive": _describe_strength(row, "agrees {}with people"),
+        "negative": _describe_strength(row, "is {}negatively correlated with people"),
         "unclear": "shows an agreement with people that is not statistically distinguishable from zero",
         "neutral": "cannot be judged",
     }
@@ -66,11 +72,18 @@ def _format_mae_interval(row: AlignmentRow) -> str:
     return f" (95% CI {format_interval(row.mae_ci_low, row.mae_ci_high)})" if has_interval else ""
 
 
-def _describe_strength(row: AlignmentRow) -> str:
-    """Words for the strength of r, from the weaker to the stronger end of its interval; a missing end counts as 0."""
+def _describe_strength(row: AlignmentRow, phrase: str) -> str:
+    """Put the strength of r, from the weaker to the stronger end of its interval, into a phrase.
+
+    A missing end counts as 0. Strengths that are no neighbours are too far apart for one adverb.
+    """
     ends = sorted(abs(end or 0.0) for end in (row.crossed.pearson_r.ci_low, row.crossed.pearson_r.ci_high))
-    weaker, stronger = (next(word for bound, word in STRENGTH_WORDS if end >= bound) for end in ends)
-    return weaker if weaker == stronger else f"{weaker} to {stronger}"
+    weaker, stronger = (max(i for i, (bound, *_) in enumerate(STRENGTH_WORDS) if end >= bound) for end in ends)
+    if stronger - weaker > 1:
+        degree = f"from {STRENGTH_WORDS[weaker][2]} to {STRENGTH_WORDS[stronger][2]}"
+        return f"{phrase.format('')}, but the strength is uncertain: anywhere {degree}"
+    adverbs = [words for _, words, _ in STRENGTH_WORDS[weaker : stronger + 1]]
+    return phrase.format(f"{' to '.join(adverbs)} ")
 
 
 def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:

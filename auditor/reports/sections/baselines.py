@@ -8,7 +8,7 @@ from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.measurement_schema import BaselineRow, GainRow, NonresponseReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status, Table
-from auditor.reports.number_format import describe_p_value, format_count, format_number
+from auditor.reports.number_format import describe_adjusted_p_value, format_count, format_number
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.experiments.nonresponse import (
     describe_nonresponse,
@@ -96,11 +96,11 @@ def _describe_guess(rows: Sequence[BaselineRow]) -> tuple[str, Status]:
     figures = describe_estimate("difference in mean absolute error", best.mae_difference, style="signed")
     guess = f"the best simple guess, the {best.baseline}"
     if best.adjusted_p_value is not None:
-        figures += f", adjusted {describe_p_value(best.adjusted_p_value)}"
+        figures += f", {describe_adjusted_p_value(best.p_value, best.adjusted_p_value)}"
     if best.adjusted_p_value is None:
         return f"may or may not be closer to people than {guess} ({figures})", "neutral"
     if all(is_significant(row) and (row.mae_difference.value or 0.0) < 0 for row in measured):
-        return f"is closer to people than every simple guess; for {guess}: {figures}", "positive"
+        return f"is closer to people than every simple guess ({figures}; compared with {guess})", "positive"
     if is_significant(best) and (best.mae_difference.value or 0.0) > 0:
         return f"is further from people than {guess} ({figures})", "negative"
     return f"is not shown to be closer to people than {guess} ({figures})", "unclear"

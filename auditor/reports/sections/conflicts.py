@@ -67,20 +67,22 @@ def describe_conflicts(report: Report) -> str:
     state_counts = [f"{format_count(n)} {STATE_LABELS[state]}" for state, n in counts_by_state.items() if n]
     verb = "is" if total == 1 else "are"
     sentences = [f"There {verb} {pluralize(total, 'conflict')} between models: {', '.join(state_counts)}."]
-    if not total:
+    if not total and conflicts.threshold is None:
+        sentences = ["Conflicts between models were not looked for, since this audit was imported."]
+    elif not total:
         sentences = ["There is no conflict between models."]
     elif conflicts.settled.value is not None:
         rule_phrase = VOTING_RULE_LABELS[conflicts.voting.rule if conflicts.voting else "majority"]
         interval = describe_interval(conflicts.settled, 0, "percent")
         sentences.append(
-            f"The judges alone settle {format_share(conflicts.settled.value)} ({interval}), {rule_phrase}. "
-            "This includes conflicts that people decided afterwards."
+            f"The judges alone settle {format_share(conflicts.settled.value)} ({interval}). A conflict is settled "
+            f"{rule_phrase}. Conflicts that people decided afterwards are included."
         )
     if total and conflicts.within_noise.value is not None:
         n_within = round(conflicts.within_noise.value * conflicts.within_noise.n)
         sentences.append(
-            f"Of {pluralize(conflicts.within_noise.n, 'conflict')} with known sampling noise, {format_count(n_within)} "
-            "differ by no more than that noise."
+            f"In {format_count(n_within)} of {pluralize(conflicts.within_noise.n, 'conflict')} with known sampling "
+            "noise, the scores differ by no more than that noise."
         )
     sentences.append(_describe_definition(report))
     unvoted_counts = [
@@ -89,7 +91,7 @@ def describe_conflicts(report: Report) -> str:
         if row.total and not ConflictKind(row.kind).is_voted
     ]
     if unvoted_counts:
-        sentences.append(f"Further conflicts are {' and '.join(unvoted_counts)}; judges do not vote on them.")
+        sentences.append(f"Further conflicts are {' and '.join(unvoted_counts)}. Judges do not vote on them.")
     return " ".join(sentences)
 
 

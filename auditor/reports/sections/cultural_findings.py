@@ -57,7 +57,18 @@ def describe_cultural_finding(row: CulturalFinding) -> str:
     direction = "more permissive" if (row.bias.value or 0.0) > 0 else "stricter"
     preposition, unit = ("in", ("topic", "topics")) if row.kind == "country" else ("on", ("country", "countries"))
     scope = "on" if row.kind == "country" else "in"
-    return (
-        f"is {direction} than people {preposition} {row.name}, {scope} {format_count(row.n_same_sign)} of "
-        f"{pluralize(row.bias.n, *unit)} ({describe_estimate('mean difference', row.bias, style='signed')}){lost}"
-    )
+    same_sign = f"{format_count(row.n_same_sign)} of {pluralize(row.bias.n, *unit)}"
+    figures = f"({describe_estimate('mean difference', row.bias, style='signed')}){lost}"
+    general = _describe_generality(row)
+    if general:
+        return f"is {direction} than people {general}, most clearly {preposition} {row.name} {figures}"
+    return f"is {direction} than people {preposition} {row.name}, {scope} {same_sign} {figures}"
+
+
+def _describe_generality(row: CulturalFinding) -> str:
+    """In how many countries, or on how many topics, the same difference is shown; empty if it is only one."""
+    if row.n_places is None or row.n_places_same_sign is None or row.n_places_same_sign < 2:
+        return ""
+    preposition, nouns = ("in", ("country", "countries")) if row.kind == "country" else ("on", ("topic", "topics"))
+    places = pluralize(row.n_places, *nouns)
+    return f"{preposition} {'all' if row.holds_everywhere else f'{format_count(row.n_places_same_sign)} of'} {places}"

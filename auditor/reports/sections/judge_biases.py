@@ -67,12 +67,8 @@ def build_bias_table(judges: Sequence[JudgeRow]) -> Table:
     """Build the table of all differences, by kind and judge; those that no judge can have are left out."""
     rows = sorted(_build_rows(judges), key=lambda row: 2.0 if row.adjusted_p_value is None else row.adjusted_p_value)
     caption = (
-        "Differences in the share of VALID; 0 is none. Padded traces: with added text without content, minus the same "
-        "traces without it. Leniency: compared with the known truth or, in a survey, with the median judge. The "
-        "latter shows a bias if more than half of the judges have none. Longer traces: compared with shorter ones of "
-        "the same author. Own family: compared with other models. Later verdicts: compared with earlier ones, "
-        "relative to the median judge. Associations do not show a bias, since traces differ in other ways too. "
-        "P-values are adjusted for all rows (Holm). n counts traces."
+        "Differences in the share of VALID; 0 is none. Associations do not show a bias, since traces differ in other "
+        "ways too."
     )
     label_error_columns = (
         [Column("With up to 10% wrong truths", "estimate", "with_label_errors", style="signed")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.metrics.judge_copying import MIN_ERRORS, MIN_LABELS, MIN_SHARED_TRACES
+from auditor.metrics.judge_copying import MIN_ERRORS
 from auditor.reports.data.panel.copying_schema import CopyingReport, JudgePairRow, PairVerdict
 from auditor.reports.document import Column, Table
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
@@ -25,11 +25,8 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
     pairs = sorted(copying.pairs, key=_sort_key)[:MAX_LISTED_PAIRS]
     n_left_out = len(copying.pairs) - len(pairs)
     caption = (
-        "Agreement: share of equal verdicts. Excess: how much more the errors of two judges are correlated than those "
-        f"of other pairs, on at least {MIN_LABELS} labelled traces (injected faults, or tasks with a known truth). Its "
-        "95% CIs hold for all pairs jointly; a CI above 0 indicates copying. Verdicts without labels cannot "
-        "distinguish copies from judges that are both right. By convention, pairs that agree on at least 99% of "
-        f"{MIN_SHARED_TRACES} traces count as one vote."
+        "Share of equal verdicts, and how much more the errors of two judges are correlated than those of other pairs "
+        "on labelled traces. A 95% CI above 0 indicates copying; these CIs hold for all pairs jointly."
         + (f" {n_left_out} further pairs are only in the JSON report." if n_left_out else "")
     )
     columns = [
@@ -43,10 +40,8 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
         "judge-pairs", "Copying between judges", caption, pairs, columns, derived, max_rows=MAX_LONG_TABLE_ROWS
     )
     caption = (
-        "Number of judges with independent errors that are equivalent to the panel: all judges if their errors are "
-        "uncorrelated, and one fewer for each exact copy. Traces that are hard for all judges lower it too. Judges "
-        f"with enough errors have at least {MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on labelled traces; "
-        "only these are included. n counts labelled traces."
+        "Number of judges with independent errors that are equivalent to the panel. Only judges with at least "
+        f"{MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on labelled traces are included."
     )
     columns = [Column("Judges with enough errors", "number", "judges"), Column("Effective number", "estimate")]
     rows = [copying] if copying.pairs else []

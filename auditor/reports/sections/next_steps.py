@@ -74,4 +74,4 @@ def _describe_precision(report: Report) -> Iterator[Text]:
         if (row.model, row.method, row.figure) == (best.model, best.method, "r") and row.shares is not None:
             label = SeriesLabels.of(report).label(row)
             for option in islice(list_options(row, *sizes), 1):
-                yield f"For a standard error of r half as large ({label}), plan {option}."
+                yield f"To halve the standard error of r ({label}), plan {option}."

@@ -11,11 +11,12 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_estimate, describe_populations, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.judge_biases import ADJUSTED_FOR_JUDGES, build_bias_table
+from auditor.reports.sections.judge_biases import build_bias_table
 from auditor.reports.sections.judge_copying import build_copying_tables
-from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
+from auditor.reports.sections.judge_quality import suggest_labels
+from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS
 from auditor.reports.sections.phrasing import compare_interval
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, make_columns, tabulate
+from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, MAX_LONG_TABLE_ROWS, make_columns, tabulate
 
 JUDGE_COLUMN = Column("Judge", "name")
 
@@ -31,12 +32,17 @@ def build_panel_section(report: Report) -> Section | None:
         f"Judges reviewed each trace without knowing {masked}.{shown} Peer agreement is the share of VALID verdicts; "
         "below 70% is a sign of failure."
     )
+    suggestion = suggest_labels(report)
     certificate = List([_mark_code(sentence) for sentence in panel.certificate])
     blocks: list[Block] = [
         Paragraph(_summarize_panel(report), "finding"),
         Paragraph(lead, "note"),
         *_build_peer_agreement(report),
-        Section("panel-certificate", "What the panel’s verdicts can be used for", [certificate]),
+        Section(
+            "panel-certificate",
+            "What the panel’s verdicts can be used for",
+            [certificate, *([suggestion] if suggestion else [])],
+        ),
         Section("panel-judges", "The judges", [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]),
     ]
     return Section("panel", "Is the panel of judges reliable?", blocks, "Panel")
@@ -95,12 +101,10 @@ def _build_peer_agreement(report: Report) -> list[Block]:
         return []
     title, table_id = "Peer agreement", "peer-agreement"
     shares = [(row.model, row.agreement) for row in rows]
-    cells = "cells" if report.task is None else "items"
     plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
     caption = (
-        "Share of VALID verdicts on each model’s traces, and share of verdicts that find each aspect met, from 0 to 1 "
-        f"(higher is better). 95% CIs generalize to other {'countries and topics' if report.task is None else 'items'} "
-        f"or, where stated, only to other traces of these {cells}. n counts verdicts."
+        "Share of VALID verdicts on each model’s traces, and of verdicts that find each aspect met, from 0 to 1 "
+        "(higher is better). n counts verdicts."
     )
     columns = [
         Column("Model", "name"),
@@ -130,8 +134,8 @@ def build_panel_tables(panel: PanelReport) -> list[Table]:
 def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on the judges' verdicts and their agreement."""
     caption = (
-        "Requested and usable verdicts of each judge, justifications shortened because of their length, share of "
-        "VALID verdicts, and mean stated confidence (0 to 1)."
+        "Verdicts requested and usable, justifications that were too long and shortened, share of VALID verdicts, and "
+        "mean stated confidence (0 to 1)."
     )
     columns = [
         *(JUDGE_COLUMN, Column("Family")),
@@ -140,8 +144,7 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     ]
     yield tabulate("judges", "Judges", caption, panel.judges, columns)
     caption = (
-        "Agreement beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly all "
-        "verdicts are the same; AC1 is not. Share of VALID does not measure agreement. "
+        "Agreement beyond chance: 1 is complete agreement, 0 is chance. Share of VALID does not measure agreement. "
         f"{describe_populations([panel.krippendorff_alpha, panel.prevalence])}n counts traces."
     )
     measures = [
@@ -153,9 +156,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     columns = [Column("Measure", "name"), Column("Value", "estimate")]
     yield Table("panel-agreement", "Agreement of the panel", caption, columns, measures)
     caption = (
-        "Agrees with the majority: share of traces on which the judge agrees with most others. Alpha without it: "
-        "agreement of the other judges. If its change is above 0 with p below 0.05, the judge disagrees more with the "
-        "others than they do with each other. p is corrected for the number of judges (Holm)."
+        "Share of traces on which the judge agrees with most others, and alpha of the others. If the change is above 0 "
+        "with p below 0.05, the judge disagrees more with the others than they do with each other."
     )
     titles = {"agreement": "Agrees with the majority", "alpha_without": "Alpha without it"}
     columns = [
@@ -171,8 +173,8 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on biases, voting rules, and the relation of peer agreement to agreement with people."""
     yield build_bias_table(panel.judges)
     caption = (
-        "Traces that each voting rule finds VALID or INVALID or leaves open. Contradicts the majority: share of the "
-        "traces that both rules decide."
+        "Traces that each voting rule finds VALID or INVALID or leaves open. The last column is a share of the traces "
+        "that both rules decide."
     )
     columns = [
         Column("Rule", "name"),
@@ -183,7 +185,7 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns, differs)
     caption = (
         "Correlation over models of peer agreement with r (−1 to +1). Positive: peers prefer models that agree with "
-        f"people. {CORRELATION_REMARK}"
+        "people."
     )
     columns = [Column("Method", "name"), *CORRELATION_COLUMNS]
     title = "Peer agreement and agreement with people"
@@ -192,10 +194,7 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
 
 def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on the tests of judges: blinding, restatement, injected faults, position bias, own traces."""
-    caption = (
-        "Share of correct guesses of attributes hidden from the judges. Above chance, blinding is incomplete. "
-        "P-values are adjusted for all rows (Holm)."
-    )
+    caption = "Share of correct guesses of attributes hidden from the judges. Above chance, blinding is incomplete."
     columns = [
         JUDGE_COLUMN,
         Column("Guessed attribute", "text", "what"),
@@ -204,10 +203,7 @@ def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
         ADJUSTED_P_COLUMN,
     ]
     yield tabulate("blinding", "Blinding", caption, panel.guesses, columns)
-    caption = (
-        "Share of VALID on traces as written and restated in neutral words, and share of verdicts that changed. "
-        f"{ADJUSTED_FOR_JUDGES}"
-    )
+    caption = "Share of VALID on traces as written and restated in neutral words, and share of verdicts that changed."
     columns = [
         JUDGE_COLUMN,
         *make_columns("estimate", {"valid": "VALID as written", "restated": "VALID restated"}),
@@ -216,17 +212,17 @@ def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
         ADJUSTED_P_COLUMN,
     ]
     yield tabulate("restatement", "Restated traces", caption, panel.rewriting, columns)
-    yield build_fault_table(panel.faults)
+    yield build_fault_table(panel.faults, MAX_LONG_TABLE_ROWS)
     yield build_position_table(panel.positions)
     yield build_self_review_table(panel.own_traces)
 
 
-def build_fault_table(rows: Sequence[FaultDetectionRow]) -> Table:
-    """Build the table of how often judges object to traces with an injected fault, and without it."""
+def build_fault_table(rows: Sequence[FaultDetectionRow], max_rows: int | None = None) -> Table:
+    """Build the table of how often judges object to traces with an injected fault, and without it, worst first."""
+    ranked = sorted(rows, key=lambda row: 2.0 if row.difference.value is None else row.difference.value)
     caption = (
         "Share of INVALID verdicts on traces with an injected fault (detected) and on the same traces without it "
-        "(false alarms). A difference of 0 means that the judge does not detect the fault. P-values are adjusted for "
-        "all rows (Holm). n counts traces."
+        "(false alarms). A difference of 0 means that the judge does not detect the fault."
     )
     columns = [
         *(JUDGE_COLUMN, Column("Fault")),
@@ -235,16 +231,21 @@ def build_fault_table(rows: Sequence[FaultDetectionRow]) -> Table:
         ADJUSTED_P_COLUMN,
     ]
     return tabulate(
-        "injected-faults", "Injected faults", caption, rows, columns, {"fault": lambda row: Name(row.fault)}
+        "injected-faults",
+        "Injected faults",
+        caption,
+        ranked,
+        columns,
+        {"fault": lambda row: Name(row.fault)},
+        max_rows=max_rows,
     )
 
 
 def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:
     """Build the table of judges' preference for the side that is shown first."""
     caption = (
-        "Two traces are shown side by side, in both orders. Prefers the first: share of answers for the trace shown "
-        "first (0.5 is no preference). Same in both orders: share of pairs with the same preference. "
-        f"{ADJUSTED_FOR_JUDGES}"
+        "Two traces are shown side by side, in both orders: share of answers for the trace shown first (0.5 is no "
+        "preference), and share of pairs with the same preference in both orders."
     )
     columns = [
         JUDGE_COLUMN,
@@ -257,9 +258,8 @@ def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:
 def build_self_review_table(rows: Sequence[SelfReviewRow]) -> Table:
     """Build the table of judges' verdicts on their own traces."""
     caption = (
-        "Judges’ verdicts on their own traces, which are not votes. Self-preference: leniency towards own traces "
-        "minus leniency towards others, relative to the other judges; 0 is none. This is an association, not a bias: "
-        f"own traces differ in other ways too. {ADJUSTED_FOR_JUDGES} n counts traces."
+        "Judges’ verdicts on their own traces, which are not votes. Self-preference is leniency towards own traces "
+        "minus that towards others, relative to the other judges; it is an association, not a bias."
     )
     columns = [
         JUDGE_COLUMN,

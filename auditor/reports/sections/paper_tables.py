@@ -21,7 +21,10 @@ def build_paper_tables(report: Report) -> list[Table]:
         _build_alignment_table(report),
         _build_methods_table(report),
         _build_tiers_table(report),
+        _build_self_consistency_table(report),
         _build_peer_agreement_table(report),
+        _build_judge_agreement_table(report),
+        _build_correlations_table(report),
         _build_conflicts_table(report),
         _build_regions_table(report),
         _build_region_gaps_table(report),
@@ -105,12 +108,41 @@ def _build_tiers_table(report: Report) -> Table:
     return _build_table("tiers", "Tiers of models, with the 95% interval of each rank", columns, rows)
 
 
+def _build_self_consistency_table(report: Report) -> Table:
+    """Tabulate how alike the samples of a cell are; one row for each model and method."""
+    columns = [*_names("model", "method"), *_estimates("self_consistency", "variance"), *_numbers("cells")]
+    rows = [(row.model, row.method, row.cosine, row.variance, row.variance.n) for row in report.self_consistency]
+    return _build_table("self-consistency", "Self-consistency and variance of the samples of a cell", columns, rows)
+
+
 def _build_peer_agreement_table(report: Report) -> Table:
     """Tabulate peer agreement and r of direct scores, the only ones with reasoning for judges to review."""
     r_by_model = {row.model: row.pearson_r for row in report.alignment if row.method == "direct"}
     columns = [*_names("model"), *_estimates("agreement"), *_numbers("verdicts", "r")]
     rows = [(row.model, row.agreement, row.given, r_by_model.get(row.model)) for row in report.peer_agreement]
     return _build_table("peer-agreement", "Peer agreement and agreement with people", columns, rows)
+
+
+def _build_judge_agreement_table(report: Report) -> Table:
+    """Tabulate the agreement of the judges beyond chance; one row for each coefficient."""
+    panel = report.panel
+    coefficients = {
+        "fleiss_kappa": panel.fleiss_kappa, "krippendorff_alpha": panel.krippendorff_alpha, "gwet_ac1": panel.gwet_ac1,
+    }  # fmt: skip
+    rows = [(name, estimate, estimate.n) for name, estimate in coefficients.items() if estimate.value is not None]
+    columns = [*_names("coefficient"), *_estimates("agreement"), *_numbers("n")]
+    return _build_table("judge-agreement", "Agreement of the judges beyond chance", columns, rows)
+
+
+def _build_correlations_table(report: Report) -> Table:
+    """Tabulate the correlations over models of other figures with r against people; one row for each figure."""
+    columns = [
+        *_names("figure", "method"), *_estimates("r"), Column("p", "number", style="p_value"), *_numbers("models"),
+    ]  # fmt: skip
+    figures = [("peer_agreement", row.method, row.r) for row in report.panel.peer_alignment]
+    figures += [(row.figure, row.method, row.r) for row in report.consistency_alignment]
+    rows = [(figure, method, r, r.p_value, r.models) for figure, method, r in figures]
+    return _build_table("correlations", "Correlation of other figures with r, over models", columns, rows)
 
 
 def _build_conflicts_table(report: Report) -> Table:

@@ -80,7 +80,7 @@ def build_published_document(title: str, source: str, cells: Sequence[PublishedC
 def build_recomputed_document(
     title: str, source: str, cells: Sequence[RecomputedCell], audits: Sequence[str]
 ) -> Document:
-    """Build the document of published figures with our own beside them."""
+    """Build the document of published figures with recomputed ones beside them."""
     published = [cell.published for cell in cells]
     by_key = {(cell.published.table, cell.published.row, cell.published.column): cell for cell in cells}
     own_columns = (
@@ -101,7 +101,7 @@ def build_recomputed_document(
 
 def _own_cells(cell: RecomputedCell) -> tuple[Cell, ...]:
     """Our estimate, its difference from the published figure, and why there is none."""
-    return (cell.own, cell.difference, None if cell.not_run is None else NOT_RUN[cell.not_run])
+    return (cell.recomputed, cell.difference, None if cell.not_run is None else NOT_RUN[cell.not_run])
 
 
 def _summarize(cells: Sequence[RecomputedCell]) -> str:

@@ -17,6 +17,7 @@ from auditor.reports.sections.coverage import build_coverage_section, build_refu
 from auditor.reports.sections.examples import build_examples_section
 from auditor.reports.sections.failures import build_failures_section
 from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
+from auditor.reports.sections.judge_quality import build_judge_quality_section
 from auditor.reports.sections.lost_samples import build_lost_samples_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
@@ -55,6 +56,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_consistency_section,
     *(section_class.parts.load("build_section") for section_class in SECTION_BY_PROBE.values()),
     build_panel_section,
+    build_judge_quality_section,
     build_conflicts_section,
     build_refusals_section,
     build_lost_samples_section,
@@ -72,7 +74,7 @@ EMBEDDED_LABEL = (
 
 
 SOURCES = (
-    "Terms for the strength of r: Schober, Boer & Schwarte 2018. Thresholds of the reasons for caution: EvalMORAAL, "
+    "Terms for the strength of r: Schober, Boer & Schwarte 2018. Thresholds of weaknesses: EvalMORAAL, "
     "arXiv 2510.05942."
 )
 
@@ -82,7 +84,7 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
     audit = report.audit
     warning = f"The audit has not finished (stage: {audit.stage}). All figures below are provisional."
     provisional = [] if audit.complete else [Callout("Provisional report", [Paragraph(warning)])]
-    kind = "Audit of moral alignment" if report.task is None else "Audit of answers"
+    kind = "Audit against a survey" if report.task is None else "Audit of answers"
     sections = [build_summary(report, is_brief=True)] if is_brief else _build_sections(report)
     return Document(
         kind=label_kind(kind, is_simulated=audit.simulated),

@@ -12,7 +12,6 @@ from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, List, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
-from auditor.reports.sections.caution import MAX_VARIANCE
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
 from auditor.reports.sections.phrasing import (
@@ -24,6 +23,7 @@ from auditor.reports.sections.phrasing import (
 )
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.weaknesses import MAX_VARIANCE
 
 _METHODS_EXPLANATION = (
     "Log-probabilities also show a model’s preferences: how much more probable a positive end of a sentence is than a "
@@ -42,7 +42,7 @@ def build_consistency_section(report: Report) -> Section | None:
     explanation = (
         "Each question was asked several times. Self-consistency is the mean cosine similarity between the embeddings "
         "of the reasoning in the samples of a cell; 1 is perfectly consistent. "
-        f"A variance of the score above {MAX_VARIANCE} is a reason for caution."
+        f"A variance of the score above {MAX_VARIANCE} is a weakness."
     )
     figure = build_interval_figure(
         "self-consistency",

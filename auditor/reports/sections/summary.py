@@ -1,4 +1,4 @@
-"""The first section of a report: the question, the answers, the strongest findings, cautions and next steps."""
+"""The first section of a report: the question, answers, strongest findings, shortcomings, cautions, next steps."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ from auditor.reports.sections.baselines import list_guess_findings, summarize_gu
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.cultural_findings import build_findings_block
 from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.judge_quality import describe_excess
 from auditor.reports.sections.logic import build_logic_section
 from auditor.reports.sections.next_steps import list_next_steps
 from auditor.reports.sections.phrasing import SeriesLabels, build_finding
 from auditor.reports.sections.semantic import build_semantic_section
 from auditor.reports.sections.task import build_task_section
+from auditor.reports.sections.weaknesses import list_weaknesses
 
 MAX_OPEN_FINDINGS = 6
 """With more series of scores, the others' findings are in a disclosure."""
@@ -53,11 +55,15 @@ def build_summary(report: Report, *, is_brief: bool = False) -> Section:
     is_survey = bool(report.audit.survey.title)
     blocks = _answer_survey(report, is_brief=is_brief) if is_survey else []
     blocks += _answer_other_probes(report)
+    if weaknesses := list_weaknesses(report):
+        items = _limit(weaknesses, "shortcoming", is_brief=is_brief, is_findings=False)
+        blocks.append(Section("weaknesses", "Where the models fall short", items))
+    blocks += _describe_judges(report)
     if cautions := list_cautions(report):
         blocks.append(Callout("Reasons for caution", _limit(cautions, "reason", is_brief=is_brief, is_findings=False)))
     blocks = blocks or [Paragraph(NOT_MEASURED, "lead")]
     steps = Section("next", "What to do next", [List(list_next_steps(report))])
-    title = "Do the models judge as people do?" if is_survey else "What did the audit find?"
+    title = "Do the models know what people accept?" if is_survey else "What did the audit find?"
     return Section("summary", title, [*blocks, steps], "Summary")
 
 
@@ -140,6 +146,14 @@ def _answer_other_probes(report: Report) -> list[Block]:
         if section is not None and findings is not None:
             blocks.append(Section(f"summary-{section.id}", section.title, [findings]))
     return blocks
+
+
+def _describe_judges(report: Report) -> list[Block]:
+    """By how much the judges were off, where people labelled a random sample of the traces."""
+    quality = report.judge_quality
+    if quality is None or not quality.labels:
+        return []
+    return [Section("summary-judges", "Can the judges be trusted?", [Paragraph(describe_excess(quality))])]
 
 
 def _first_findings(blocks: Sequence[Block]) -> List | None:

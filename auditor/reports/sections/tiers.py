@@ -31,10 +31,10 @@ _FIGURES = {"r": "r", "MAE": "mean absolute error"}
 _EXPLANATION = (
     "No model of the first tier is significantly worse than another model. A model of a lower tier is significantly "
     "worse than at least one model of the tier above. Tiers and the 95% CIs of ranks are corrected for the number of "
-    "pairs of models. Best and worst rank: ends of the 95% CI of the rank. From the best other: difference from the "
-    "best other model, with its 95% CI over countries and topics (Hsu’s method), which ends at 0 for a model that is "
-    "certainly the best, or certainly not. May be the best: no other model is significantly better. Each ranking is "
-    "corrected separately."
+    "pairs of models, separately in each ranking. Best and worst rank: ends of the 95% CI of the rank. From the best "
+    "other: difference from the best other model, with its 95% CI over countries and topics (Hsu’s method). This CI "
+    "ends at 0 if the model is certainly the best, or certainly not. May be the best: no other model is significantly "
+    "better."
 )
 
 
@@ -115,31 +115,30 @@ def describe_preference(ranking: TierRanking) -> str:
         return f"{scope}, no model can be preferred: {ranking.reason or 'none has scores on enough cells'}."
     leader = ranking.rows[0]
     criterion, value = _FIGURES[ranking.by], format_number(leader.value)
-    models = "all ranked models" if ranking.left_out else "all models"
-    cells = f"on the {pluralize(ranking.cells, 'cell')} that {models} share"
-    leads = f"{leader.model} has the {'highest' if ranking.by == 'r' else 'lowest'} {criterion} ({value}, {cells})"
-    if leader.may_be_best is None:
-        return f"{scope}, {leads}. Whether it is the best cannot be estimated: {ranking.reason}."
-    if len(ranking.rows) == 1:
+    if len(ranking.rows) == 1 and leader.may_be_best is not None:
         size = pluralize(ranking.cells, "cell")
         return f"{scope}, {leader.model} is the only model with enough scores ({criterion} {value}, {size})."
-    rivals = [model for model in list_candidates(ranking) if model != leader.model]
-    if not rivals:
-        claim = leads if ranking.by == "r" else f"prefer {leader.model} ({criterion} {value}, {cells})"
-        return f"{scope}, {claim}. {_describe_lead(ranking)}"
-    n_worse = len(ranking.rows) - 1 - len(rivals)
+    models = "all ranked models" if ranking.left_out else "all models"
+    cells = f"The comparison uses the {pluralize(ranking.cells, 'cell')} that {models} share."
+    leads = f"{leader.model} has the {'highest' if ranking.by == 'r' else 'lowest'} {criterion} ({value})"
+    if leader.may_be_best is None:
+        return f"{scope}, {leads}. Whether it is the best cannot be estimated: {ranking.reason}. {cells}"
+    other_candidates = [model for model in list_candidates(ranking) if model != leader.model]
+    if not other_candidates:
+        claim = leads if ranking.by == "r" else f"prefer {leader.model}: its {criterion} is the lowest ({value})"
+        return f"{scope}, {claim}. {_describe_lead(ranking)} {cells}"
+    n_worse = len(ranking.rows) - 1 - len(other_candidates)
     worse = "The other model is worse." if n_worse == 1 else f"The other {format_count(n_worse)} models are worse."
-    return f"{scope}, {leads}, but {join_first(rivals)} may be the best as well.{' ' + worse if n_worse else ''}"
+    candidates = f"{join_first(other_candidates)} may be the best as well."
+    return f"{scope}, {leads}, but {candidates}{' ' + worse if n_worse else ''} {cells}"
 
 
 def _describe_lead(ranking: TierRanking) -> str:
-    """Say by how much the first model is better than the next, where it alone may be the best."""
+    """Say by how much the next model is worse than the first, where that alone may be the best."""
     leader, next_model = ranking.rows[:2]
     difference = leader.from_best
     low, high = sorted(abs(end or 0.0) for end in (difference.ci_low, difference.ci_high))
-    direction = "higher" if ranking.by == "r" else "lower"
+    interval = f"95% CI {format_number(low) if low else '0'} to {format_number(high)}"
     return (
-        f"Its {_FIGURES[ranking.by]} is {direction} than that of the next model, {next_model.model}, by "
-        f"{format_number(abs(difference.value or 0.0))} (95% CI {format_number(low) if low else '0'} to "
-        f"{format_number(high)}, Hsu’s comparison with the best)."
+        f"The next model, {next_model.model}, is worse by {format_number(abs(difference.value or 0.0))} ({interval})."
     )

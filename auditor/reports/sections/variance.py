@@ -94,9 +94,9 @@ def describe_purchase(row: VarianceRow, most_countries: int, most_topics: int) -
     error = f"the standard error of its {row.figure} is {format_number(row.std_error, 3)}"
     options = list(list_options(row, most_countries, most_topics))
     if options:
-        return f"{error}. It would be halved by {', or by '.join(options)}."
+        return f"{error}. To halve it, plan {', or '.join(options)}."
     size = f"{pluralize(most_countries, 'country', 'countries')} and {pluralize(most_topics, 'topic')}"
-    return f"{error}. The {size} of this audit are too few to halve it; more samples do not help."
+    return f"{error}. The {size} of this audit are too few to halve it. More samples do not help."
 
 
 def list_options(row: VarianceRow, most_countries: int, most_topics: int) -> Iterator[str]:
@@ -104,11 +104,11 @@ def list_options(row: VarianceRow, most_countries: int, most_topics: int) -> Ite
     if row.to_halve is None:
         return
     if row.to_halve.sample is not None:
-        yield f"about {row.to_halve.sample} samples a cell in place of {round(row.samples)}"
+        yield f"about {row.to_halve.sample} samples a cell instead of {round(row.samples)}"
     for size, current, most, noun in (
         (row.to_halve.topic, row.topics, most_topics, "topics"),
         (row.to_halve.country, row.countries, most_countries, "countries"),
     ):
         if size is not None and size <= most:
-            cells = f"{format_count(round(row.cells * size / current))} cells in place of {format_count(row.cells)}"
-            yield f"about {size} {noun} in place of {current} (which means about {cells})"
+            cells = f"{format_count(round(row.cells * size / current))} cells instead of {format_count(row.cells)}"
+            yield f"about {size} {noun} instead of {current} ({cells})"

@@ -241,8 +241,7 @@ class BatchingClient:
                 [len(open_batch.open_keys) for open_batch in self._manager.open_batches()]
             )
             self._interrupted_message = (
-                "the run was stopped; everything that arrived is saved"
-                f"{f', and {waiting_note}' if waiting_note else ''}."
+                f"the run was stopped. All answers so far are saved{f', and {waiting_note}' if waiting_note else ''}."
             )
         return RunInterrupted(
             self._interrupted_message, "To collect the remaining answers, run the same command again."

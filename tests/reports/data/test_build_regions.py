@@ -11,7 +11,7 @@ from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
-from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.weaknesses import list_weaknesses
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.surveys import group_countries
@@ -78,8 +78,8 @@ def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:
         assert "United Nations M49 regions" in text
         assert f"Europe minus {gap.first}" in text
         assert "Excluded, with fewer than five countries: Oceania." in text
-    caution = f"The mean absolute error is larger in Europe than in {gap.first} for m"
-    assert caution in " ".join(list_cautions(report))
+    sentence = f"The mean absolute error is larger in Europe than in {gap.first} for m"
+    assert sentence in " ".join(list_weaknesses(report))
 
 
 def test_a_gap_without_the_scores_of_a_region_has_bounds(db: Database) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from auditor.domain import Outcome
-from auditor.reports.data.examples import HIDDEN_NAME, MAX_EXAMPLES, hide_names
+from auditor.reports.data.examples import HIDDEN_NAME, MAX_EXAMPLES, hide_names, select_sample
 from auditor.reports.data.report_schema import Report
 from auditor.storage import evidence
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
+from auditor.storage.evidence import BlindedSample
 from tests.reports.conftest import import_scores
 
 
@@ -41,6 +42,15 @@ def test_the_quoted_sample_is_nearest_to_the_score_and_has_its_own_verdicts(
             (ruling == "VALID" for ruling in rulings), reverse=True
         )
     assert any(example.verdicts for example in report.examples)
+
+
+def test_a_judged_sample_is_quoted_before_a_nearer_one() -> None:
+    samples = [BlindedSample(number, Outcome.OK, score, "why") for number, score in ((1, 0.5), (2, 0.3), (3, 0.1))]
+    for judged, number in (({2, 3}, 2), ({3}, 3), (set(), 1), ({1, 2, 3}, 1)):
+        quoted = select_sample(samples, 0.5, judged)
+        assert quoted is not None
+        assert quoted.number == number
+    assert select_sample([BlindedSample(1, Outcome.REFUSED, None, "no")], 0.5, {1}) is None
 
 
 def test_judges_are_not_named(report: Report) -> None:

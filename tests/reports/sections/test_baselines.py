@@ -132,7 +132,7 @@ def make_baseline(report: Report, difference: float, adjusted_p: float | None, m
         (
             ((-0.1, 0.01, 0.2), (-0.3, 0.02, 0.4)),
             "positive",
-            "is closer to people than every simple guess; for the best",
+            "is closer to people than every simple guess (difference in",
         ),
         (((-0.1, 0.01, 0.2), (-0.3, 0.2, 0.4)), "unclear", "is not shown to be closer to people than the best simple"),
         (((0.1, 0.01, 0.2), (-0.3, 0.01, 0.4)), "negative", "is further from people than the best simple guess"),

@@ -187,3 +187,12 @@ def test_a_report_without_survey_or_conflicts_builds(report: Report, db: Databas
     assert build_conflicts_section(report.model_copy(update={"audit": audit})) is None
     one_model = import_scores(db, {("Japan", "divorce"): 0.5}, {("m", "Japan", "divorce"): 0.4})
     assert len(build_section(one_model).blocks) == 1
+
+
+def test_an_imported_audit_says_that_conflicts_were_not_looked_for(db: Database) -> None:
+    cell = ("Japan", "divorce")
+    report = import_scores(db, {cell: 0.1}, {("m", *cell): 1.0, ("n", *cell): -1.0})
+    assert describe_conflicts(report).startswith("Conflicts between models were not looked for, since this audit was")
+    assert {row.cosine.reason for row in report.self_consistency} == {
+        "the scores were imported, and no reasoning was compared"
+    }

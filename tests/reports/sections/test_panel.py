@@ -84,7 +84,8 @@ def test_the_section_has_peer_agreement_the_certificate_and_the_tables(tested_re
     assert figure.table_id == table.id
     assert [column.title for column in table.columns][4:] == list(list_aspects(report).values())
     certificate, judges = (block for block in section.blocks if isinstance(block, Section))
-    [sentences] = certificate.blocks
+    sentences, suggestion = certificate.blocks
+    assert "auditor review population --sample" in text_of(suggestion)
     assert isinstance(sentences, List)
     assert [text_of(item) for item in sentences.items] == [text.replace("`", "") for text in report.panel.certificate]
     assert judges.blocks[0] == Paragraph(describe_kappa(report.panel))

@@ -23,6 +23,12 @@ COLUMNS = {
     "peer_agreement": (
         "model agreement agreement_low agreement_high agreement_cells_low agreement_cells_high verdicts r"
     ),
+    "self_consistency": (
+        "model method self_consistency self_consistency_low self_consistency_high variance variance_low variance_high "
+        "cells"
+    ),
+    "judge_agreement": "coefficient agreement agreement_low agreement_high n",
+    "correlations": "figure method r r_low r_high p models",
     "regions": "model method region countries n r r_low r_high mae mae_low mae_high",
     "regional_gap": "model method first second mae_gap gap_low gap_high n",
     "topics": "topic model method n mae mae_low mae_high bias bias_low bias_high",
@@ -60,6 +66,20 @@ def test_csv_reads_back_in_full_precision(report: Report) -> None:
         for ranking in report.tiers
         for row in ranking.rows
     ]
+
+
+def test_figures_of_consistency_and_of_judges_are_those_of_the_report(report: Report) -> None:
+    rows = {(row["model"], row["method"]): row for row in read_table(report, "self_consistency")}
+    for consistency in report.self_consistency:
+        row = rows[consistency.model, consistency.method]
+        assert row["variance"] == ("" if consistency.variance.value is None else str(consistency.variance.value))
+    kappa = next(row for row in read_table(report, "judge_agreement") if row["coefficient"] == "fleiss_kappa")
+    assert float(kappa["agreement"]) == report.panel.fleiss_kappa.value
+    correlations = {(row["figure"], row["method"]): row["r"] for row in read_table(report, "correlations")}
+    assert set(correlations) == {
+        *(("peer_agreement", row.method) for row in report.panel.peer_alignment),
+        *((row.figure, row.method) for row in report.consistency_alignment),
+    }
 
 
 def iterate_coverage(report: Report) -> Iterator[tuple[dict[str, str], int]]:

@@ -90,6 +90,22 @@ def test_the_brief_report_has_the_summary_alone_and_counts_further_cautions(repo
         ),
         (
             {
+                "kind": "country", "name": "Japan", "bias": Estimate(0.3, 10, 0.2, 0.4), "n_same_sign": 10,
+                "n_places": 12, "n_places_same_sign": 12,
+            },
+            "is more permissive than people in all 12 countries, most clearly in Japan (mean difference = +0.30, "
+            "95% CI +0.20 to +0.40)",
+        ),
+        (
+            {
+                "kind": "topic", "name": "divorce", "bias": Estimate(0.3, 10, 0.2, 0.4), "n_same_sign": 10,
+                "n_places": 8, "n_places_same_sign": 3,
+            },
+            "is more permissive than people on 3 of 8 topics, most clearly on divorce (mean difference = +0.30, "
+            "95% CI +0.20 to +0.40)",
+        ),
+        (
+            {
                 "kind": "distance", "name": "Nigeria", "nearest": "Sweden", "mae": Estimate(0.4, 8, 0.3, 0.5),
                 "nearest_mae": Estimate(0.1, 8, 0.05, 0.2), "lost_samples": LostSamples(planned=8, lost=2, share=0.25),
             },

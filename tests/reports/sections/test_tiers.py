@@ -13,6 +13,8 @@ from auditor.reports.document import Disclosure, List, Reason, Table
 from auditor.reports.sections.tiers import build_tiers_section, describe_preference, list_preferences
 from tests.reports.sections.block_access import cells_of
 
+CELLS = "The comparison uses the 40 cells that all models share."
+
 
 def make_tier_row(
     model: str, tier: int | None = 1, value: float | None = 0.2, may_be_best: bool | None = True
@@ -41,33 +43,31 @@ def make_ranking(
     [
         (
             make_ranking(make_tier_row("a"), make_tier_row("b", 2, may_be_best=False)),
-            "Over all countries, prefer a (mean absolute error 0.20, on the 40 cells that all models share). Its mean "
-            "absolute error is lower than that of the next model, b, by 0.05 (95% CI 0 to 0.10, Hsu’s comparison "
-            "with the best).",
+            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is worse "
+            f"by 0.05 (95% CI 0 to 0.10). {CELLS}",
         ),
         (
             # In one tier, but the comparison with the best alone tells b from a.
             make_ranking(make_tier_row("a"), make_tier_row("b", may_be_best=False)),
-            "Over all countries, prefer a (mean absolute error 0.20, on the 40 cells that all models share). Its mean "
-            "absolute error is lower than that of the next model, b, by 0.05 (95% CI 0 to 0.10, Hsu’s comparison "
-            "with the best).",
+            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is worse "
+            f"by 0.05 (95% CI 0 to 0.10). {CELLS}",
         ),
         (
             make_ranking(
                 make_tier_row("a"), make_tier_row("b"), make_tier_row("c", 2, may_be_best=False), scope="Western"
             ),
-            "For Western countries, a has the lowest mean absolute error (0.20, on the 40 cells that all models "
-            "share), but b may be the best as well. The other model is worse.",
+            "For Western countries, a has the lowest mean absolute error (0.20), but b may be the best as well. The "
+            f"other model is worse. {CELLS}",
         ),
         (
             make_ranking(*map(make_tier_row, "abcdefg"), scope="Europe"),
-            "For Europe, a has the lowest mean absolute error (0.20, on the 40 cells that all models share), but b, c, "
-            "d, e and 2 more may be the best as well.",
+            "For Europe, a has the lowest mean absolute error (0.20), but b, c, d, e and 2 more may be the best as "
+            f"well. {CELLS}",
         ),
         (
             make_ranking(make_tier_row("a", None, may_be_best=None), reason="too few"),
-            "Over all countries, a has the lowest mean absolute error (0.20, on the 40 cells that all models share). "
-            "Whether it is the best cannot be estimated: too few.",
+            "Over all countries, a has the lowest mean absolute error (0.20). Whether it is the best cannot be "
+            f"estimated: too few. {CELLS}",
         ),
         (
             make_ranking(
@@ -78,8 +78,8 @@ def make_ranking(
                 by="r",
                 left_out={"c": "has a score on 3% of the cells"},
             ),
-            "Over all countries, a has the highest r (0.96, on the 40 cells that all ranked models share). Its r is "
-            "higher than that of the next model, b, by 0.09 (95% CI 0 to 0.15, Hsu’s comparison with the best).",
+            "Over all countries, a has the highest r (0.96). The next model, b, is worse by 0.09 (95% CI 0 to 0.15). "
+            "The comparison uses the 40 cells that all ranked models share.",
         ),
         (
             make_ranking(make_tier_row("a")),

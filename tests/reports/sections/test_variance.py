@@ -26,20 +26,20 @@ def make_row(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
     [
         (
             HalfErrorSizes(sample=None, topic=45, country=90),
-            "It would be halved by about 45 topics in place of 10 (which means about 900 cells in place of 200).",
+            "To halve it, plan about 45 topics instead of 10 (900 cells instead of 200).",
         ),
         (
             HalfErrorSizes(sample=9, topic=None, country=60),
-            "It would be halved by about 9 samples a cell in place of 2, or by about 60 countries in place of 20 "
-            "(which means about 600 cells in place of 200).",
+            "To halve it, plan about 9 samples a cell instead of 2, or about 60 countries instead of 20 (600 cells "
+            "instead of 200).",
         ),
         (
             HalfErrorSizes(sample=None, topic=51, country=61),
-            "The 60 countries and 50 topics of this audit are too few to halve it; more samples do not help.",
+            "The 60 countries and 50 topics of this audit are too few to halve it. More samples do not help.",
         ),
         (
             HalfErrorSizes(sample=None, topic=None, country=None),
-            "The 60 countries and 50 topics of this audit are too few to halve it; more samples do not help.",
+            "The 60 countries and 50 topics of this audit are too few to halve it. More samples do not help.",
         ),
     ],
 )

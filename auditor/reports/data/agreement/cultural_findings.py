@@ -40,10 +40,19 @@ class CulturalFinding(ReportModel):
     """For `distance`, mean absolute error in `nearest`; else null."""
     n_same_sign: int | None = None
     """Cells in which the model differs from people in the direction of `bias`; null for `distance`."""
+    n_places: int | None = None
+    """Number of countries (`country`) or topics (`topic`) compared for this series; null for `distance`."""
+    n_places_same_sign: int | None = None
+    """How many of these have an interval on the same side of 0 as that of `bias`; null for `distance`."""
     margin: float
     """Smallest difference that the interval allows; for `distance`, the space between both intervals."""
     lost_samples: LostSamples
     """Planned samples in `name` without a usable score."""
+
+    @property
+    def holds_everywhere(self) -> bool:
+        """Whether the difference has the same sign in every country, or on every topic, that was compared."""
+        return self.n_places is not None and self.n_places_same_sign == self.n_places
 
 
 class CulturalFindingsReport(ReportModel):
@@ -79,11 +88,15 @@ def build_cultural_findings(source: ReportSource) -> CulturalFindingsReport | No
     reasons: list[str] = []
     for column in columns:
         series_places = [place for place in places if place.column == column]
+        biased_places: list[CulturalFinding] = []
         for kind in ("country", "topic"):
             members = [place for place in series_places if place.kind == kind]
             biases = [_estimate(BIAS, place, n_compared) for place in members]
             reasons += [bias.reason or "" for bias in biases if bias.ci_low is None]
-            rows += _select_bias(source, members, biases, samples[column])
+            biased_places += _select_bias(source, members, biases, samples[column])
+        # A model that differs in every country differs on nearly every topic: one of the two findings is enough.
+        is_general = bool(biased_places) and biased_places[0].kind == "country" and biased_places[0].holds_everywhere
+        rows += biased_places[:1] if is_general else biased_places
         countries = [place for place in series_places if place.kind == "country"]
         maes = [_estimate(MAE, place, n_compared) for place in countries]
         rows += _select_distance(source, countries, maes, samples[column])
@@ -128,6 +141,12 @@ def _select_bias(
     place, bias = places[best], biases[best]
     method, model = source.columns[place.column]
     differences = place.scores - place.truth
+    sign = np.sign(bias.value or 0.0)
+    n_same_sign = int((np.sign(differences) == sign).sum())
+    n_places_same_sign = sum(
+        other_margin > 0 and np.sign(other.value or 0.0) == sign
+        for other, other_margin in zip(biases, margins, strict=True)
+    )
     return [
         CulturalFinding(
             model=model,
@@ -135,7 +154,9 @@ def _select_bias(
             kind=place.kind,
             name=place.name,
             bias=bias,
-            n_same_sign=int((np.sign(differences) == np.sign(bias.value or 0.0)).sum()),
+            n_same_sign=n_same_sign,
+            n_places=len(places),
+            n_places_same_sign=int(n_places_same_sign),
             margin=margins[best],
             lost_samples=samples.count_lost(place.in_place),
         )

@@ -12,6 +12,7 @@ import numpy as np
 from auditor.metrics.cell_statistics import MAE, PEARSON
 from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.metrics.missing_bounds import bounded_difference
+from auditor.reports.data.comparison.corrected_shares import compare_corrected_shares
 from auditor.reports.data.comparison.differences import (
     apply_holm,
     estimate_difference,
@@ -64,6 +65,7 @@ def compare_targets(
     judges: Sequence[str] = (),
     max_listed: int = DEFAULT_MAX_LISTED,
     renamed_models: Mapping[str, str] = MappingProxyType({}),
+    use_corrections: bool = True,
 ) -> ComparisonReport:
     """Compare series of scores on the cells that both of a pair have.
 
@@ -74,6 +76,7 @@ def compare_targets(
         judges: two judges whose verdicts are compared on the same traces; then one audit is enough.
         max_listed: how many verdict flips, and how many conflicts settled for different sides, are listed for a pair.
         renamed_models: models with another name in the audits after the first, old name to new.
+        use_corrections: whether shares of VALID are compared after correction by people's labels.
 
     Raises:
         StorageError: there is no such audit.
@@ -87,6 +90,7 @@ def compare_targets(
         else match_series_pairs(db, targets, methods, all_pairs=all_pairs, renamed_models=renamed_models)
     )
     pair_comparisons = _adjust_breakdowns([_compare_pair(db, pair, max_listed) for pair in pairs])
+    corrected = compare_corrected_shares(db, pairs) if use_corrections else [None] * len(pairs)
     overall_differences = [_adjust_overall(pair_comparisons, name) for name in ("pearson_r", "mae")]
     series = {one_series.label: one_series for pair in pairs for one_series in pair}.values()
     return ComparisonReport(
@@ -94,8 +98,10 @@ def compare_targets(
         survey=", ".join(dict.fromkeys(one_series.survey.title for one_series in series)),
         series=[_summarize_series(one_series) for one_series in series],
         pairs=[
-            comparison.model_copy(update={"pearson_r": r_difference, "mae": mae_difference})
-            for comparison, r_difference, mae_difference in zip(pair_comparisons, *overall_differences, strict=True)
+            comparison.model_copy(update={"pearson_r": r_difference, "mae": mae_difference, "corrected_shares": shares})
+            for comparison, r_difference, mae_difference, shares in zip(
+                pair_comparisons, *overall_differences, corrected, strict=True
+            )
         ],
         judges=judge_comparisons,
         settlements=compare_resolutions(db, pairs, renamed_models, max_listed),

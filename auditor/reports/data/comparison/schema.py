@@ -127,6 +127,22 @@ class ResolutionComparison(ReportModel):
     not_listed: int
 
 
+class CorrectedShareComparison(ReportModel):
+    """Shares of VALID of two series' models, corrected by people's labels on random samples of their traces."""
+
+    first: Estimate
+    second: Estimate
+    """Corrected shares, for these traces."""
+    judges: float
+    """Difference by the judges alone, from -1 to 1."""
+    difference: Estimate
+    """Corrected difference, for these traces."""
+    p_value: float | None = None
+    """Two-sided, of no difference on these traces."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all pairs of the comparison (Holm)."""
+
+
 class SeriesPairComparison(ReportModel):
     """Comparison of two series of scores, cell by cell."""
 
@@ -158,6 +174,8 @@ class SeriesPairComparison(ReportModel):
     by_country: list[SeriesDifference]
     by_topic: list[SeriesDifference]
     verdicts: VerdictComparison | None
+    corrected_shares: CorrectedShareComparison | None = None
+    """Null unless people labelled enough traces of each model of both audits."""
 
 
 class ComparisonReport(ReportModel):

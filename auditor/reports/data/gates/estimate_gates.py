@@ -10,8 +10,10 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.gates.gate_estimates import (
     SubjectEstimates,
     consistency_estimates,
+    corrected_estimates,
     mae_estimates,
     pearson_estimates,
+    peer_agreement_estimates,
     region_gap_estimates,
     worst_topic_estimates,
 )
@@ -21,11 +23,14 @@ from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON
 from auditor.reports.number_format import describe_estimate
 
 BoundKind = Literal["min", "max"]
+CORRECTED_GATE = "min_peer_agreement"
+"""The threshold of a share of VALID, which labels correct."""
 
 
-def build_estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
+def build_estimate_gates(report: Report, thresholds: CheckSection, *, use_corrections: bool = True) -> Iterator[Gate]:
     """Yield a gate per configured threshold and per model (or other subject) that has the estimate.
 
+    Peer agreement is corrected by people's labels if each model has enough of them, unless `use_corrections` is false.
     A threshold that the audit has no estimate for gives one undecided gate. Series with rescaled scores have no MAE;
     their gates are skipped if another series has one.
     """
@@ -37,7 +42,7 @@ def build_estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[G
         "max_topic_mae": ("max", lambda report: worst_topic_estimates(report, thresholds.confident)),
         "min_self_consistency": ("min", lambda report: consistency_estimates(report, "cosine")),
         "max_variance": ("max", lambda report: consistency_estimates(report, "variance")),
-        "min_peer_agreement": ("min", lambda report: [(row.model, row.agreement) for row in report.peer_agreement]),
+        "min_peer_agreement": ("min", peer_agreement_estimates),
         "min_accuracy": (
             "min",
             lambda report: [(row.model, row.accuracy) for row in report.task.models] if report.task else [],
@@ -48,12 +53,16 @@ def build_estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[G
         threshold = getattr(thresholds, name)
         if threshold is None:
             continue
-        estimates = list_estimates(report)
+        corrected = corrected_estimates(report) if name == CORRECTED_GATE and use_corrections else []
+        estimates = corrected or list_estimates(report)
         missing = Estimate(value=None, n=0, reason="the audit does not measure it")
         is_testable = any(estimate.reason != RESCALED_SCORES_REASON for _, estimate in estimates)
         for subject, estimate in estimates or [("audit", missing)]:
             gate = build_estimate_gate(name, subject, bound_kind, threshold, estimate, thresholds.confident)
             is_skipped = is_testable and estimate.reason == RESCALED_SCORES_REASON
+            if corrected:
+                message = f"{gate.message} (corrected by people’s labels)"
+                gate = gate.model_copy(update={"corrected": True, "message": message})
             yield gate.model_copy(update={"verdict": GateStatus.SKIPPED}) if is_skipped else gate
 
 

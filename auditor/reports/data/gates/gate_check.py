@@ -18,7 +18,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_percent
 
 
-def check_report(report: Report, thresholds: CheckSection) -> CheckResult:
+def check_report(report: Report, thresholds: CheckSection, *, use_corrections: bool = True) -> CheckResult:
     """Test a report against thresholds.
 
     If the audit has not finished, or coverage is below `min_coverage`, the check is undecided, whatever the figures
@@ -29,11 +29,12 @@ def check_report(report: Report, thresholds: CheckSection) -> CheckResult:
     Args:
         report: see `build_report`.
         thresholds: limits for the figures; None for those that are not tested.
+        use_corrections: whether peer agreement is corrected by people's labels, if each model has enough of them.
     """
     gates = [
         _completion_gate(report),
         *_coverage_gates(report, thresholds.min_coverage),
-        *build_estimate_gates(report, thresholds),
+        *build_estimate_gates(report, thresholds, use_corrections=use_corrections),
     ]
     gates += build_count_gates(report, thresholds)
     coverage_gates = [gate for gate in gates if gate.name in ("complete", "min_coverage")]

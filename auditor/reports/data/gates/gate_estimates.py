@@ -26,6 +26,23 @@ def mae_estimates(report: Report) -> SubjectEstimates:
     return [(column_label(report, row), row.crossed.mae) for row in report.alignment]
 
 
+def peer_agreement_estimates(report: Report) -> SubjectEstimates:
+    """Peer agreement of each model, with its interval over countries and topics."""
+    return [(row.model, row.agreement) for row in report.peer_agreement]
+
+
+def corrected_estimates(report: Report) -> SubjectEstimates:
+    """The share of VALID of each model corrected by people's labels; empty unless each model has enough of them.
+
+    With the interval over countries and topics, or, where these are too few, the one for these traces.
+    """
+    shares = report.judge_quality.corrected_shares if report.judge_quality else {}
+    return [
+        (model, row.corrected if row.corrected_elsewhere.ci_low is None else row.corrected_elsewhere)
+        for model, row in shares.items()
+    ]
+
+
 def region_gap_estimates(report: Report) -> SubjectEstimates:
     """Absolute gap in MAE between regions of each series of scores, with the interval of the absolute value.
 

@@ -38,6 +38,8 @@ class Gate(ReportModel):
     verdict: GateStatus
     message: str
     """The figure and the threshold, in one line."""
+    corrected: bool = False
+    """Whether the figure is corrected by people's labels on a random sample."""
 
 
 class CheckResult(ReportModel):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from auditor.metrics.judge_difference import JudgeDifference
 from auditor.reports.data.panel.schema import JudgeRow
-from auditor.reports.number_format import describe_interval, format_p_value, format_signed, pluralize
+from auditor.reports.number_format import describe_adjusted_p_value, describe_interval, format_signed, pluralize
 
 LENIENT, OFTEN, LENGTH = ("more lenient", "stricter"), ("more", "less"), ("longer", "shorter")
 PHRASES = {
@@ -80,11 +80,10 @@ def _describe_difference(field: str, difference: JudgeDifference) -> str:
     value, low, high = (100 * (figure or 0.0) for figure in (difference.value, difference.ci_low, difference.ci_high))
     phrase, (above, below) = PHRASES[field, difference.evidence]
     points = replace(difference, value=value, ci_low=low, ci_high=high)
-    p_value = format_p_value(difference.adjusted_p_value)
-    p_text = p_value if p_value.startswith("<") else f"= {p_value}"
+    p_text = describe_adjusted_p_value(difference.p_value, difference.adjusted_p_value)
     return (
         f"{phrase.format(above if value > 0 else below)} ({format_signed(value, 0)} percentage points, "
-        f"{describe_interval(points, 0, 'signed')}, adjusted p {p_text})"
+        f"{describe_interval(points, 0, 'signed')}, {p_text})"
     )
 
 

@@ -45,7 +45,11 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
     too_few_reason = "no cell has two usable samples"
     if source.config and source.config.probes.direct and source.config.direct.samples < 2:
         too_few_reason = "only one sample of each cell, so there is nothing to compare"
-    has_no_encoder = source.config is not None and source.config.embedding.model == "none"
+    cosine_reason = too_few_reason
+    if source.config is None:
+        cosine_reason = "the scores were imported, and no reasoning was compared"
+    elif source.config.embedding.model == "none":
+        cosine_reason = "the configuration names no sentence encoder"
     # Log-probabilities are deterministic: one value a cell, so there is no variation to measure.
     columns = [i for i, (method, _) in enumerate(source.columns) if method != Method.LOGPROB]
     straddling = _straddling_shares(source, columns, too_few_reason)
@@ -58,7 +62,7 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
                 source,
                 source.self_consistency_matrix[i],
                 (-1.0, 1.0),
-                "the configuration names no sentence encoder" if has_no_encoder else too_few_reason,
+                cosine_reason,
             ),
             variance=_mean_over_cells(
                 source, source.variance_matrix[i], _variance_bounds(source.variance_matrix[i]), too_few_reason

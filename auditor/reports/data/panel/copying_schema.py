@@ -35,10 +35,10 @@ class JudgePairRow(ReportModel):
 
 
 class CopyingReport(ReportModel):
-    """Judges that copy, and how many independent judges the panel is worth."""
+    """Judges that copy, and the number of independent judges that the panel is equivalent to."""
 
     label_source: LabelSource | None
-    """What the truth of the labelled traces is known from; null without labelled traces. Decisions of people on
+    """Where the truth of the labelled traces is known from; null without labelled traces. Decisions of people on
     conflicts do not count: conflicts are not drawn at random."""
     labels: int
     """Number of labelled traces with a verdict."""
@@ -47,11 +47,12 @@ class CopyingReport(ReportModel):
     """Judges that share one vote, since they are connected by pairs that copy or agree on at least 99%; groups of one
     are left out."""
     effective_judges: Estimate
-    """How many judges that err independently would be worth as much as these: 1ᵀR⁻¹1 of their error correlations."""
+    """Effective number of judges: how many with independent errors are equivalent to these. It is 1ᵀR⁻¹1 for the matrix
+    R of their error correlations."""
     effective_of: list[str]
-    """The judges that this number is about: those with enough errors on labelled traces."""
+    """The judges in this number: those with enough errors on labelled traces."""
     traces_settled_by_copies: int
-    """Traces with a majority that is gone, or is the other one, where each group has one vote."""
+    """Traces whose majority disappears or changes sides if each group has one vote."""
     conflicts_settled_by_copies: int | None
     """Conflicts that the judges settled, and that they would leave open or settle for the other side if each group had
     one vote; null where the configured rule is Dawid and Skene's model. Stored outcomes are not changed."""

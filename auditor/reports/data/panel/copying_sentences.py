@@ -22,14 +22,14 @@ def describe_copying(copying: CopyingReport, *, is_task: bool) -> Iterator[str]:
     if copies:
         yield (
             f"Evidence of copying: {_join_pairs(copies, with_excess=True)}. Their errors are more correlated than "
-            f"those of other pairs of judges, on {pluralize(copying.labels, 'labelled trace')} "
+            f"those of other pairs of judges. This was tested on {pluralize(copying.labels, 'labelled trace')} "
             f"({copying.label_source}). The 95% CIs hold for all pairs jointly."
         )
     alike = [pair for pair in copying.pairs if pair.verdict == "agree on at least 99%"]
     if alike:
         yield (
             f"{_join_pairs(alike, with_excess=False)} agree on at least 99% of {MIN_SHARED_TRACES} or more traces. "
-            "Verdicts alone cannot distinguish copies from judges that are both right; by convention, they count as "
+            "Verdicts alone cannot distinguish copies from judges that are both right. By convention, they count as "
             "one vote."
         )
     if copying.groups:
@@ -79,8 +79,8 @@ def _describe_effective_number(copying: CopyingReport, is_task: bool) -> str:
     )
     return (
         f"{pluralize(len(copying.effective_of), 'judge')} of the panel are equivalent to "
-        f"{format_number(number.value, 1)} judges with independent errors ({describe_interval(number, 1)}; "
-        f"{pluralize(number.n, 'labelled trace')}: {copying.label_source}).{few}"
+        f"{format_number(number.value, 1)} judges with independent errors ({describe_interval(number, 1)}). This was "
+        f"estimated on {pluralize(number.n, 'labelled trace')} ({copying.label_source}).{few}"
     )
 
 

@@ -148,7 +148,7 @@ class PositionBiasRow(ReportModel):
 
 
 class SelfReviewRow(ReportModel):
-    """Verdicts of a judge on its own traces, which count in no vote."""
+    """Verdicts of a judge on its own traces. They are not votes: no outcome depends on them."""
 
     judge: str
     valid: ShareEstimate

@@ -20,7 +20,7 @@ from auditor.reports.document import (
     Strong,
     Table,
 )
-from auditor.reports.number_format import describe_interval, describe_p_value, format_signed, pluralize
+from auditor.reports.number_format import describe_adjusted_p_value, describe_interval, format_signed, pluralize
 from auditor.reports.sections.estimate_plots import LabelledEstimate
 from auditor.reports.sections.experiments.common import plot_estimates
 from auditor.reports.sections.lost_samples import count_lost
@@ -76,7 +76,9 @@ def describe_pair(pair: SeriesPairComparison) -> str:
 def _describe_difference(difference: SeriesDifference, n_cells: int) -> str:
     """Format a difference with its interval, corrected p-value and number of cells, for a sentence."""
     estimate = difference.difference
-    p_text = f", {describe_p_value(difference.p_holm)} after Holm’s correction" if estimate.ci_low is not None else ""
+    p_text = ""
+    if estimate.ci_low is not None:
+        p_text = f", {describe_adjusted_p_value(difference.p_value, difference.p_holm)}"
     interval = describe_interval(estimate, style="signed")
     return f"{format_signed(estimate.value)} ({interval}{p_text}, {pluralize(n_cells, 'shared cell')})"
 
@@ -84,8 +86,8 @@ def _describe_difference(difference: SeriesDifference, n_cells: int) -> str:
 def build_overall_section(comparison: ComparisonReport) -> Section:
     """Build the section on the overall differences of MAE and r, with a row for each pair."""
     remark = (
-        "Differences are second minus first, over shared cells. The second series is closer to people if its mean "
-        "absolute error (MAE) is lower or its r is higher. 95% CIs are over countries and topics (two-way jackknife). "
+        "Differences are second minus first, over shared cells. The second is closer to people if its mean absolute "
+        "error (MAE) is lower or its r is higher. 95% CIs are over countries and topics (two-way jackknife). "
         "Lost samples are planned ones without a usable score, such as refusals. If more than 5% are lost, or the "
         "shares differ by more than 5 points, a further 95% CI covers the difference over all samples, whatever the "
         "lost ones would have scored (Imbens & Manski 2004). A change is reported if p is below 0.05 after Holm’s "

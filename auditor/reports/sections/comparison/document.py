@@ -10,6 +10,7 @@ from auditor.reports.data.comparison.schema import ComparisonReport, SeriesPairC
 from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
 from auditor.reports.document import Block, Callout, Code, Column, CountShare, Document, List, Paragraph, Section
 from auditor.reports.number_format import format_percent, format_signed, pluralize
+from auditor.reports.sections.comparison.corrected_shares import build_corrected_section
 from auditor.reports.sections.comparison.differences import (
     CHANGE_LABELS,
     build_group_sections,
@@ -25,21 +26,27 @@ from auditor.reports.sections.comparison.verdicts import (
 )
 from auditor.reports.sections.tables import tabulate
 
+SIDES = ("first", "second")
 MAX_TITLE_NAMES = 4
 MAX_LISTED_PAIRS = 6
 MAX_DETAILED_PAIRS = 10
 """Pairs with tables by region, country and topic."""
 
 
-def build_comparison_document(comparison: ComparisonReport) -> Document:
-    """Build the document of a comparison: overall, coverage, each pair in detail, judges' verdicts, conflicts."""
+def build_comparison_document(comparison: ComparisonReport, *, is_brief: bool = False) -> Document:
+    """Build the document of a comparison: overall, coverage, each pair in detail, judges' verdicts, conflicts.
+
+    The brief document of a comparison of models has only the findings and the overall figures.
+    """
     labels = [series.label for series in comparison.series]
     labels += [name for judges in comparison.judges for name in (judges.first, judges.second)]
     names = list(dict.fromkeys(labels))
     n_more = len(names) - MAX_TITLE_NAMES
     title = " · ".join(names[:MAX_TITLE_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
     subtitle = f"Reference: {comparison.survey}" if comparison.survey else "Verdicts on the same traces"
-    return Document("Comparison", title, subtitle, [*_build_sections(comparison)], [*_build_opening(comparison)])
+    is_short = is_brief and bool(comparison.pairs)
+    sections = [build_overall_section(comparison)] if is_short else [*_build_sections(comparison)]
+    return Document("Comparison", title, subtitle, sections, [*_build_opening(comparison)])
 
 
 def _build_opening(comparison: ComparisonReport) -> Iterator[Block]:
@@ -67,9 +74,18 @@ def summarize_comparison(comparison: ComparisonReport) -> str:
     if len(comparison.pairs) == 1:
         return describe_pair(comparison.pairs[0])
     counts = Counter[str](classify_change(pair.mae) for pair in comparison.pairs)
+    n_pairs = len(comparison.pairs)
+    audits = {series.label: series.audit for series in comparison.series}
+    first_audits, second_audits = ({audits[getattr(pair, side)] for pair in comparison.pairs} for side in SIDES)
+    if first_audits == second_audits:
+        n_distinct = counts["better"] + counts["worse"]
+        return (
+            f"By mean absolute error, one model is closer to people than the other in {n_distinct} of {n_pairs} pairs."
+        )
     *others, last = [f"{label} in {counts[change]}" for change, label in CHANGE_LABELS.items() if counts[change]]
     changes = f"{', '.join(others)} and {last}" if others else last
-    return f"By mean absolute error, the second series is {changes} of {len(comparison.pairs)} pairs."
+    subject = next(iter(second_audits)) if len(second_audits) == 1 else "the later audit of a pair"
+    return f"By mean absolute error, {subject} is {changes} of {n_pairs} pairs."
 
 
 def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
@@ -114,6 +130,7 @@ def _build_sections(comparison: ComparisonReport) -> Iterator[Section]:
     """Build the sections in reading order."""
     if comparison.pairs:
         yield build_overall_section(comparison)
+        yield from build_corrected_section(comparison)
         yield _build_coverage_section(comparison)
     for i, pair in enumerate(comparison.pairs[:MAX_DETAILED_PAIRS], start=1):
         sections = list(build_group_sections(pair, f"pair-{i}"))

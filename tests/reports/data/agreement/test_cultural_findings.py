@@ -44,7 +44,7 @@ def test_a_planted_difference_is_the_only_finding_of_its_kind(
     report = audit_scores(db, seed, {place: shift})
     findings = by_kind(report)
     row = findings[kind]
-    assert (row.name, row.n_same_sign) == (place, 8)
+    assert (row.name, row.n_same_sign, row.n_places, row.n_places_same_sign) == (place, 8, 8, 1)
     assert row.bias is not None
     assert row.bias.ci_low is not None
     assert row.bias.ci_high is not None
@@ -59,6 +59,19 @@ def test_a_planted_difference_is_the_only_finding_of_its_kind(
         assert distance.mae is not None
         assert distance.nearest_mae is not None
         assert (distance.mae.ci_low or 0.0) > (distance.nearest_mae.ci_high or 2.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_difference_in_every_country_is_said_of_all_and_only_once(db: Database, seed: int) -> None:
+    findings = by_kind(audit_scores(db, seed, dict.fromkeys(COUNTRIES, 0.3)))
+    assert set(findings) == {"country"}
+    country = findings["country"]
+    assert (country.n_places, country.n_places_same_sign, country.holds_everywhere) == (8, 8, True)
+
+
+def test_a_difference_in_some_countries_has_their_number(db: Database) -> None:
+    country = by_kind(audit_scores(db, 0, {"country 1": 0.4, "country 2": 0.4, "country 3": -0.35}))["country"]
+    assert (country.n_places, country.n_places_same_sign, country.holds_everywhere) == (8, 2, False)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -14,7 +14,7 @@ from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.measurement_schema import RegionsReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.weaknesses import list_weaknesses
 from auditor.storage.audits import Audit
 from auditor.surveys import group_countries
 
@@ -48,10 +48,10 @@ def simulate_regions(seed: int, planted_factor: float = 1.0) -> RegionsReport:
     return build_regions_report(source)
 
 
-def cautions_of(report: Report, regions: RegionsReport) -> list[str]:
-    """The cautions that name models for a gap between regions."""
-    cautions = list_cautions(report.model_copy(update={"regions": regions}))
-    return [caution for caution in cautions if caution.startswith("The mean absolute error is larger in")]
+def gap_sentences_of(report: Report, regions: RegionsReport) -> list[str]:
+    """The sentences that name models for a gap between regions."""
+    sentences = list_weaknesses(report.model_copy(update={"regions": regions}))
+    return [sentence for sentence in sentences if sentence.startswith("The mean absolute error is larger in")]
 
 
 def test_equal_models_are_rarely_named_for_a_gap(report: Report) -> None:
@@ -59,7 +59,7 @@ def test_equal_models_are_rarely_named_for_a_gap(report: Report) -> None:
     n_audits = 20
     for seed in range(n_audits):
         regions = simulate_regions(seed)
-        n_named += bool(cautions_of(report, regions))
+        n_named += bool(gap_sentences_of(report, regions))
         gaps = [gap.mae_gap for gap in regions.gaps]
         n_by_interval += any((gap.ci_low or 0.0) > 0 or (gap.ci_high or 0.0) < 0 for gap in gaps)
     assert n_named <= stats.binom.ppf(0.99, n_audits, 0.05)
@@ -69,7 +69,7 @@ def test_equal_models_are_rarely_named_for_a_gap(report: Report) -> None:
 def test_a_model_with_a_large_gap_is_named(report: Report) -> None:
     for seed in range(3):
         regions = simulate_regions(seed, planted_factor=4.0)
-        [caution] = cautions_of(report, regions)
+        [caution] = gap_sentences_of(report, regions)
         assert caution.startswith("The mean absolute error is larger in Non-Western than in Western countries for m00 ")
         assert caution.count("(by ") == 1
 

@@ -44,7 +44,7 @@ def test_biases_and_associations_are_separate_sentences(report: Report) -> None:
     biases, associations = describe_biases(rows)
     assert "c says VALID less often when the same trace is padded (−15 percentage points, 95% CI −25 to −5" in biases
     assert "a is more lenient than the median judge on the same traces (+20 percentage points" in biases
-    assert "95% CI +10 to +30, adjusted p = 0.003)" in biases
+    assert "95% CI +10 to +30, p = 0.001, adjusted p = 0.003)" in biases
     assert "if more than half of the judges have none" in biases
     assert "b is" not in biases  # 0.03 is not significant among five tests
     assert "do not show a bias" in associations

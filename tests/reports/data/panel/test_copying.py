@@ -113,7 +113,7 @@ def test_judges_that_agree_on_99_percent_count_as_one_by_convention(db: Database
         agreement_weights[judge] for judge in ("cedar", "dogwood", "elm")
     )
     text = " ".join(panel.certificate)
-    assert "by convention, they count as one vote" in text
+    assert "By convention, they count as one vote" in text
     assert "alder and birch" in text
 
 

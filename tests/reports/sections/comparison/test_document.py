@@ -41,7 +41,7 @@ def test_a_single_pair_is_the_finding_and_has_both_metrics_in_tables(db: Databas
     [pair] = comparison.pairs
     lead = text_of(document.opening)
     assert lead.startswith("near is closer to people than far: its mean absolute error differs by −0.")
-    assert "after Holm’s correction, 42 shared cells)." in lead
+    assert "p < 0.001, 42 shared cells)." in lead
     tables = tables_of(document)
     for table_id, difference in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
         [row] = cells_of(tables[table_id])
@@ -66,7 +66,19 @@ def test_pairs_of_one_model_are_labelled_by_the_model_and_others_by_both(db: Dat
     document = build_document(within_one_audit)
     assert plot_labels(document) == [f"{pair.second} – {pair.first}" for pair in within_one_audit.pairs]
     lead = text_of(document.opening)
-    assert lead.startswith("By mean absolute error, the second series is not distinguishable in 3 of 3 pairs.")
+    assert lead.startswith("By mean absolute error, one model is closer to people than the other in 0 of 3 pairs.")
+
+
+def test_the_later_audit_is_named_and_the_brief_document_has_the_overall_figures(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.2, "b": 0.2})
+    save_imported_audit(db, "afterwards", {"a": 0.2, "b": 0.2})
+    comparison = compare(db, "before", "afterwards")
+    full, brief = build_document(comparison), build_comparison_document(comparison, is_brief=True)
+    assert text_of(brief.opening).startswith(
+        "By mean absolute error, afterwards is not distinguishable in 2 of 2 pairs."
+    )
+    assert [section.id for section in brief.sections] == ["overall"]
+    assert {"overall", "coverage", "pair-1"} <= {section.id for section in full.sections}
 
 
 def test_the_country_that_got_worse_is_named_with_its_difference(db: Database) -> None:

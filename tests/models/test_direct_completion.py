@@ -1,7 +1,8 @@
-"""A cached request equals the one that litellm builds, and litellm builds each request shape once."""
+"""Requests that pass by litellm's public function equal its requests, and each kind is built once."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from auditor.config import ModelSection
 from auditor.domain import Call, Message, Purpose
-from auditor.models import litellm_client, request_cache
+from auditor.models import direct_completion, litellm_client
 from auditor.models.endpoint import resolve_endpoint
 from auditor.models.provider_request import send_request
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
@@ -20,7 +21,7 @@ from tests.models.test_gateway_provider_families import FAMILIES
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 
-CACHED_MODELS = (
+PREPARED_MODELS = (
     "openai/x",
     "mistral/mistral-small",
     "groq/x",
@@ -29,8 +30,8 @@ CACHED_MODELS = (
     "together_ai/x",
     "hosted_vllm/x",
 )
-"""Models whose requests litellm's common handler sends, and which are therefore cached."""
-UNCACHED_MODELS = ("anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash")
+"""Models whose requests litellm's common handler sends, so that its arguments can be kept."""
+BUILT_MODELS = ("anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash")
 MESSAGES = (
     ({"role": "user", "content": "What is right?"},),
     ({"role": "user", "content": 'And "wrong", {seed} \\ \n\u2028?'},),
@@ -84,41 +85,45 @@ def family_reply(model: str) -> Reply:
     return replace(reply, body=reply.body | {"service_tier": "default"}) if model.startswith("groq/") else reply
 
 
-@pytest.mark.parametrize("model", [*CACHED_MODELS, *UNCACHED_MODELS])
-async def test_cached_requests_equal_litellms_own(
+@pytest.mark.parametrize("model", [*PREPARED_MODELS, *BUILT_MODELS])
+async def test_requests_and_responses_equal_those_of_the_public_function(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     server.script = lambda _: family_reply(model)
-    cached_responses = [
-        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"})
-        for r in chat_requests(server, model)
+    requests = chat_requests(server, model)
+    direct_responses = [
+        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"}) for r in requests
     ]
-    cached_fields = [request_fields(r) for r in server.requests]
+    direct_fields = [request_fields(r) for r in server.requests]
+    assert len(direct_fields) == len(requests)
     server.requests.clear()
-    monkeypatch.setattr(request_cache, "send_cached_request", lambda *_: None)
-    uncached_responses = [
-        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"})
-        for r in chat_requests(server, model)
+    monkeypatch.setenv(direct_completion.PUBLIC_ONLY_VARIABLE, "1")
+    public_responses = [
+        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"}) for r in requests
     ]
-    assert cached_fields == [request_fields(r) for r in server.requests]
-    assert len(cached_fields) == len(chat_requests(server, model))
-    assert cached_responses == uncached_responses
-    assert all(str(request_cache.SEED_MARKER) not in str(body) for _, body, _ in cached_fields)
+    assert direct_fields == [request_fields(r) for r in server.requests]
+    assert direct_responses == public_responses
+    assert all(str(direct_completion.SEED_MARKER) not in str(body) for _, body, _ in direct_fields)
 
 
-@pytest.mark.parametrize("model", CACHED_MODELS)
-async def test_litellm_builds_each_request_shape_once(
+def count_builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models of the requests that litellm builds from now on, in order."""
+    build, built_models = direct_completion._build, list[str]()
+
+    def count_and_build(litellm: Any, request: dict[str, Any]) -> Any:
+        built_models.append(request["model"])
+        return build(litellm, request)
+
+    monkeypatch.setattr(direct_completion, "_build", count_and_build)
+    return built_models
+
+
+@pytest.mark.parametrize("model", PREPARED_MODELS)
+async def test_litellm_builds_each_kind_of_request_once(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     server.script = lambda _: family_reply(model)
-    ask, build, log = litellm_client._undecorated_litellm()
-    built_models: list[str] = []
-
-    def count_and_build(**request_kwargs: Any) -> Any:
-        built_models.append(request_kwargs["model"])
-        return build(**request_kwargs)
-
-    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, count_and_build, log))
+    built_models = count_builds(monkeypatch)
     requests = chat_requests(server, model)
     for chat_request in requests:
         await litellm_client.complete_chat(**chat_request)
@@ -127,15 +132,61 @@ async def test_litellm_builds_each_request_shape_once(
     assert len(server.requests) == len(requests)
 
 
+async def test_the_public_function_is_called_once_for_each_kind(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script = lambda _: family_reply(PREPARED_MODELS[0])
+    litellm, public_calls = litellm_client.load_litellm(), list[dict[str, Any]]()
+    acompletion = litellm.acompletion
+
+    async def count_and_complete(**request: Any) -> Any:
+        public_calls.append(request)
+        return await acompletion(**request)
+
+    monkeypatch.setattr(litellm, "acompletion", count_and_complete)
+    chat_request = chat_requests(server, PREPARED_MODELS[0])[0]
+    await asyncio.gather(*(litellm_client.complete_chat(**chat_request | {"seed": seed}) for seed in range(20)))
+    assert len(public_calls) == 1
+    assert sorted(request.body["seed"] for request in server.requests) == list(range(20))
+
+
+async def test_all_requests_are_public_once_one_differs(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A litellm that builds a request otherwise gets its way, and the user is told once."""
+    server.script = lambda _: family_reply(PREPARED_MODELS[0])
+    build = direct_completion._build
+
+    def build_otherwise(litellm: Any, request: dict[str, Any]) -> Any:
+        return build(litellm, request | {"temperature": 0.123})
+
+    monkeypatch.setattr(direct_completion, "_build", build_otherwise)
+    requests = chat_requests(server, PREPARED_MODELS[0])
+    for chat_request in requests:
+        await litellm_client.complete_chat(**chat_request)
+    assert len(server.requests) == len(requests)
+    assert all(r.body.get("temperature") != 0.123 for r in server.requests)
+    assert caplog.text.count("builds requests otherwise") == 1
+    monkeypatch.setattr(direct_completion, "_public_only", False)
+
+
+async def test_the_variable_turns_it_off(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.script = lambda _: family_reply(PREPARED_MODELS[0])
+    built_models = count_builds(monkeypatch)
+    monkeypatch.setenv(direct_completion.PUBLIC_ONLY_VARIABLE, "1")
+    await litellm_client.complete_chat(**chat_requests(server, PREPARED_MODELS[0])[0])
+    assert built_models == []
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
 async def test_errors_are_those_of_litellm(server: FakeServer, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     server.script = lambda _: error(status, "no, and here is why", headers={"retry-after": "7"})
     errors = []
-    for is_cached in (True, False):
-        if not is_cached:
-            monkeypatch.setattr(request_cache, "send_cached_request", lambda *_: None)
+    for public_only in ("0", "1"):
+        monkeypatch.setenv(direct_completion.PUBLIC_ONLY_VARIABLE, public_only)
         with pytest.raises(Exception, match="here is why") as raised:
-            await litellm_client.complete_chat(**chat_requests(server, CACHED_MODELS[0])[0])
+            await litellm_client.complete_chat(**chat_requests(server, PREPARED_MODELS[0])[0])
         raised_error = raised.value
         headers = {k.lower(): v for k, v in (getattr(raised_error, "litellm_response_headers", None) or {}).items()}
         errors.append(
@@ -164,22 +215,24 @@ async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, user_template: Any
 ) -> None:
     """If the seed is in a text or only in a header, each request is built anew with its own seed."""
-    server.script = lambda _: family_reply(CACHED_MODELS[0])
-    ask, build, log = litellm_client._undecorated_litellm()
+    server.script = lambda _: family_reply(PREPARED_MODELS[0])
+    build = direct_completion._build
 
-    def build_with_moved_seed(**request_kwargs: Any) -> Any:
-        seed = request_kwargs.pop("seed")
-        return build(
-            **request_kwargs,
-            user=user_template.format(seed) if isinstance(user_template, str) else "x",
-            extra_headers={"x-seed": f"{seed}"},
-        )
+    def build_with_moved_seed(litellm: Any, request: dict[str, Any]) -> Any:
+        request = dict(request)
+        seed = request.pop("seed")
+        user = user_template.format(seed) if isinstance(user_template, str) else "x"
+        return build(litellm, request | {"user": user, "extra_headers": {"x-seed": f"{seed}"}})
 
-    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, build_with_moved_seed, log))
+    async def skip_check(*_: Any) -> list[Any]:
+        return []
+
+    monkeypatch.setattr(direct_completion, "_build", build_with_moved_seed)
+    monkeypatch.setattr(direct_completion, "_record_request", skip_check)
     for seed in (1, 2):
-        await litellm_client.complete_chat(**{**chat_requests(server, CACHED_MODELS[0])[0], "seed": seed})
+        await litellm_client.complete_chat(**{**chat_requests(server, PREPARED_MODELS[0])[0], "seed": seed})
     assert [r.headers["x-seed"] for r in server.requests] == ["1", "2"]
-    assert list(request_cache._cached_requests.values()) == [None]
+    assert [task.result() for task in direct_completion._prepared_requests.values()] == [None]
 
 
 async def test_failed_requests_leak_no_responses(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,9 +240,9 @@ async def test_failed_requests_leak_no_responses(server: FakeServer, monkeypatch
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     server.script = lambda _: error(400, "no")
     endpoint = resolve_endpoint(
-        ModelSection(name="m", model=CACHED_MODELS[0], api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
+        ModelSection(name="m", model=PREPARED_MODELS[0], api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
     )
-    call = Call("m", CACHED_MODELS[0], (Message("user", "hi"),), Purpose.DIRECT)
+    call = Call("m", PREPARED_MODELS[0], (Message("user", "hi"),), Purpose.DIRECT)
 
     def count_live_responses() -> int:
         return sum(isinstance(o, httpx.Response) for o in gc.get_objects())
@@ -206,12 +259,12 @@ async def test_failed_requests_leak_no_responses(server: FakeServer, monkeypatch
         gc.enable()
 
 
-async def test_the_request_cache_has_a_maximum_size(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_cache, "MAX_CACHED_REQUESTS", 3)
-    server.script = lambda _: family_reply(CACHED_MODELS[0])
+async def test_prepared_requests_have_a_maximum_number(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct_completion, "MAX_PREPARED_REQUESTS", 3)
+    server.script = lambda _: family_reply(PREPARED_MODELS[0])
     for tokens in range(1, 9):
-        await litellm_client.complete_chat(**{**chat_requests(server, CACHED_MODELS[0])[0], "max_tokens": tokens})
-        assert len(request_cache._cached_requests) <= 3
+        await litellm_client.complete_chat(**{**chat_requests(server, PREPARED_MODELS[0])[0], "max_tokens": tokens})
+        assert len(direct_completion._prepared_requests) <= 3
     assert [r.body["max_tokens"] for r in server.requests] == list(range(1, 9))
     await litellm_client.close_http_clients()
-    assert not request_cache._cached_requests
+    assert not direct_completion._prepared_requests

@@ -1,0 +1,235 @@
+"""Import people's labels that were made elsewhere: a table, or Label Studio's JSON export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from auditor.domain.labels import Label, LabelKind, LabelUnit
+from auditor.domain.review_aspects import aspect_questions
+from auditor.errors import ImportFileError, UsageError
+from auditor.imports.label_studio import read_label_studio
+from auditor.run import resolve_storage_url
+from auditor.storage import audits, label_draws, labels
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database
+from auditor.storage.label_draws import DrawnUnit, LabelDraw
+from auditor.storage.label_units import PART_NAMES, LabelableUnit, load_labelable_units, select_drawable_units
+from auditor.surveys.country_spelling import make_country_speller
+from auditor.surveys.row_reader import TextRow, read_rows
+
+ASPECT_VALUES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class ImportedLabels(NamedTuple):
+    """Counts of what `import_labels` read and stored.
+
+    Attributes:
+        rows: labels read.
+        raters: different raters.
+        empty: rows without a verdict, which were left out.
+        unchanged: labels that were stored already.
+        outside: labels on units outside of the sample, which no corrected figure uses.
+        n_sampled: units in the audit's sample; 0 if it has none.
+    """
+
+    rows: int
+    raters: int
+    empty: int
+    unchanged: int
+    outside: int
+    n_sampled: int
+
+
+@dataclass(frozen=True, slots=True)
+class _LabelRow:
+    """A label as read, with the inclusion probability of its unit if the file has one."""
+
+    location: str
+    label: Label
+    inclusion: float | None
+
+
+def import_labels(
+    file: Path, *, audit: str, storage: str | None = None, kind: LabelKind = LabelKind.TRACE
+) -> ImportedLabels:
+    """Store labels that people made elsewhere. Labels that are stored already are left as they are.
+
+    Args:
+        file: CSV, JSONL or Parquet with `rater,model,country,topic,sample,verdict`, a column for each aspect that
+            raters were asked (true or false), and optionally `inclusion`; or Label Studio's export as JSON. For other
+            kinds the columns of `PART_NAMES` take the place of `model,country,topic,sample`.
+        audit: the audit's name.
+        storage: database URL.
+        kind: of the units.
+
+    Raises:
+        ImportFileError: a row cannot be used; the message names it, and nothing is stored.
+        UsageError: the file has inclusion probabilities, and the audit has a drawn sample.
+        StorageError: there is no such audit.
+    """
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        stored_audit = audits.get_audit(db, audit)
+        units = load_labelable_units(db, stored_audit.id, kind)
+        reader = _LabelReader(db, stored_audit, kind, file.name)
+        rows, n_empty = _collect_rows(reader.read(file), {unit.unit for unit in units}, audit)
+        if not rows:
+            raise ImportFileError(f"{file}: has no label.", "Check that it is the right file.")
+        drawable_units = select_drawable_units(units)
+        sampled = _find_new_sample(db, stored_audit, kind, rows, {unit.unit: unit for unit in drawable_units})
+        in_force = {(label.unit, label.rater): label for label in labels.load_labels(db, stored_audit.id, kind)}
+        new = [row.label for row in rows if not _is_same(row.label, in_force.get((row.label.unit, row.label.rater)))]
+        labels.append_labels(db, stored_audit.id, new)
+        if sampled:
+            _save_sample(db, stored_audit, kind, file.name, sampled, drawable_units)
+        in_sample = {unit.unit for unit in labels.load_sample(db, stored_audit.id, kind)}
+    return ImportedLabels(
+        rows=len(rows),
+        raters=len({row.label.rater for row in rows}),
+        empty=n_empty,
+        unchanged=len(rows) - len(new),
+        outside=sum(row.label.unit not in in_sample for row in rows),
+        n_sampled=len(in_sample),
+    )
+
+
+class _LabelReader:
+    """Reads labels of one kind for an audit from a file."""
+
+    def __init__(self, db: Database, audit: Audit, kind: LabelKind, source: str) -> None:
+        survey = audits.load_audit_survey(db, audit)
+        self._kind = kind
+        self._source = source
+        self._spell: Callable[[str], str] = make_country_speller(survey)
+        self._values = {choice.value.upper(): choice.value for choice in kind.choices}
+        is_trace = kind is LabelKind.TRACE
+        self._aspects = tuple(aspect_questions(for_task=survey.task is not None)) if is_trace else ()
+        self._is_task = survey.task is not None
+        self._labelled_at = datetime.now(UTC)
+
+    def read(self, file: Path) -> Iterator[_LabelRow | None]:
+        """Yield the labels of a file; None for a row without a verdict."""
+        required, optional = ("rater", *PART_NAMES[self._kind], "verdict"), (*self._aspects, "inclusion")
+        rows = (
+            read_label_studio(file, PART_NAMES[self._kind], self._aspects)
+            if file.suffix.lower() == ".json"
+            else read_rows(file, required, optional, booleans=self._aspects)
+        )
+        for row in rows:
+            yield self._parse(row) if row.cells["verdict"] else None
+
+    def _parse(self, row: TextRow) -> _LabelRow:
+        """Parse a row; raise ImportFileError if a cell cannot be used."""
+        value = self._values.get(row.cells["verdict"].upper())
+        if value is None:
+            raise row.make_cell_error(
+                "verdict", f"'{row.cells['verdict']}' is no label", f"Write {' or '.join(self._values.values())}."
+            )
+        inclusion = row.number("inclusion")
+        if inclusion is not None and not 0 < inclusion <= 1:
+            raise row.make_cell_error("inclusion", f"{inclusion:g} is no probability", "Write a number in (0, 1].")
+        unit = LabelUnit(self._kind, tuple(self._parse_part(row, name) for name in PART_NAMES[self._kind]))
+        aspects = {name: self._parse_aspect(row, name) for name in self._aspects if row.cells[name]}
+        rater = row.required_text("rater")
+        label = Label(unit, rater, value, self._labelled_at, aspects, source=self._source)
+        return _LabelRow(row.location, label, inclusion)
+
+    def _parse_part(self, row: TextRow, name: str) -> str:
+        """Parse a part of a unit's identity as stored."""
+        if name in ("sample", "left", "right"):
+            return str(row.integer(name))
+        if name == "country":
+            return "" if self._is_task else self._spell(row.required_text(name))
+        return row.required_text(name)
+
+    def _parse_aspect(self, row: TextRow, name: str) -> bool:
+        """Parse the answer to an aspect's question."""
+        value = ASPECT_VALUES.get(row.cells[name].lower())
+        if value is None:
+            raise row.make_cell_error(
+                name, f"'{row.cells[name]}' is neither true nor false", "Write true or false, or leave it empty."
+            )
+        return value
+
+
+def _collect_rows(
+    rows: Iterable[_LabelRow | None], known_units: Collection[LabelUnit], audit: str
+) -> tuple[list[_LabelRow], int]:
+    """Check all rows against each other and the audit; return the labels, and the number of rows without one."""
+    n_empty = 0
+    by_rater: dict[tuple[LabelUnit, str], _LabelRow] = {}
+    for row in rows:
+        if row is None:
+            n_empty += 1
+            continue
+        unit, rater = row.label.unit, row.label.rater
+        if unit not in known_units:
+            parts = ", ".join(f"{name} {part}" for name, part in zip(PART_NAMES[unit.kind], unit.parts, strict=True))
+            raise ImportFileError(
+                f"{row.location}: audit '{audit}' has no {unit.kind.noun} to label with {parts}.",
+                "Correct the row. Only traces with a readable answer can be labelled.",
+            )
+        if (unit, rater) in by_rater:
+            raise ImportFileError(
+                f"{row.location}: the label of {rater} on this {unit.kind.noun} occurs twice.", "Keep one."
+            )
+        by_rater[unit, rater] = row
+    return list(by_rater.values()), n_empty
+
+
+def _is_same(label: Label, stored: Label | None) -> bool:
+    """Whether a rater's stored label says the same."""
+    return stored is not None and (label.value, label.aspects) == (stored.value, stored.aspects)
+
+
+# --- a sample that was drawn elsewhere --------------------------------------------------------------------------
+
+
+def _find_new_sample(
+    db: Database, audit: Audit, kind: LabelKind, rows: list[_LabelRow], units: Mapping[LabelUnit, LabelableUnit]
+) -> list[DrawnUnit]:
+    """Return the units that a file with inclusion probabilities adds to the imported sample; empty without these.
+
+    Args:
+        units: the units that can be in a sample, by their identity; labels of others are in no sample.
+    """
+    if all(row.inclusion is None for row in rows):
+        return []
+    draw = label_draws.load_draw(db, audit.id, kind)
+    if draw is not None and draw.source == labels.REVIEW_SOURCE:
+        raise UsageError(
+            f"audit '{audit.name}' has a drawn sample of {kind.noun}s, so that no other sample is imported.",
+            "Remove the column inclusion. Labels of sampled units count; others are stored.",
+        )
+    known = {sampled.unit: sampled.inclusion for sampled in labels.load_sample(db, audit.id, kind)}
+    n_before = len(known)
+    advice = f"Give every {kind.noun} of the sample one probability, the same in all rows."
+    for row in rows:
+        if row.inclusion is None:
+            raise ImportFileError(f"{row.location}: has no inclusion probability, but other rows have one.", advice)
+        if row.label.unit not in units:
+            continue
+        inclusion = known.setdefault(row.label.unit, row.inclusion)
+        if inclusion != row.inclusion:
+            raise ImportFileError(
+                f"{row.location}: the inclusion probability is {row.inclusion:g}, but {inclusion:g} elsewhere.", advice
+            )
+    return [
+        DrawnUnit(unit, (), len(units), units[unit].content, inclusion)
+        for unit, inclusion in list(known.items())[n_before:]
+    ]
+
+
+def _save_sample(
+    db: Database, audit: Audit, kind: LabelKind, source: str, sampled: list[DrawnUnit], units: list[LabelableUnit]
+) -> None:
+    """Store an imported sample, or add units to the one that was imported before."""
+    draw = label_draws.load_draw(db, audit.id, kind)
+    if draw is not None:
+        label_draws.extend_draw(db, audit.id, draw, sampled, len(labels.load_sample(db, audit.id, kind)))
+        return
+    new_draw = LabelDraw(0, kind, source, 0, (), (), len(units), label_draws.hash_population(units))
+    label_draws.save_draw(db, audit.id, new_draw, sampled)

@@ -1,0 +1,1 @@
+"""What judges' verdicts are worth, measured on a random sample of traces that people labelled."""

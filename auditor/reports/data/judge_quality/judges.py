@@ -1,0 +1,244 @@
+"""Accuracy and calibration of each judge, and its accuracy in groups of traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from auditor.metrics.confidence import NORMAL_QUANTILE, SIGNIFICANCE_LEVEL
+from auditor.metrics.confidence_calibration import confidence_calibration_error
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.judge_accuracy import judge_quality
+from auditor.metrics.prediction_powered import prediction_powered_mean
+from auditor.reports.data.adjusted_tests import adjust_rows
+from auditor.reports.data.judge_quality.labelled_traces import Bools, LabelledTraces, SampleColumns
+from auditor.reports.data.judge_quality.schema import (
+    ConfidenceCalibrationRow,
+    Dimension,
+    JudgeAccuracyRow,
+    JudgeSplitRow,
+    RefusedSplitRow,
+    ReliabilityBinRow,
+)
+from auditor.reports.data.report_source import FloatArray
+
+MIN_GROUP_LABELS = 30
+"""Fewest labels of a group, and of the others, for a comparison: with 10 labels an accuracy is known to ± 30 points."""
+POWER = 0.8
+Groups = Mapping[Dimension, NDArray[np.str_]]
+"""For each dimension, the group of each trace, shape (traces,); empty text for none."""
+
+
+def build_judge_rows(traces: LabelledTraces) -> list[JudgeAccuracyRow]:
+    """Estimate the accuracy of each judge, in the order of the judges."""
+    return [_build_judge_row(traces, i) for i in range(len(traces.matrix.judges))]
+
+
+def _build_judge_row(traces: LabelledTraces, judge: int) -> JudgeAccuracyRow:
+    """Estimate the accuracy and calibration of one judge on the traces with its verdict."""
+    verdicts = traces.matrix.unconditional_verdicts[judge]
+    has_verdict = ~np.isnan(verdicts)
+    columns = traces.select(has_verdict)
+    judged = verdicts[columns.rows]
+    quality = judge_quality(judged, columns.labels, inclusion=columns.inclusion, strata=columns.strata)
+    worst, best = (
+        _accuracy(traces, verdicts, traces.labels_if_unsure(answers)) for answers in (1 - verdicts, verdicts)
+    )
+    return JudgeAccuracyRow(
+        judge=traces.matrix.judges[judge],
+        traces=len(columns.rows),
+        labels=columns.n,
+        unsure=int((traces.n_unsure[columns.rows] > 0).sum()),
+        sensitivity=quality.sensitivity,
+        specificity=quality.specificity,
+        accuracy=quality.accuracy,
+        kappa=quality.kappa,
+        excess=estimate_excess(judged, columns),
+        accuracy_if_unsure_disagree=worst,
+        accuracy_if_unsure_agree=best,
+        confidence=_calibrate(traces, judge),
+    )
+
+
+def _accuracy(traces: LabelledTraces, verdicts: FloatArray, labels: FloatArray) -> float | None:
+    """The accuracy with other labels, shape (traces,)."""
+    columns = traces.select(~np.isnan(verdicts), labels)
+    quality = judge_quality(verdicts[columns.rows], columns.labels, inclusion=columns.inclusion, strata=columns.strata)
+    return quality.accuracy.value
+
+
+def estimate_excess(judged: FloatArray, columns: SampleColumns) -> Estimate:
+    """Mean of the judge's values minus people's, for these traces."""
+    corrected = prediction_powered_mean(judged, columns.labels, inclusion=columns.inclusion, strata=columns.strata)
+    mean = float(judged.mean()) if len(judged) else 0.0
+    if corrected.value is None:
+        return corrected
+    low, high = (None if end is None else mean - end for end in (corrected.ci_high, corrected.ci_low))
+    return replace(corrected, value=mean - corrected.value, ci_low=low, ci_high=high)
+
+
+def _calibrate(traces: LabelledTraces, judge: int) -> ConfidenceCalibrationRow:
+    """Compare the judge's confidence in its verdicts with how often people agree with them."""
+    verdicts, confidence = traces.matrix.unconditional_verdicts[judge], traces.matrix.confidence[judge]
+    has_confidence = ~np.isnan(verdicts) & ~np.isnan(confidence)
+    columns = traces.select(has_confidence)
+    is_right = 1 - np.abs(columns.labels - verdicts[columns.rows])
+    calibration = confidence_calibration_error(
+        confidence[columns.rows], is_right, inclusion=columns.inclusion, strata=columns.strata
+    )
+    reason = calibration.reason if has_confidence.any() else "the judge states no confidence"
+    return ConfidenceCalibrationRow(
+        error=calibration.error,
+        error_if_calibrated=calibration.error_if_calibrated,
+        error_band_low=calibration.error_band_low,
+        error_band_high=calibration.error_band_high,
+        p_value=calibration.p_value,
+        slope=calibration.slope,
+        intercept=calibration.intercept,
+        bins=[
+            ReliabilityBinRow(
+                low=row.low,
+                high=row.high,
+                labels=row.n,
+                mean_confidence=row.mean_probability,
+                share_right=row.share,
+                band_low=row.band_low,
+                band_high=row.band_high,
+            )
+            for row in calibration.bins
+        ],
+        labels=calibration.n,
+        reason=reason,
+    )
+
+
+# --- groups of traces -------------------------------------------------------------------------------------------
+
+
+def build_split_rows(traces: LabelledTraces, groups: Groups) -> list[JudgeSplitRow]:
+    """Compare each judge's accuracy between groups of traces that have enough labels."""
+    compared = [
+        (judge, dimension, group)
+        for dimension, names in groups.items()
+        for judge in range(len(traces.matrix.judges))
+        for group in _list_compared_groups(names)
+        if _has_enough_labels(traces, judge, names == group)
+    ]
+    rows = [
+        _compare_group(traces, judge, dimension, group, groups[dimension] == group, len(compared))
+        for judge, dimension, group in compared
+    ]
+    return adjust_rows(rows)
+
+
+def count_refused_splits(traces: LabelledTraces, groups: Groups) -> list[RefusedSplitRow]:
+    """Count the groups that have too few labels of any judge's traces to be compared."""
+    rows = []
+    is_labelled = ~np.isnan(traces.labels)
+    for dimension, names in groups.items():
+        n_labels = [int((is_labelled & (names == group)).sum()) for group in _list_groups(names)]
+        missing = [max(0, MIN_GROUP_LABELS - n) for n in n_labels]
+        if len(n_labels) > 1 and any(missing):
+            n_refused = sum(n > 0 for n in missing)
+            rows.append(
+                RefusedSplitRow(dimension=dimension, groups=len(n_labels), refused=n_refused, missing=sum(missing))
+            )
+    return rows
+
+
+def _list_groups(names: NDArray[np.str_]) -> Iterator[str]:
+    """The names of groups, in order."""
+    return (str(name) for name in np.unique(names) if name)
+
+
+def _list_compared_groups(names: NDArray[np.str_]) -> list[str]:
+    """The groups that are compared with the others; of two the first, since the second is all others."""
+    groups = list(_list_groups(names))
+    return groups[:1] if len(groups) == 2 else groups
+
+
+def _has_enough_labels(traces: LabelledTraces, judge: int, is_in_group: Bools) -> bool:
+    """Whether the group and the other traces each have enough labelled traces with the judge's verdict."""
+    is_labelled = ~np.isnan(traces.labels) & ~np.isnan(traces.matrix.unconditional_verdicts[judge])
+    n_inside, n_outside = (int((is_labelled & side).sum()) for side in (is_in_group, ~is_in_group))
+    return min(n_inside, n_outside) >= MIN_GROUP_LABELS
+
+
+def _compare_group(
+    traces: LabelledTraces, judge: int, dimension: Dimension, group: str, is_in_group: Bools, n_compared: int
+) -> JudgeSplitRow:
+    """Compare a judge's accuracy in a group with that on the other traces."""
+    verdicts = traces.matrix.unconditional_verdicts[judge]
+    has_verdict = ~np.isnan(verdicts)
+    columns = traces.select(has_verdict & is_in_group)
+    quality = judge_quality(verdicts[columns.rows], columns.labels, inclusion=columns.inclusion, strata=columns.strata)
+    difference = estimate_contrast(traces, has_verdict, is_in_group, 1 - np.abs(traces.labels - verdicts))
+    std_error = _standard_error(difference)
+    level = SIGNIFICANCE_LEVEL / n_compared
+    return JudgeSplitRow(
+        judge=traces.matrix.judges[judge],
+        dimension=dimension,
+        group=group,
+        labels=columns.n,
+        accuracy=quality.accuracy,
+        difference=difference,
+        smallest_difference=None
+        if std_error is None
+        else min(1.0, float(ndtri(1 - level / 2) + ndtri(POWER)) * std_error),
+        p_value=two_sided_p_value(difference),
+    )
+
+
+def estimate_contrast(
+    traces: LabelledTraces,
+    is_selected: Bools,
+    is_first: Bools,
+    labels: FloatArray,
+    judged: FloatArray | None = None,
+    *,
+    has_clusters: bool = False,
+) -> Estimate:
+    """Mean of labels of the first traces minus that of the others, for these traces or, with clusters, other units.
+
+    Values times N / N_1 for the N_1 first traces, and -N / N_2 for the others, have the difference as their mean.
+
+    Args:
+        is_selected: shape (traces,); is_first: shape (traces,), which of these are the first ones.
+        labels: shape (traces,), of a labelled trace; nan elsewhere.
+        judged: shape (traces,), what is known of all traces, on the scale of the labels; by default nothing.
+    """
+    groups = np.where(is_first, "first", "other")
+    columns = traces.select(is_selected, labels, groups=groups)
+    first = is_first[columns.rows]
+    n, n_first = len(first), int(first.sum())
+    if n_first in (0, n):
+        return Estimate(None, 0, reason="there is nothing to compare with")
+    scale = np.where(first, n / n_first, -n / (n - n_first))
+    predictions = np.zeros(n) if judged is None else judged[columns.rows] * scale
+    return prediction_powered_mean(
+        predictions,
+        columns.labels * scale,
+        inclusion=columns.inclusion,
+        strata=columns.strata,
+        clusters=columns.units if has_clusters else None,
+        target="super" if has_clusters else "finite",
+    )
+
+
+def _standard_error(estimate: Estimate) -> float | None:
+    """Standard error of an estimate with a symmetric interval; None without an interval."""
+    if estimate.ci_low is None or estimate.ci_high is None or estimate.ci_high <= estimate.ci_low:
+        return None
+    return (estimate.ci_high - estimate.ci_low) / 2 / NORMAL_QUANTILE
+
+
+def two_sided_p_value(estimate: Estimate) -> float | None:
+    """P-value of a true value of 0, below 0.05 where the symmetric interval excludes 0; None without an interval."""
+    std_error = _standard_error(estimate)
+    if std_error is None or estimate.value is None:
+        return None
+    return float(2 * ndtr(-abs(estimate.value) / std_error))

@@ -1,0 +1,235 @@
+"""Draw the random sample of an audit that people label, extend it, or draw it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from auditor.config import load_stored_config
+from auditor.domain import derive_seed
+from auditor.domain.labels import LabelKind
+from auditor.errors import ReviewError, UsageError, did_you_mean
+from auditor.metrics.stratified_sample import draw_stratified_sample
+from auditor.review.side_order import hash_to_fraction
+from auditor.storage import audits, label_draws
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from auditor.storage.label_draws import DrawnUnit, LabelDraw, Stratum
+from auditor.storage.label_units import LabelableUnit, load_labelable_units, select_drawable_units
+from auditor.storage.labels import REVIEW_SOURCE
+from auditor.surveys import get_grouping
+
+STRATIFY_ATTRIBUTES = {
+    LabelKind.TRACE: ("language", "region", "model", "verdict", "topic"),
+    LabelKind.ANSWER_PAIR: ("model", "purpose"),
+    LabelKind.COMPARISON: ("context",),
+}
+"""What a sample of each kind can be stratified by."""
+DEFAULT_STRATIFY = {
+    LabelKind.TRACE: ("model", "verdict"),
+    LabelKind.ANSWER_PAIR: ("model",),
+    LabelKind.COMPARISON: ("context",),
+}
+NO_REGION = "none"
+"""Stratum of a country that is in no region of the survey's grouping."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawResult:
+    """A sample after a command that drew, extended or opened it.
+
+    Attributes:
+        n_sampled: units in the sample.
+        n_added: units that this command added.
+        n_population: units that could be drawn.
+        n_strata: strata with a sampled unit.
+        stratify: names of the attributes that make the strata; empty if the sample was imported.
+        n_unjudged: traces that could not be drawn, since no judge has a usable verdict on them.
+    """
+
+    n_sampled: int
+    n_added: int
+    n_population: int
+    n_strata: int
+    stratify: tuple[str, ...]
+    n_unjudged: int = 0
+
+
+def draw_sample(
+    db: Database,
+    audit: Audit,
+    kind: LabelKind,
+    n: int | None = None,
+    *,
+    stratify: Sequence[str] | None = None,
+    redraw: bool = False,
+) -> DrawResult:
+    """Draw the sample of an audit, extend it to `n` units, or open it as it is.
+
+    Args:
+        n: size of the sample; a smaller one than the sample in force changes nothing. None opens the sample in force.
+        stratify: attributes from `STRATIFY_ATTRIBUTES`; None for those of the sample in force, else the default.
+        redraw: draw a new sample of what the audit has now. With the same strata, most units stay in the sample.
+
+    Raises:
+        UsageError: an unknown attribute, or one that differs from those of the sample in force; no sample to open; or
+            the sample was imported.
+        ReviewError: the audit has no unit of this kind, or has other units or texts than when the sample was drawn.
+    """
+    all_units = load_labelable_units(db, audit.id, kind)
+    units = select_drawable_units(all_units)
+    if not units:
+        raise ReviewError(f"audit '{audit.name}' has no {kind.noun} to label.", _explain_missing(kind))
+    result = _draw_or_open(db, audit, units, n, stratify, redraw=redraw)
+    return replace(result, n_unjudged=len(all_units) - len(units))
+
+
+def _draw_or_open(
+    db: Database,
+    audit: Audit,
+    units: Sequence[LabelableUnit],
+    n: int | None,
+    stratify: Sequence[str] | None,
+    *,
+    redraw: bool,
+) -> DrawResult:
+    """Implement `draw_sample` on the units that can be drawn."""
+    kind = units[0].unit.kind
+    draw = label_draws.load_draw(db, audit.id, kind)
+    if draw is not None and draw.source != REVIEW_SOURCE:
+        return _open_imported(db, audit, draw, n, redraw)
+    if draw is None or redraw:
+        if n is None:
+            raise UsageError(f"audit '{audit.name}' has no sample of {kind.noun}s yet.", "Draw one with --sample 200.")
+        attributes = _check_stratify(kind, stratify or (draw.stratify if draw else DEFAULT_STRATIFY[kind]))
+        return _draw_new(db, audit, units, attributes, n, draw.id if draw else 0)
+    if stratify is not None and tuple(stratify) != draw.stratify:
+        raise UsageError(
+            f"the sample of audit '{audit.name}' is stratified by {','.join(draw.stratify)}.",
+            "Leave out --stratify, or draw a new sample with --redraw.",
+        )
+    require_unchanged_population(db, audit, draw, units)
+    return _extend(db, audit, draw, units, n)
+
+
+def require_unchanged_population(db: Database, audit: Audit, draw: LabelDraw, units: Sequence[LabelableUnit]) -> None:
+    """Raise ReviewError if the audit has other units, or units with other texts, than when a sample was drawn."""
+    if label_draws.hash_population(units) == draw.population_hash:
+        return
+    contents = {unit.unit: unit.content for unit in units}
+    sampled = label_draws.load_sampled_contents(db, draw)
+    n_gone = sum(unit not in contents for unit in sampled)
+    n_changed = sum(unit in contents and contents[unit] != content for unit, content in sampled.items())
+    noun = f"{draw.kind.noun}s"
+    raise ReviewError(
+        f"the {noun} of audit '{audit.name}' have changed since its sample was drawn: {draw.population:,} then, "
+        f"{len(units):,} now; of the {len(sampled):,} sampled, {n_gone:,} are no longer among them and {n_changed:,} "
+        "have another text.",
+        f"Draw a sample of the current {noun}: --sample {len(sampled)} --redraw. Most sampled {noun} stay in it, and "
+        "labels of unchanged texts still count.",
+    )
+
+
+def _draw_new(
+    db: Database, audit: Audit, units: Sequence[LabelableUnit], stratify: tuple[str, ...], n: int, previous_id: int
+) -> DrawResult:
+    """Draw and store a sample of `n` units; `previous_id` is the id of the draw in force, 0 if there is none."""
+    config = load_stored_config(audit.config)
+    draw = LabelDraw(
+        id=0,
+        kind=units[0].unit.kind,
+        source=REVIEW_SOURCE,
+        seed=derive_seed(config.seed if config else 0, "labels"),
+        stratify=stratify,
+        strata=_assign_strata(db, audit, units, stratify),
+        population=len(units),
+        population_hash=label_draws.hash_population(units),
+    )
+    drawn = _select_units(draw, units, n, ())
+    label_draws.save_draw(db, audit.id, draw, drawn, previous_id)
+    return _describe(draw, drawn, len(drawn))
+
+
+def _extend(db: Database, audit: Audit, draw: LabelDraw, units: Sequence[LabelableUnit], n: int | None) -> DrawResult:
+    """Extend a sample to `n` units, if it has fewer."""
+    place_by_unit = {unit.unit: place for place, unit in enumerate(units)}
+    sampled = [place_by_unit[sampled.unit] for sampled in label_draws.load_sample(db, audit.id, draw.kind)]
+    added = _select_units(draw, units, n, sampled) if n is not None else []
+    if added:
+        label_draws.extend_draw(db, audit.id, draw, added, len(sampled))
+    before = [_to_drawn(draw, units, place, Counter(draw.strata)) for place in sampled]
+    return _describe(draw, [*before, *added], len(added))
+
+
+def _select_units(draw: LabelDraw, units: Sequence[LabelableUnit], n: int, sampled: Sequence[int]) -> list[DrawnUnit]:
+    """Select the units that a sample of `n` has in addition to those at the positions `sampled`, in labelling order."""
+    stratum_sizes = Counter(draw.strata)
+    number = {stratum: i for i, stratum in enumerate(stratum_sizes)}
+    random_numbers = [hash_to_fraction("label", str(draw.seed), unit.unit.kind, *unit.unit.parts) for unit in units]
+    places = draw_stratified_sample(
+        [number[stratum] for stratum in draw.strata], random_numbers, n, drawn=sampled
+    ).tolist()
+    return [_to_drawn(draw, units, place, stratum_sizes) for place in places]
+
+
+def _to_drawn(
+    draw: LabelDraw, units: Sequence[LabelableUnit], place: int, stratum_sizes: Counter[Stratum]
+) -> DrawnUnit:
+    stratum = draw.strata[place]
+    return DrawnUnit(units[place].unit, stratum, stratum_sizes[stratum], units[place].content)
+
+
+def _assign_strata(
+    db: Database, audit: Audit, units: Sequence[LabelableUnit], stratify: Sequence[str]
+) -> tuple[Stratum, ...]:
+    """Stratum of each unit: its values of some attributes."""
+    regions = get_grouping(audits.load_audit_survey(db, audit)).region_by_country if "region" in stratify else {}
+
+    def find_value(unit: LabelableUnit, name: str) -> str:
+        """Value of an attribute of a unit."""
+        if name == "region":
+            return regions.get(unit.attributes["country"], NO_REGION)
+        return unit.attributes[name]
+
+    return tuple(tuple(find_value(unit, name) for name in stratify) for unit in units)
+
+
+def _check_stratify(kind: LabelKind, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of attributes without duplicates; raise UsageError if one is unknown."""
+    known = STRATIFY_ATTRIBUTES[kind]
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"a sample of {kind.noun}s cannot be stratified by '{name}'.",
+                did_you_mean(name, known, f"Possible: {','.join(known)}."),
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _open_imported(db: Database, audit: Audit, draw: LabelDraw, n: int | None, redraw: bool) -> DrawResult:
+    """Open a sample that was imported; raise UsageError for a request to draw."""
+    if n is not None or redraw:
+        raise UsageError(
+            f"audit '{audit.name}' has a sample of {draw.kind.noun}s that was imported from {draw.source}, so that no "
+            "other is drawn.",
+            "Use --sample without a number to label the imported sample.",
+        )
+    sampled = label_draws.load_sample(db, audit.id, draw.kind)
+    n_strata = len({unit.stratum for unit in sampled})
+    return DrawResult(len(sampled), 0, draw.population, n_strata, ())
+
+
+def _describe(draw: LabelDraw, sampled: Sequence[DrawnUnit], n_added: int) -> DrawResult:
+    """Describe a sample after `n_added` of its units were added."""
+    n_strata = len({unit.stratum for unit in sampled})
+    return DrawResult(len(sampled), n_added, draw.population, n_strata, draw.stratify)
+
+
+def _explain_missing(kind: LabelKind) -> str:
+    """How to get units of a kind."""
+    return {
+        LabelKind.TRACE: "Run the audit first; only traces with a readable answer can be labelled.",
+        LabelKind.ANSWER_PAIR: "Run an audit with the probe semantic and a judge of consistency or contradiction.",
+        LabelKind.COMPARISON: "Run an audit with the probe logic, or import comparisons with their items.",
+    }[kind]

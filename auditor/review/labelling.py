@@ -1,0 +1,185 @@
+"""One rater's labelling of an audit's random sample: what comes next, saving and undo, progress, agreement of raters.
+
+The session never loads verdicts of judges, and units come in the order in which they were drawn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+
+from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, SampledUnit
+from auditor.domain.review_aspects import AspectQuestion, aspect_questions
+from auditor.reports.data.sampling_units import Units, sampling_units
+from auditor.review.conflict_list import ACTIVE_RATER_PERIOD, DEFAULT_SECOND_RATER_SHARE
+from auditor.review.progress import MAX_PACE_DECISIONS, ReviewProgress, compute_pace
+from auditor.review.rater_agreement import RaterAgreement, compute_agreement_on
+from auditor.review.side_order import hash_to_fraction
+from auditor.review.text_comparison import escape_unstorable
+from auditor.storage import labels
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from auditor.storage.label_draws import load_draw, load_sampled_contents
+from auditor.storage.label_units import PART_NAMES
+from auditor.storage.labels import LabelEntry
+
+DEFAULT_RATERS_PER_SHARED_UNIT = 2
+
+
+class LabellingSession:
+    """One rater's access to the sample of one kind.
+
+    Args:
+        second_rater_share: share of the units, in [0, 1], that several raters label; the same ones for all raters.
+        raters_per_shared_unit: number of raters who label each of these.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        audit: Audit,
+        rater: str,
+        kind: LabelKind = LabelKind.TRACE,
+        *,
+        second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
+        raters_per_shared_unit: int = DEFAULT_RATERS_PER_SHARED_UNIT,
+    ) -> None:
+        self.db = db
+        self.audit = audit
+        self.rater = escape_unstorable(rater)
+        self.kind = kind
+        self.second_rater_share = second_rater_share
+        self.raters_per_shared_unit = raters_per_shared_unit
+        self.sample = labels.load_sample(db, audit.id, kind)
+        draw = load_draw(db, audit.id, kind)
+        self._contents = load_sampled_contents(db, draw) if draw else {}
+
+    @property
+    def aspect_questions(self) -> dict[str, AspectQuestion]:
+        """Questions that judges of this audit answer besides the verdict, by name of the aspect; empty if none."""
+        if self.kind is not LabelKind.TRACE or self.audit.config is None:
+            return {}
+        return aspect_questions(for_task=json.loads(self.audit.survey).get("task") is not None)
+
+    def next_unit(self, after: LabelUnit | None = None, skipped: Collection[LabelUnit] = ()) -> SampledUnit | None:
+        """Return the first unit that is left to this rater, other than `after` and `skipped`; None if there is none.
+
+        Raters who are active at the same time begin with different units, so that they do not label the same one twice.
+        """
+        labelled = self._load_labels()
+        left = [
+            sampled for sampled in self._list_left(labelled) if sampled.unit != after and sampled.unit not in skipped
+        ]
+        since = datetime.now(UTC) - ACTIVE_RATER_PERIOD
+        recent = [label for label in labelled if label.source == labels.REVIEW_SOURCE and label.labelled_at >= since]
+        active_raters = sorted({label.rater for label in recent} | {self.rater})
+        place = active_raters.index(self.rater)
+        is_preferred = (int(hash_to_fraction("rater", *s.unit.parts) * len(active_raters)) == place for s in left)
+        return next(
+            (sampled for sampled, preferred in zip(left, is_preferred, strict=True) if preferred),
+            left[0] if left else None,
+        )
+
+    def save(
+        self,
+        unit: LabelUnit,
+        value: str,
+        aspects: Mapping[str, bool] | None = None,
+        *,
+        duration_s: float | None = None,
+        text_hash: str | None = None,
+        note: str = "",
+    ) -> LabelEntry:
+        """Store the rater's label of a unit; it is durable when this returns, and replaces the rater's earlier one.
+
+        Args:
+            value: value of a choice of the kind.
+            aspects: answers to some of `aspect_questions`.
+            duration_s: seconds from showing the unit to the label.
+            text_hash: SHA-256 of the text that the rater read.
+
+        Raises:
+            ValueError: an unknown value or aspect.
+            StorageError: the unit no longer exists, or the label could not be saved.
+        """
+        if unknown := set(aspects or {}) - set(self.aspect_questions):
+            raise ValueError(f"this audit has no aspect {sorted(unknown)}")
+        label = Label(
+            unit=unit,
+            rater=self.rater,
+            value=value,
+            labelled_at=datetime.now(UTC),
+            aspects=aspects or {},
+            note=escape_unstorable(note),
+            text_hash=text_hash,
+            duration_s=None if duration_s is None else round(duration_s, 3),
+        )
+        return labels.append_label(self.db, self.audit.id, label)
+
+    def undo(self) -> Label | None:
+        """Undo the rater's last label and return it, so that its unit can be shown again; None if there is none."""
+        return labels.undo_label(self.db, self.audit.id, self.kind, self.rater)
+
+    def find_label(self, unit: LabelUnit) -> Label | None:
+        """Return this rater's label of a unit; None if there is none."""
+        return next((label for label in self._load_labels() if label.unit == unit and label.rater == self.rater), None)
+
+    def needs_several_raters(self, unit: LabelUnit) -> bool:
+        """Whether a unit is in the pseudo-random share that several raters label."""
+        return hash_to_fraction("second", self.audit.name, self.kind, *unit.parts) < self.second_rater_share
+
+    def load_progress(self) -> ReviewProgress:
+        """Count the units that are left to the rater, and estimate the time that they will take."""
+        labelled = self._load_labels()
+        labels_of_rater = [label for label in labelled if label.rater == self.rater]
+        durations = [label.duration_s for label in labels_of_rater if label.duration_s is not None]
+        return ReviewProgress(
+            n_total=len(self.sample),
+            n_left=len(self._list_left(labelled)),
+            n_by_rater=len(labels_of_rater),
+            seconds_per_decision=compute_pace(durations[-MAX_PACE_DECISIONS:]),
+        )
+
+    def load_agreement(self) -> RaterAgreement:
+        """Load the agreement of raters on the labels in force; its `pairs` are empty if no two share a unit."""
+        return compute_label_agreement(self._load_labels())
+
+    # --- inside
+
+    def _load_labels(self) -> list[Label]:
+        """Load the labels in force on the units of the sample."""
+        entries = labels.load_entries_in_force(self.db, self.audit.id, self.kind, self._contents)
+        return [entry.label for entry in entries]
+
+    def _list_left(self, labelled: Iterable[Label]) -> list[SampledUnit]:
+        """Return the units that the rater has not labelled and that need another rater, in labelling order."""
+        raters: dict[LabelUnit, set[str]] = {}
+        for label in labelled:
+            raters.setdefault(label.unit, set()).add(label.rater)
+        return [sampled for sampled in self.sample if self._is_left(sampled.unit, raters.get(sampled.unit, set()))]
+
+    def _is_left(self, unit: LabelUnit, raters: set[str]) -> bool:
+        """Whether a unit that some raters have labelled is left to this rater."""
+        n_needed = self.raters_per_shared_unit if self.needs_several_raters(unit) else 1
+        return self.rater not in raters and len(raters) < n_needed
+
+
+def compute_label_agreement(labelled: Iterable[Label]) -> RaterAgreement:
+    """Compute the agreement of raters on labels of one kind. `unsure` counts as no label.
+
+    Intervals are over countries and topics, the items of a task, questions, or sets of items.
+    """
+    values: dict[LabelUnit, dict[str, str]] = {}
+    for label in labelled:
+        if label.value != UNSURE:
+            values.setdefault(label.unit, {})[label.rater] = label.value
+    return compute_agreement_on(values, find_sampling_units)
+
+
+def find_sampling_units(units: Iterable[LabelUnit]) -> Units:
+    """Return the units that intervals over labels are over: see `compute_label_agreement`."""
+    parts = [dict(zip(PART_NAMES[unit.kind], unit.parts, strict=True)) for unit in units]
+    if all("topic" in part for part in parts):
+        return sampling_units([part["country"] for part in parts], [part["topic"] for part in parts])
+    return {"item": [part.get("question") or part["context"] for part in parts]}

@@ -1,0 +1,274 @@
+"""`auditor import labels`: tables and Label Studio's export, samples drawn here or elsewhere, and bad rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
+from auditor.review.label_sampling import draw_sample
+from auditor.storage import audits, hash_chain, labels
+from auditor.storage.database import open_database
+from tests.support.cli_runner import CommandOutput, auditor
+from tests.support.review_audit import save_review_audit
+
+UNIT_COLUMNS = ("model", "country", "topic", "sample")
+
+
+@pytest.fixture
+def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database with the audit `moral` of 180 traces."""
+    url = f"sqlite:///{tmp_path / 'audits.db'}"
+    monkeypatch.setenv("AUDITOR_STORAGE", url)
+    monkeypatch.chdir(tmp_path)
+    with open_database(url) as db:
+        save_review_audit(db)
+    return url
+
+
+@pytest.fixture
+def sample(storage: str) -> list[SampledUnit]:
+    """A drawn sample of 90 traces."""
+    with open_database(storage) as db:
+        audit = audits.get_audit(db, "moral")
+        draw_sample(db, audit, LabelKind.TRACE, 90)
+        return labels.load_sample(db, audit.id, LabelKind.TRACE)
+
+
+def make_row(
+    unit: SampledUnit | tuple[str, ...], rater: str = "ada", verdict: str = "VALID", **more: Any
+) -> dict[str, Any]:
+    parts = unit.unit.parts if isinstance(unit, SampledUnit) else unit
+    return {"rater": rater, **dict(zip(UNIT_COLUMNS, parts, strict=True)), "verdict": verdict, **more}
+
+
+TRACES = [("alder", country, "divorce", "0") for country in ("Egypt", "Netherlands", "Nigeria", "Japan")]
+
+
+def write_csv(rows: list[dict[str, Any]], name: str = "labels.csv") -> str:
+    with open(name, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return name
+
+
+def import_file(name: str) -> CommandOutput:
+    return auditor("import", "labels", name, "--audit", "moral")
+
+
+def load(storage: str) -> tuple[list[Label], list[SampledUnit]]:
+    """The labels and the sample of the audit, whose hash chain must hold."""
+    with open_database(storage, create=False) as db:
+        audit_id = audits.get_audit(db, "moral").id
+        assert hash_chain.verify_chain(db).breaks == []
+        return labels.load_labels(db, audit_id, LabelKind.TRACE), labels.load_sample(db, audit_id, LabelKind.TRACE)
+
+
+def test_labels_of_the_drawn_sample_are_stored(storage: str, sample: list[SampledUnit]) -> None:
+    rows = [
+        make_row(sample[0], verdict="valid", score_fit="yes", cultural_accuracy=""),
+        make_row(sample[0], rater="ben", verdict="UNSURE", score_fit="", cultural_accuracy="0"),
+        make_row(sample[1], verdict="", score_fit="", cultural_accuracy=""),
+    ]
+    result = import_file(write_csv(rows))
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == "2 labels of 2 raters in audit 'moral'.\n  1 row without a verdict: left out.\n"
+    (first, second), stored_sample = load(storage)
+    assert (first.unit, first.rater, first.value, first.aspects) == (
+        sample[0].unit,
+        "ada",
+        "VALID",
+        {"score_fit": True},
+    )
+    assert (second.value, second.aspects, second.source) == ("unsure", {"cultural_accuracy": False}, "labels.csv")
+    assert stored_sample == sample
+
+
+def test_an_import_that_is_repeated_stores_nothing_new(storage: str, sample: list[SampledUnit]) -> None:
+    file = write_csv([make_row(sample[0]), make_row(sample[1])])
+    import_file(file)
+    assert "2 labels of them stored already" in import_file(file).stderr
+    with open_database(storage, create=False) as db:
+        assert len(labels.load_entries(db, audits.get_audit(db, "moral").id)) == 2
+
+
+def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, sample: list[SampledUnit]) -> None:
+    sampled = {unit.unit.parts for unit in sample}
+    outside = next(trace for trace in TRACES if trace not in sampled)
+    result = import_file(write_csv([make_row(sample[0]), make_row(outside)]))
+    assert "1 label: stored, but in no corrected figure. Their traces are outside of the sample" in result.stderr
+    stored, stored_sample = load(storage)
+    assert len(stored) == 2
+    assert stored_sample == sample
+
+
+def test_labels_without_any_sample_say_what_is_missing(storage: str) -> None:
+    result = import_file(write_csv([make_row(trace) for trace in TRACES]))
+    assert "4 labels: stored, but in no corrected figure. Their traces have no inclusion probability" in result.stderr
+
+
+def test_labels_with_inclusion_make_a_sample(storage: str) -> None:
+    rows = [make_row(trace, inclusion=0.25 * (i + 1)) for i, trace in enumerate(TRACES)]
+    assert import_file(write_csv(rows)).returncode == 0
+    stored, sample = load(storage)
+    assert len(stored) == 4
+    assert [unit.inclusion for unit in sample] == [0.25, 0.5, 0.75, 1.0]
+    assert {(unit.stratum, unit.n_in_stratum) for unit in sample} == {((), 180)}
+    with open_database(storage, create=False) as db:
+        assert "was imported from labels.csv" in auditor("review", "moral", "--sample", "90").stderr
+        assert draw_sample(db, audits.get_audit(db, "moral"), LabelKind.TRACE).n_sampled == 4
+
+    more = [make_row(TRACES[0], rater="ben", inclusion=0.25), make_row(("birch", *TRACES[0][1:]), "ben", inclusion=0.1)]
+    assert import_file(write_csv(more, "more.csv")).returncode == 0
+    assert [unit.inclusion for unit in load(storage)[1]] == [0.25, 0.5, 0.75, 1.0, 0.1]
+
+
+def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: list[SampledUnit]) -> None:
+    result = import_file(write_csv([make_row(TRACES[0], inclusion=0.5)]))
+    assert result.returncode == 2
+    assert "has a drawn sample of traces, so that no other sample is imported" in result.stderr
+    assert load(storage)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"verdict": "maybe"},
+            "labels.csv: line 3, column 'verdict': 'maybe' is no label. Write VALID or INVALID or unsure",
+        ),
+        ({"score_fit": "perhaps"}, "line 3, column 'score_fit': 'perhaps' is neither true nor false"),
+        ({"inclusion": "1.5"}, "line 3, column 'inclusion': 1.5 is no probability"),
+        ({"inclusion": ""}, "line 3: has no inclusion probability, but other rows have one"),
+        ({"sample": "x"}, "line 3, column 'sample'"),
+        ({"sample": "9"}, "line 3: audit 'moral' has no trace to label with model alder, country Netherlands,"),
+        ({"rater": ""}, "line 3: the column 'rater' is empty"),
+        ({"country": "Egypt"}, "line 3: the label of ada on this trace occurs twice"),
+    ],
+)
+def test_a_bad_row_is_named_and_nothing_is_stored(storage: str, change: dict[str, str], message: str) -> None:
+    rows = [make_row(trace, score_fit="true", inclusion="0.5") for trace in TRACES]
+    rows[1] |= change
+    result = import_file(write_csv(rows))
+    assert result.returncode == 1
+    assert message in result.stderr
+    assert load(storage) == ([], [])
+
+
+def test_two_probabilities_of_one_trace_are_refused(storage: str) -> None:
+    rows = [make_row(TRACES[0], rater, inclusion=share) for rater, share in (("ada", 0.5), ("ben", 0.25))]
+    assert "line 3: the inclusion probability is 0.25, but 0.5 elsewhere" in import_file(write_csv(rows)).stderr
+    assert load(storage) == ([], [])
+
+
+def test_jsonl_and_parquet_take_booleans(storage: str, sample: list[SampledUnit]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [make_row(unit, score_fit=bool(i % 2)) for i, unit in enumerate(sample[:4])]
+    Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:2]), encoding="utf-8")
+    pq.write_table(pa.Table.from_pylist(rows[2:]), "labels.parquet")
+    for name in ("labels.jsonl", "labels.parquet"):
+        assert import_file(name).returncode == 0
+    assert [label.aspects["score_fit"] for label in load(storage)[0]] == [False, True, False, True]
+
+
+# --- Label Studio
+
+
+def make_task(unit: SampledUnit, *annotations: dict[str, Any], **data: Any) -> dict[str, Any]:
+    """A task of Label Studio's export, with the members that it has there."""
+    parts = dict(zip(UNIT_COLUMNS, unit.unit.parts, strict=True)) | {"sample": int(unit.unit.parts[3])}
+    members = {"id": 7, "project": 1, "predictions": [], "total_annotations": len(annotations), "meta": {}}
+    return members | {"data": {"text": "…", **parts, **data}, "annotations": list(annotations)}
+
+
+def make_annotation(rater: Any, verdict: str = "VALID", *, skipped: bool = False, **aspects: str) -> dict[str, Any]:
+    choices = {"verdict": verdict, **aspects}
+    result = [
+        {"id": "a", "from_name": name, "to_name": "text", "type": "choices", "value": {"choices": [choice]}}
+        for name, choice in choices.items()
+    ]
+    result.append({"from_name": "note", "to_name": "text", "type": "textarea", "value": {"text": ["odd"]}})
+    return {
+        "id": 1, "completed_by": rater, "was_cancelled": skipped, "ground_truth": False, "lead_time": 4.3,
+        "created_at": "2026-11-20T10:00:00Z", "result": [] if skipped else result,
+    }  # fmt: skip
+
+
+def write_json(value: Any) -> str:
+    Path("export.json").write_text(json.dumps(value), encoding="utf-8")
+    return "export.json"
+
+
+def test_label_studio_gives_the_labels_of_a_table(storage: str, sample: list[SampledUnit]) -> None:
+    tasks = [
+        make_task(
+            sample[0],
+            make_annotation({"id": 3, "email": "ada@example.org"}, score_fit="no"),
+            make_annotation(12, "unsure"),
+        ),
+        make_task(sample[1], make_annotation(12, skipped=True), make_annotation(12, "INVALID")),
+        make_task(sample[2]),
+    ]
+    result = import_file(write_json(tasks))
+    assert result.returncode == 0, result.stderr
+    stored, _ = load(storage)
+    assert [(label.unit, label.rater, label.value, label.aspects) for label in stored] == [
+        (sample[0].unit, "ada@example.org", "VALID", {"score_fit": False}),
+        (sample[0].unit, "12", "unsure", {}),
+        (sample[1].unit, "12", "INVALID", {}),
+    ]
+
+
+def test_label_studio_can_bring_its_own_sample(storage: str) -> None:
+    unit = SampledUnit(LabelUnit(LabelKind.TRACE, TRACES[0]), (), 0, 0.0, 0)
+    assert import_file(write_json([make_task(unit, make_annotation(1), inclusion=0.2)])).returncode == 0
+    assert [sampled.inclusion for sampled in load(storage)[1]] == [0.2]
+
+
+def break_choice(task: dict[str, Any]) -> None:
+    task["annotations"][0]["result"][0]["value"]["choices"] = ["VALID", "INVALID"]
+
+
+def rename_controls(task: dict[str, Any]) -> None:
+    result = task["annotations"][0]["result"]
+    result[0]["from_name"] = "first"
+    result.append({**result[0], "from_name": "second"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda task: task["data"].pop("topic"), "export.json: task 7: its data has no 'topic'"),
+        (lambda task: task.pop("annotations"), "task 7: has no 'data' or no 'annotations'. In Label Studio, export"),
+        (lambda task: task["annotations"][0].update(completed_by=None), "task 7: an annotation does not say by whom"),
+        (lambda task: task["data"].update(sample=[1]), "task 7: 'sample' is neither text nor a number"),
+        (break_choice, "task 7: 'verdict' does not have one choice"),
+        (rename_controls, "task 7: several controls have choices: first, second. Name that of the verdict 'verdict'"),
+    ],
+)
+def test_a_bad_task_is_named_and_nothing_is_stored(
+    storage: str, sample: list[SampledUnit], change: Any, message: str
+) -> None:
+    task = make_task(sample[1], make_annotation(1))
+    change(task)
+    result = import_file(write_json([make_task(sample[0], make_annotation(1)), task]))
+    assert result.returncode == 1
+    assert message in result.stderr
+    assert load(storage)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{}", "is not a list of tasks"), ("[1]", "task 1: has no 'data'"), ("[]", "has no label")]
+)
+def test_another_json_file_is_refused(storage: str, text: str, message: str) -> None:
+    Path("export.json").write_text(text, encoding="utf-8")
+    result = import_file("export.json")
+    assert result.returncode == 1
+    assert message in result.stderr

@@ -1,0 +1,130 @@
+"""Each command imports only what it needs: measured in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.run import run_audit
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.fake_server import FakeServer
+from tests.support.synthetic_audit import populate
+
+NEEDED_BY_NO_QUICK_COMMAND = {
+    "litellm",
+    "openai",
+    "instructor",
+    "langgraph",
+    "langchain_core",
+    "langsmith",
+    "scipy.stats",
+    "scipy.optimize",
+    "pandas",
+    "torch",
+    "textual",
+    "ray",
+    "httpx",
+}
+RUN_COMMAND = """
+import json, sys
+sys.argv = ["auditor", *json.loads(sys.argv[1])]
+from auditor.__main__ import main
+try:
+    main()
+except SystemExit as exit:
+    assert not exit.code, exit.code
+finally:
+    print("modules:", json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+CONFIG = """
+name = "estimated"
+judges = "peers"
+limits = { budget_usd = 5 }
+survey = { source = "wvs7-sample", countries = ["Germany", "Japan"], topics = ["divorce", "suicide"] }
+embedding = { model = "none" }
+
+[[models]]
+name = "a"
+model = "openai/gpt-4o-mini"
+api_key = "os.environ/OPENAI_API_KEY"
+
+[[models]]
+name = "b"
+model = "anthropic/claude-haiku-4-5"
+api_key = "os.environ/ANTHROPIC_API_KEY"
+"""
+SIMULATED_CONFIG = {
+    "name": "simulated",
+    "survey": {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["divorce", "suicide"]},
+    "models": [{"name": name, "model": f"simulated/{name}"} for name in ("knows-every-culture", "inconsistent")],
+    "judges": "peers",
+    "embedding": {"model": "none"},
+}
+
+
+def modules_of(folder: Path, *arguments: str) -> set[str]:
+    """Modules that a command has imported when it ends, in a folder with an audit's database."""
+    command = [sys.executable, "-c", RUN_COMMAND, json.dumps(arguments)]
+    process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert not process.returncode, process.stderr[-2000:]
+    return set(json.loads(process.stderr.rpartition("modules:")[2]))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the databases of two audits, of which one lacks answers, and a config of two providers' models."""
+    from auditor.storage.database import open_database
+
+    path = tmp_path_factory.mktemp("audits")
+    with open_database(f"sqlite:///{path}/auditor.db") as db:
+        run_audit(AuditConfig.model_validate(SIMULATED_CONFIG), storage=f"sqlite:///{path}/simulated.db")
+        populate(db, models=3, countries=6, topics=6, samples=2, judges=2)
+    (path / "estimated.toml").write_text(CONFIG)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed"),
+    [
+        (["status"], set()),
+        (["status", "--json"], set()),
+        (["verify", "--storage", "sqlite:///simulated.db"], set()),
+        (["estimate", "estimated.toml"], set()),
+        (["init", "new.toml"], set()),
+        (["report", "--format", "json", "-o", "report.json"], set()),
+        (["report", "--format", "md", "-o", "report.md"], set()),
+        (["report", "-o", "report.html"], {"vl_convert"}),
+    ],
+    ids=" ".join,
+)
+def test_a_command_imports_only_what_it_needs(folder: Path, arguments: list[str], needed: set[str]) -> None:
+    heavy_modules = NEEDED_BY_NO_QUICK_COMMAND | {"vl_convert"}
+    assert heavy_modules & modules_of(folder, *arguments) == needed
+
+
+def test_a_run_whose_answers_are_recorded_imports_no_client(server: FakeServer, tmp_path: Path) -> None:
+    config = CONFIG.replace("estimated", "finished").replace("os.environ/OPENAI_API_KEY", f"os.environ/{KEY_VARIABLE}")
+    config = config.replace("os.environ/ANTHROPIC_API_KEY", f"os.environ/{KEY_VARIABLE}")
+    config = config.replace("anthropic/claude-haiku-4-5", "openai/other")
+    config = config.replace("\nmodel =", f'\napi_base = "{server.url}"\nprice = {{ input = 1, output = 1 }}\nmodel =')
+    (tmp_path / "finished.toml").write_text(config)
+    run_audit(tmp_path / "finished.toml", storage=f"sqlite:///{tmp_path}/auditor.db")
+    n_requests = len(server.requests)
+    assert n_requests > 0
+    modules = modules_of(tmp_path, "run", "finished.toml", "--storage", f"sqlite:///{tmp_path}/auditor.db")
+    assert len(server.requests) == n_requests
+    assert not modules & {"litellm", "openai", "instructor", "scipy.stats", "scipy.optimize", "pandas", "torch"}
+
+
+def test_the_price_list_is_litellms() -> None:
+    """Prices are read from a file of litellm's package, which must be what litellm itself reads."""
+    from auditor.models import litellm_client
+
+    price_list, model_cost = litellm_client._read_price_list(), litellm_client.load_litellm().model_cost
+    assert len(model_cost) > 1000
+    assert all(price_list[model] == entry for model, entry in model_cost.items())

@@ -1,0 +1,118 @@
+"""The section on judges and people: its sentences have the figures of the report, and say what labels are missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.reports.data.judge_quality.build import build_judge_quality
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.source_loading import load_source
+from auditor.reports.document import Figure, Section
+from auditor.reports.sections.judge_quality import build_judge_quality_section, suggest_labels
+from auditor.reports.sections.panel import build_panel_section
+from auditor.reports.sections.summary import build_summary
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from tests.reports.sections.node_text import assert_consistent, iterate_blocks, tables_of, text_of
+from tests.support.planted_labels import plant_labels, plant_truth
+
+FULL: dict[str, Any] = {"n_each": 40, "raters": 3, "rater_error": 0.05, "unsure_share": 0.1}
+
+
+@pytest.fixture(scope="module")
+def source(population: tuple[Database, Audit]) -> ReportSource:
+    """Records of the synthetic audit, whose judges also state their confidence."""
+    loaded = load_source(population[0], population[1].name)
+    confidence = np.random.default_rng(0).uniform(0.5, 1, len(loaded.votes))
+    return replace(loaded, votes=replace(loaded.votes, confidence=confidence))
+
+
+def label(report: Report, source: ReportSource, **settings: Any) -> Report:
+    """The report with planted labels."""
+    truth = plant_truth(source.votes, settings.pop("error_rate", 0.1))
+    labelled = replace(source, label_records=plant_labels(source.votes, truth, **settings))
+    return report.model_copy(update={"judge_quality": build_judge_quality(labelled)})
+
+
+def section_of(report: Report) -> Section:
+    section = build_judge_quality_section(report)
+    assert section is not None
+    return section
+
+
+def test_without_labels_one_line_names_the_command(report: Report) -> None:
+    assert build_judge_quality_section(report) is None
+    assert report.judge_quality is not None
+    n = report.judge_quality.suggested_labels
+    line = text_of(suggest_labels(report))
+    assert f"auditor review population --sample {n}" in line
+    assert line in text_of(build_panel_section(report))
+
+
+def test_labels_that_cannot_be_used_are_explained(report: Report, source: ReportSource) -> None:
+    labels = plant_labels(source.votes, plant_truth(source.votes, 0.1))
+    changed = replace(source, label_records=replace(labels, reason="run auditor review AUDIT --redraw"))
+    quality = build_judge_quality(changed)
+    line = text_of(suggest_labels(report.model_copy(update={"judge_quality": quality})))
+    assert line == "People’s labels are not used: run auditor review population --redraw.note"
+
+
+def test_each_judge_has_a_sentence_with_its_figures(report: Report, source: ReportSource) -> None:
+    labelled = label(report, source, **FULL)
+    section = section_of(labelled)
+    text = text_of(section)
+    quality = labelled.judge_quality
+    assert quality is not None
+    for row in quality.judges:
+        assert row.accuracy.value is not None
+        assert f"{row.judge} agrees with people on {100 * row.accuracy.value:.0f}% of the traces" in text
+    assert quality.ceiling is not None
+    assert quality.ceiling.agreement.value is not None
+    assert f"Two raters agree on {100 * quality.ceiling.agreement.value:.0f}% of" in text
+    assert "random rater of this pool" in text
+    assert f"Raters are unsure about {quality.unsure} traces" in text
+    assert_consistent(section)
+
+
+def test_every_table_and_a_diagram_of_each_judge_are_there(report: Report, source: ReportSource) -> None:
+    section = section_of(label(report, source, **FULL))
+    assert {
+        "corrected-shares",
+        "corrected-differences",
+        "judge-accuracy",
+        "judge-confidence",
+        "judge-splits",
+        "judge-errors",
+        "transport",
+        "replacement-test",
+    } <= set(tables_of(section))
+    figures = [block.id for block in iterate_blocks(section) if isinstance(block, Figure)]
+    assert [figure for figure in figures if figure.startswith("reliability-")] == [
+        f"reliability-{judge}" for judge in source.judge_names
+    ]
+
+
+def test_the_summary_says_by_how_much_the_judges_were_off(report: Report, source: ReportSource) -> None:
+    labelled = label(report, source, error_rate=0.0, **FULL)
+    quality = labelled.judge_quality
+    assert quality is not None
+    assert quality.excess is not None
+    assert quality.excess.value is not None
+    sentence = f"{abs(100 * quality.excess.value):.0f} percentage points"
+    assert sentence in text_of(build_summary(labelled))
+    assert "Can the judges be trusted?" not in text_of(build_summary(report))
+
+
+def test_missing_labels_are_counted(report: Report, source: ReportSource) -> None:
+    text = text_of(section_of(label(report, source, n_each=12)))
+    assert "Comparisons and checks use the judges’ own shares until each model has 30 labels" in text
+    assert "No trace was labelled by two raters" in text
+    assert "It is not tested whether one correction holds for all models" in text
+    assert "the test needs 3 labels of each trace, and 60 labels more of them at least" in text
+    full = text_of(section_of(label(report, source, **FULL)))
+    assert "Comparisons and checks use the corrected shares." in full

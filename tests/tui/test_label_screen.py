@@ -1,0 +1,318 @@
+"""The labelling screen: one key a text, the next opens by itself, and nothing that a judge does not see is shown."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.domain import Outcome
+from auditor.domain.labels import UNSURE, Label, LabelKind
+from auditor.review.label_item import LabelItemLoader
+from auditor.storage import labels, results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from auditor.tui import actions, saving_screen
+from auditor.tui.dialogs import KeysWindow, TextDialog
+from auditor.tui.label_app import LabelApp
+from auditor.tui.label_screen import LabelScreen
+from auditor.tui.settings import ReviewSettings
+from auditor.tui.theme import DARK, LIGHT
+from tests.support.label_sample import open_session, save_labelling_audit
+from tests.support.review_audit import COUNTRIES, MODELS, TOPICS
+from tests.tui.app_driver import Driver
+
+STARTS_EMPTY = True
+N_UNITS = 30
+StartLabelling = Callable[..., AbstractAsyncContextManager[Driver]]
+
+
+@pytest.fixture(autouse=True)
+def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving_screen, "DECISION_DELAY_S", 0.0)
+
+
+@pytest.fixture
+def audit(db: Database) -> Audit:
+    return save_labelling_audit(db, N_UNITS)
+
+
+@pytest.fixture
+def start(db: Database, audit: Audit, tmp_path: Path) -> StartLabelling:
+    @asynccontextmanager
+    async def run(
+        *, size: tuple[int, int] = (80, 24), rater: str = "ada", share: float = 0.0, **settings: Any
+    ) -> AsyncIterator[Driver]:
+        app = LabelApp(open_session(db, audit, rater, share), ReviewSettings(tmp_path / "settings", **settings))
+        async with app.run_test(size=size) as pilot:
+            driver = Driver(app, pilot)
+            await driver.settle()
+            yield driver
+
+    return run
+
+
+def screen_of(driver: Driver) -> LabelScreen:
+    assert isinstance(driver.page, LabelScreen)
+    return driver.page
+
+
+def stored(db: Database, audit: Audit) -> list[Label]:
+    return labels.load_labels(db, audit.id, LabelKind.TRACE)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+@pytest.mark.parametrize("theme", [DARK.name, LIGHT.name])
+async def test_one_key_labels_a_text_and_opens_the_next(
+    start: StartLabelling, db: Database, audit: Audit, size: tuple[int, int], theme: str
+) -> None:
+    async with start(size=size, theme=theme) as driver:
+        first = screen_of(driver).open_key
+        assert "1 of 30" in driver.text
+        assert "Can the reasoning stand as a whole?   1 valid   2 invalid   3 unsure" in driver.text
+        await driver.press("2")
+        assert screen_of(driver).open_key != first
+        assert "2 of 30" in driver.text
+        assert "29 left" in driver.text
+        assert "not labelled by you  ·  ✓ saved, u undoes: invalid" in driver.text
+        [label] = stored(db, audit)
+        assert (label.unit, label.value, label.rater, label.source) == (first, "INVALID", "ada", "review")
+        assert label.duration_s is not None
+        assert label.text_hash == LabelItemLoader(db, audit, "ada").load(label.unit).text_hash
+
+
+async def test_all_answers_are_stored_by_their_keys(start: StartLabelling, db: Database, audit: Audit) -> None:
+    async with start() as driver:
+        await driver.press("1", "2", "3", "4")
+        assert [label.value for label in stored(db, audit)] == ["VALID", "INVALID", UNSURE], "there is no fourth answer"
+        assert " 1 s each · " in driver.text, "the pace is shown from three labels on"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 60)])
+async def test_nothing_that_is_hidden_from_judges_is_shown(start: StartLabelling, size: tuple[int, int]) -> None:
+    hidden = re.compile("|".join([*COUNTRIES, *TOPICS, *MODELS]), re.IGNORECASE)
+    async with start(size=size) as driver:
+        for number in range(N_UNITS):
+            assert not hidden.search(driver.text)
+            assert "not labelled by you" in driver.text
+            assert not re.search(r"\bINVALID\b", screen_of(driver).item.item.material)  # type: ignore[union-attr]
+            await driver.press("1" if number % 2 else "2")
+        assert driver.messages[-1] == "You have labelled every text of the sample that is left to you."
+
+
+async def test_undo_shows_the_text_again_and_takes_the_label_back(
+    start: StartLabelling, db: Database, audit: Audit
+) -> None:
+    async with start() as driver:
+        first = screen_of(driver).open_key
+        await driver.press("1", "1", "u", "u")
+        assert screen_of(driver).open_key == first
+        assert stored(db, audit) == []
+        assert "30 left" in driver.text
+        await driver.press("u")
+        assert driver.messages[-1] == "There is nothing to undo."
+        await driver.press("2")
+        assert [(label.unit, label.value) for label in stored(db, audit)] == [(first, "INVALID")]
+
+
+async def test_a_second_key_press_labels_nothing_unseen(
+    start: StartLabelling, db: Database, audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving_screen, "DECISION_DELAY_S", 60.0)
+    async with start() as driver:
+        gate = threading.Event()
+        blocked = db.writer.submit(lambda connection: gate.wait(60))
+        await driver.pilot.press("1")
+        await driver.pilot.press("2", "s", "space", "right_square_bracket")
+        assert "… saving" in driver.text
+        gate.set()
+        blocked.result()
+        assert await driver.reaches(lambda d: "u undoes: valid" in d.text)
+        await driver.press("3")
+        assert [label.value for label in stored(db, audit)] == ["VALID"]
+        assert "2 of 30" in driver.text
+        await driver.press("space", "2")
+        assert len(stored(db, audit)) == 2, "a text that the rater opened is accepted at once"
+
+
+async def test_a_failed_save_stays_and_says_so(
+    start: StartLabelling, db: Database, audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start() as driver:
+        first = screen_of(driver).open_key
+        await driver.press("n")
+        await driver.type("odd")
+        await driver.press("enter", "x")
+        traces = results.load_traces(db, audit.id)
+        results.delete_traces(db, audit.id, [(t.model, t.cell, t.sample) for t in traces])
+        await driver.press("1")
+        assert "not saved" in driver.messages[-1]
+        assert screen_of(driver).open_key == first
+        assert "✓ saved" not in driver.text
+        results.save_traces(db, audit.id, traces)
+        await driver.press("2")
+        [label] = stored(db, audit)
+        assert (label.value, label.note, label.aspects) == ("INVALID", "odd", {"cultural_accuracy": True})
+
+
+async def test_aspects_and_notes_are_optional_and_saved_with_the_label(
+    start: StartLabelling, db: Database, audit: Audit
+) -> None:
+    async with start() as driver:
+        await driver.press("x", "y", "y", "z", "z", "z")
+        assert "x culture: yes   y logic: no   z score: –" in driver.text
+        assert "aspects and note are saved with your label" in driver.text
+        await driver.press("n")
+        assert isinstance(driver.app.screen, TextDialog)
+        await driver.type("a remark")
+        await driver.press("enter", "1")
+        [label] = stored(db, audit)
+        assert label.aspects == {"cultural_accuracy": True, "logical_consistency": False}
+        assert label.note == "a remark"
+        assert "u undoes: valid (culture yes, logic no)" in driver.text
+
+
+async def test_aspects_and_notes_can_be_added_to_a_saved_label(
+    start: StartLabelling, db: Database, audit: Audit
+) -> None:
+    async with start() as driver:
+        await driver.press("1")
+        [first] = stored(db, audit)
+        await driver.press("left_square_bracket")
+        assert "● valid" in driver.text
+        await driver.press("x", "n")
+        await driver.type("late")
+        await driver.press("enter")
+        [label] = stored(db, audit)
+        assert (label.value, label.aspects, label.note) == ("VALID", {"cultural_accuracy": True}, "late")
+        assert label.duration_s == first.duration_s, "the pace counts the label once"
+        assert "✓ saved: valid (culture yes)" in driver.text
+        await driver.press("2")
+        assert [(label.value, label.note) for label in stored(db, audit)] == [("INVALID", "late")]
+
+
+async def test_a_skipped_text_comes_again_at_the_end(start: StartLabelling) -> None:
+    async with start() as driver:
+        first = screen_of(driver).open_key
+        await driver.press("s")
+        assert screen_of(driver).open_key != first
+        await driver.press(*["1"] * (N_UNITS - 1))
+        assert screen_of(driver).open_key == first
+        assert "1 left" in driver.text
+        await driver.press("1", "space")
+        assert "0 left" in driver.text
+
+
+async def test_a_text_that_is_gone_is_passed_over_and_stays_in_the_sample(
+    start: StartLabelling, db: Database, audit: Audit
+) -> None:
+    first, second, third = [sampled.unit for sampled in open_session(db, audit).sample[:3]]
+    traces = {(t.model, *t.cell, str(t.sample)): t for t in results.load_traces(db, audit.id)}
+    gone = [replace(traces[first.parts], outcome=Outcome.TRUNCATED, score=None), replace(traces[second.parts], text="")]
+    results.save_traces(db, audit.id, gone)
+    async with start() as driver:
+        assert screen_of(driver).open_key == third
+        assert driver.messages == [
+            "2 texts of the sample cannot be shown, and stay unlabelled. "
+            "It has no text to judge (outcome: truncated). It has no text to judge (outcome: ok)."
+        ]
+        await driver.press(*["1"] * (N_UNITS - 2))
+        assert len(stored(db, audit)) == N_UNITS - 2
+        await driver.press("left_square_bracket", *["left_square_bracket"] * N_UNITS)
+        assert screen_of(driver).open_key == first
+        assert "It has no text to judge" in driver.text
+        await driver.press("1")
+        assert driver.messages[-1].startswith("There is nothing to label.")
+        assert len(stored(db, audit)) == N_UNITS - 2
+
+
+async def test_the_agreement_with_another_rater_grows(start: StartLabelling, db: Database, audit: Audit) -> None:
+    bob = open_session(db, audit, "bob", 1.0)
+    for sampled in bob.sample:
+        bob.save(sampled.unit, "VALID")
+    async with start(share=1.0) as driver:
+        await driver.press("1", "1", "1", "1")
+        assert "you agree" not in driver.text
+        await driver.press("2")
+        assert re.search(r"you agree with bob on 80% \(95% CI \d+% to \d+%, 5 texts\)", driver.text)
+        await driver.press("1")
+        assert "you agree with bob on 83% (" in driver.text
+
+
+async def test_with_the_setting_off_a_labelled_text_stays(start: StartLabelling) -> None:
+    async with start(open_next=False) as driver:
+        first = screen_of(driver).open_key
+        await driver.press("1")
+        assert screen_of(driver).open_key == first
+        assert "✓ saved: valid" in driver.text
+        await driver.press("space")
+        assert screen_of(driver).open_key != first
+        await driver.press("N")
+        assert driver.messages[-1] == "After a label, the next text opens."
+
+
+async def test_following_and_preceding_move_in_the_sample(start: StartLabelling) -> None:
+    async with start() as driver:
+        await driver.press("right_square_bracket", "right_square_bracket")
+        assert "3 of 30" in driver.text
+        await driver.press("left_square_bracket", "left_square_bracket", "left_square_bracket")
+        assert "1 of 30" in driver.text
+        assert driver.messages[-1] == "This is the end of the sample."
+
+
+async def test_a_long_text_scrolls(start: StartLabelling) -> None:
+    async with start(size=(80, 16)) as driver:
+        top = driver.text
+        await driver.press("pagedown", "j", "k")
+        assert driver.text != top
+        await driver.press("pageup")
+        assert driver.text == top
+
+
+@pytest.mark.parametrize("size", [(80, 40), (140, 40)])
+async def test_help_and_palette_have_every_key_and_q_ends_the_app(start: StartLabelling, size: tuple[int, int]) -> None:
+    async with start(size=size) as driver:
+        commands = {command.title: command for command in driver.app.get_system_commands(driver.app.screen)}
+        await driver.press("question_mark")
+        assert isinstance(driver.app.screen, KeysWindow)
+        for action in actions.actions_for("label"):
+            assert action.help in driver.text
+            assert commands[action.label.capitalize()].help == action.help
+            assert size[0] == 80 or action.id in driver.text
+        await driver.press("escape", "q")
+        assert driver.app._exit
+
+
+async def test_configured_keys_are_shown_and_act(start: StartLabelling, db: Database, audit: Audit) -> None:
+    async with start(keys={"label.choose.1": "v", "label.aspect.score_fit": "e"}) as driver:
+        assert "v valid   2 invalid" in driver.text
+        assert "e score: –" in driver.text
+        await driver.press("e", "v")
+        assert [label.aspects for label in stored(db, audit)] == [{"score_fit": True}]
+
+
+async def test_a_finished_sample_shows_its_last_text(start: StartLabelling, db: Database, audit: Audit) -> None:
+    session = open_session(db, audit)
+    for sampled in session.sample:
+        session.save(sampled.unit, "VALID")
+    async with start() as driver:
+        assert driver.messages == ["You have labelled every text of the sample that is left to you."]
+        assert "30 of 30" in driver.text
+        assert "✓ saved: valid" in driver.text
+
+
+async def test_texts_with_markup_and_escapes_are_shown_as_they_are(
+    db: Database, audit: Audit, start: StartLabelling
+) -> None:
+    first = open_session(db, audit).sample[0].unit
+    [trace] = [t for t in results.load_traces(db, audit.id) if (t.model, *t.cell, str(t.sample)) == first.parts]
+    results.save_traces(db, audit.id, [replace(trace, text="[bold red]gotcha[/] \u202e [@click=app.quit]x[/]")])
+    async with start() as driver:
+        assert "[bold red]gotcha[/]" in driver.text
+        assert "\u202e" not in driver.text

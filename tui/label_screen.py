@@ -1,0 +1,290 @@
+"""Labelling screen: one unit of the sample as a judge sees it, and one key for each answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from auditor.domain.labels import LabelUnit
+from auditor.domain.review_aspects import REVIEW_ASPECTS
+from auditor.review.label_queue import LabelDraft, LabelQueue, OpenUnit
+from auditor.review.progress import ReviewProgress, format_pace
+from auditor.tui.actions import ASPECT_KEYS, bindings_for, key_name
+from auditor.tui.formatting import to_content, to_single_line
+from auditor.tui.saving_screen import SavingScreen
+from auditor.tui.wording import describe_label, describe_missing, describe_own_agreement
+
+NOTHING_LEFT = "You have labelled every text of the sample that is left to you."
+FENCE = re.compile(r"^=== [0-9a-f]+ ===$", re.MULTILINE)
+"""Marker lines around the text in a judge's request."""
+ANSWER_SYMBOLS = {None: "–", True: "yes", False: "no"}
+
+
+class LabelScreen(SavingScreen[OpenUnit]):
+    """Screen to label the units of a sample, one after the other."""
+
+    screen_name = "label"
+    nothing_left = NOTHING_LEFT
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("label")
+
+    def __init__(self, queue: LabelQueue) -> None:
+        super().__init__()
+        self.queue = queue
+        self.progress: ReviewProgress | None = None
+        self.agreement_text = ""
+        self._n_reported_missing = 0
+
+    def compose_body(self) -> ComposeResult:
+        with Container(id="label"):
+            with VerticalScroll(id="material", can_focus=False):
+                yield Static(id="material-text")
+            with VerticalScroll(id="instructions", can_focus=False):
+                yield Static(id="instructions-text")
+        yield Static(id="choices")
+        yield Static(id="aspects")
+        yield Static(id="standing")
+
+    def on_mount(self) -> None:
+        """Open the first unit that is left; without one, the last of the sample."""
+        opened = self.queue.load_next()
+        if opened is None:
+            self.notify(NOTHING_LEFT, markup=False)
+            opened = self.queue.load(self.queue.session.sample[-1].unit)
+        self.show_opened_item(opened)
+        self.after_save()
+
+    # --- showing
+
+    @property
+    def open_key(self) -> LabelUnit | None:
+        return None if self.item is None else self.item.unit
+
+    def show_opened_item(self, item: OpenUnit) -> None:
+        """Show another unit, scrolled to the top; say which units were passed over."""
+        self.last_saved = ""
+        self.show_item(item)
+        for selector in ("#label", "#material", "#instructions"):
+            self.query_one(selector).scroll_home(animate=False)
+        if len(self.queue.missing) > self._n_reported_missing:
+            self._n_reported_missing = len(self.queue.missing)
+            self.notify(describe_missing(self.queue.missing), severity="warning", timeout=20, markup=False)
+
+    def show_item(self, item: OpenUnit) -> None:
+        """Show the current state of the open unit, such as after its label was saved."""
+        self.item = item
+        text = item.item
+        self.query_one("#material", VerticalScroll).border_title = Content("What the judge was shown")
+        self.query_one("#material-text", Static).update(_render_request(text.material or text.missing))
+        self.query_one("#instructions", VerticalScroll).border_title = Content("What the judge was told")
+        self.query_one("#instructions-text", Static).update(to_content(text.instructions, "$text-muted"))
+        self.query_one("#choices", Static).update(self._render_choices(item), layout=False)
+        self.query_one("#aspects", Static).update(self._render_aspects(item), layout=False)
+        self.query_one("#aspects").display = bool(text.aspects)
+        self.refresh_title_bar()
+
+    def refresh_title_bar(self) -> None:
+        """Show audit, position, what is left, pace and time to go, as far as the width allows; and the status line."""
+        path = [self.queue.session.audit.name]
+        if self.item is not None:
+            path.append(f"{self.item.position:,} of {self.queue.n_units:,}" if self.item.position else "not in sample")
+        badge = self.rater_app.rater_badge
+        free_width = self.size.width - 2 - badge.cell_length - len(" › ".join(("auditor", *path, " ")))
+        forms = format_pace(self.progress) if self.progress is not None else []
+        path += next(([form] for form in forms if len(form) < free_width), forms[-1:])
+        self.set_title_bar(*path, right=badge)
+        self.query_one("#material", VerticalScroll).border_subtitle = to_content(self.agreement_text)
+        self.update_status_line()
+
+    def _render_choices(self, item: OpenUnit) -> Content:
+        """Render the question and the key of each answer; the given one is marked."""
+        parts = [to_content(item.item.question, "bold")]
+        for number, choice in enumerate(item.unit.kind.choices, start=1):
+            mark = "● " if choice is item.choice else ""
+            key = self._key_of(f"label.choose.{number}", choice.key)
+            parts.append(Content.assemble((key, "bold $text-accent"), f" {mark}{choice.label}"))
+        return Content("   ").join(parts)
+
+    def _render_aspects(self, item: OpenUnit) -> Content:
+        """Render key, name and answer of each aspect that the judge is asked about."""
+        parts = [Content.styled("optional:", "$text-muted")]
+        for aspect, default_key in zip(REVIEW_ASPECTS, ASPECT_KEYS, strict=False):
+            if aspect.name in item.item.aspects:
+                key = self._key_of(f"label.aspect.{aspect.name}", default_key)
+                answer = ANSWER_SYMBOLS[item.draft.aspects.get(aspect.name)]
+                parts.append(Content.assemble((key, "bold $text-accent"), f" {aspect.label}: ", (answer, "bold")))
+        return Content("   ").join(parts)
+
+    def _key_of(self, action_id: str, default_key: str) -> str:
+        """Return the name of the first configured key of an action."""
+        return key_name(self.rater_app.settings.keys.get(action_id, default_key).split(",")[0])
+
+    def update_status_line(self) -> None:
+        """Show whether the label is saved, what was saved before, and the note."""
+        item = self.item
+        if item is None:
+            return
+        if self.n_pending_saves:
+            parts = [Content.styled("… saving", "$text-warning")]
+        elif item.choice is not None:
+            parts = [to_content(f"✓ saved: {describe_label(item)}", "$text-success")]
+        else:
+            parts = [Content("not labelled by you")]
+        if self.last_saved and not self.n_pending_saves:
+            parts.append(to_content(f"✓ saved, u undoes: {self.last_saved}", "$text-success"))
+        if item.label is None and item.draft != LabelDraft():
+            parts.append(Content.styled("aspects and note are saved with your label", "$text-warning"))
+        if item.draft.note:
+            parts.append(to_content(f"✎ {to_single_line(item.draft.note)}", "$text-accent"))
+        if self.progress is not None and not self.progress.n_left:
+            parts.append(Content.styled("nothing left to label", "$text-success"))
+        self.query_one("#standing", Static).update(Content.styled("  ·  ", "$text-muted").join(parts), layout=False)
+
+    # --- labelling
+
+    def action_choose(self, number: int) -> None:
+        """Save the answer of a number, and open the next unit; ignored while that one is about to open."""
+        item = self.item
+        if item is None or not self.accepts_decisions or self.n_pending_saves:
+            return
+        choices = item.unit.kind.choices
+        if number > len(choices):
+            return
+        if item.item.missing:
+            self.notify(f"There is nothing to label. {item.item.missing}", markup=False)
+            return
+        value = choices[number - 1].value
+
+        def load_next() -> OpenUnit | None:
+            return self.queue.load_next(after=item.unit)
+
+        self.save_item(
+            lambda: self.queue.save_value(item, value),
+            lambda saved: saved,
+            load_next if self.rater_app.settings.open_next else None,
+            describe_saved=describe_label,
+        )
+
+    def action_aspect(self, name: str) -> None:
+        """Change the answer on an aspect: none, yes, no, and none again."""
+        item = self.item
+        if item is None or name not in item.item.aspects:
+            return
+        answers = dict(item.draft.aspects)
+        if name not in answers:
+            answers[name] = True
+        elif answers[name]:
+            answers[name] = False
+        else:
+            del answers[name]
+        self._save_draft(item, replace(item.draft, aspects=answers))
+
+    def action_note(self) -> None:
+        if self.item is not None:
+            self._ask_note(self.item, self.item.draft.note)
+
+    def _ask_note(self, item: OpenUnit, initial_text: str, error: str = "") -> None:
+        """Ask for a note; if it cannot be saved, ask again with what was typed."""
+
+        def store(text: str) -> None:
+            self._save_draft(item, replace(item.draft, note=text), text)
+
+        self.ask_note(initial_text, store, error)
+
+    def _save_draft(self, item: OpenUnit, draft: LabelDraft, note: str | None = None) -> None:
+        """Keep a draft, or save it with the label that the unit has.
+
+        Args:
+            note: asked for again if saving fails.
+        """
+        if item.label is None:
+            self.show_item(self.queue.save_draft(item, draft))
+        elif not self.n_pending_saves:
+            on_failed = None if note is None else lambda text: self._ask_note(item, note, text)
+            self.save_item(lambda: self.queue.save_draft(item, draft), lambda saved: saved, on_failed=on_failed)
+
+    def action_undo(self) -> None:
+        """Undo the rater's last label, and show its unit."""
+
+        def job() -> tuple[str, OpenUnit | None]:
+            opened = self.queue.undo()
+            return ("There is nothing to undo." if opened is None else "Undone."), opened
+
+        self.save_undo(job, lambda item: item.unit)
+
+    def after_save(self) -> None:
+        """Count what is left and the raters' agreement, in the background."""
+
+        def load() -> None:
+            self.progress = self.queue.load_progress()
+            agreement = self.queue.load_own_agreement()
+            self.agreement_text = describe_own_agreement(agreement, self.queue.session.rater) if agreement else ""
+
+        self.rater_app.run_in_background(load, self.rater_app.refresh_title_bar)
+
+    # --- navigation
+
+    def action_best(self) -> None:
+        """Open the next unit that is left, other than the open one."""
+        if not self.is_advancing:
+            self._open(self.queue.load_next(after=self.open_key), NOTHING_LEFT)
+
+    def action_skip(self) -> None:
+        """Go to the next unit; this one comes again at the end."""
+        if self.item is not None and not self.is_advancing:
+            self.queue.skip(self.item.unit)
+            self.action_best()
+
+    def action_following(self) -> None:
+        self._move_in_sample(1)
+
+    def action_preceding(self) -> None:
+        self._move_in_sample(-1)
+
+    def _move_in_sample(self, offset: int) -> None:
+        """Open the unit `offset` places further in the sample."""
+        if self.item is not None and not self.is_advancing:
+            self._open(self.queue.load_neighbour(self.item, offset), "This is the end of the sample.")
+
+    def _open(self, opened: OpenUnit | None, message: str) -> None:
+        """Show a unit that the rater opened, or a message if there is none."""
+        if opened is None:
+            self.notify(message, markup=False)
+            return
+        self.show_opened_item(opened)
+        self.accepts_decisions_at = 0.0
+
+    def action_down(self) -> None:
+        self._scroll_text(1)
+
+    def action_up(self) -> None:
+        self._scroll_text(-1)
+
+    def action_page_down(self) -> None:
+        self._scroll_text(self.query_one("#label").size.height - 1)
+
+    def action_page_up(self) -> None:
+        self._scroll_text(1 - self.query_one("#label").size.height)
+
+    def _scroll_text(self, lines: int) -> None:
+        for selector in ("#label", "#material", "#instructions"):
+            self.query_one(selector).scroll_relative(y=lines, animate=False)
+
+    def action_leave(self) -> None:
+        self.rater_app.go_back()
+
+
+def _render_request(text: str) -> Content:
+    """Render a judge's request, with its marker lines in the background."""
+    pieces: list[Content] = []
+    end = 0
+    for match in FENCE.finditer(text):
+        pieces += [to_content(text[end : match.start()]), to_content(match[0], "$text-muted")]
+        end = match.end()
+    return Content("").join([*pieces, to_content(text[end:])])
