@@ -15,6 +15,7 @@ from auditor.config.probes import SECTION_BY_PROBE
 from auditor.storage import audit_tables as audit_tables
 from auditor.storage import call_tables as call_tables
 from auditor.storage import label_tables as label_tables
+from auditor.storage import opinion_tables as opinion_tables
 from auditor.storage import result_tables as result_tables
 from auditor.storage import review_tables as review_tables
 from auditor.storage.migrations import find_latest_revision

@@ -36,6 +36,7 @@ from auditor.cli.init import init
 from auditor.cli.labelling import SampleCommand
 from auditor.cli.logic import logic_app
 from auditor.cli.models import models_app
+from auditor.cli.opinion_imports import import_opinions
 from auditor.cli.replicate import replicate
 from auditor.cli.report import report
 from auditor.cli.review import review
@@ -57,6 +58,8 @@ COMMAND_GROUPS = {
     MOVE_DATA: (surveys.app, import_app, export_app),
     RESEARCH: (experiments.app, logic_app),
 }
+
+import_app.command("opinions")(import_opinions)
 
 app = typer.Typer(
     name="auditor",

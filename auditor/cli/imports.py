@@ -76,16 +76,16 @@ def import_scores(
     from auditor.imports.recorded_audits import import_scores as import_recorded_scores
 
     counts = import_recorded_scores(file, survey=survey, audit=audit, storage=storage, regions=regions)
-    counted_scores = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
+    counted_scores = f"{pluralize(counts.scores, 'score')} of {pluralize(counts.models, 'model')} in audit '{audit}'"
     print_message(
-        f"{_pluralize(counts.rows, 'row')}: {counted_scores}"
+        f"{pluralize(counts.rows, 'row')}: {counted_scores}"
         f"{', which replaces its previous contents' if counts.replaced else ''}."
     )
     if counts.empty:
-        print_message(f"  {_pluralize(counts.empty, 'row')} without a score: counted as failed samples.")
+        print_message(f"  {pluralize(counts.empty, 'row')} without a score: counted as failed samples.")
     if counts.not_in_survey:
         print_message(
-            f"  {_pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: stored, but "
+            f"  {pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: stored, but "
             "not compared."
         )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
@@ -125,18 +125,18 @@ def import_traces(
 
 def _print_import_summary(audit: str, counts: ImportedScores, storage: str | None) -> None:
     """Print how many scores were imported, how many rows lacked a score or a cell of the survey, and what is next."""
-    counted_scores = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
+    counted_scores = f"{pluralize(counts.scores, 'score')} of {pluralize(counts.models, 'model')} in audit '{audit}'"
     print_message(
-        f"{_pluralize(counts.rows, 'row')}: {counted_scores}"
+        f"{pluralize(counts.rows, 'row')}: {counted_scores}"
         f"{', which replaces its previous contents' if counts.replaced else ''}."
     )
     if counts.empty:
         print_message(
-            f"  {_pluralize(counts.empty, 'row')} without a readable score: counted by cause in the report's coverage."
+            f"  {pluralize(counts.empty, 'row')} without a readable score: counted by cause in the report's coverage."
         )
     if counts.not_in_survey:
         print_message(
-            f"  {_pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: stored, but "
+            f"  {pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: stored, but "
             "not compared."
         )
     for note in counts.notes:
@@ -162,9 +162,9 @@ def import_verdicts(
     from auditor.imports.recorded_audits import import_verdicts as import_recorded_verdicts
 
     counts = import_recorded_verdicts(file, audit=audit, storage=storage)
-    print_message(f"{_pluralize(counts.rows, 'row')} of {_pluralize(counts.judges, 'judge')} in audit '{audit}'.")
+    print_message(f"{pluralize(counts.rows, 'row')} of {pluralize(counts.judges, 'judge')} in audit '{audit}'.")
     if counts.empty:
-        print_message(f"  {_pluralize(counts.empty, 'row')} without a verdict: counted as not given.")
+        print_message(f"  {pluralize(counts.empty, 'row')} without a verdict: counted as not given.")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
@@ -195,11 +195,11 @@ def import_labels(
 
     label_kind = LabelKind(kind.value)
     counts = import_recorded_labels(file, audit=audit, storage=storage, kind=label_kind)
-    print_message(f"{_pluralize(counts.rows, 'label')} of {_pluralize(counts.raters, 'rater')} in audit '{audit}'.")
+    print_message(f"{pluralize(counts.rows, 'label')} of {pluralize(counts.raters, 'rater')} in audit '{audit}'.")
     if counts.unchanged:
-        print_message(f"  {_pluralize(counts.unchanged, 'label')} of them stored already.")
+        print_message(f"  {pluralize(counts.unchanged, 'label')} of them stored already.")
     if counts.empty:
-        print_message(f"  {_pluralize(counts.empty, 'row')} without a verdict: left out.")
+        print_message(f"  {pluralize(counts.empty, 'row')} without a verdict: left out.")
     if counts.outside:
         nouns = f"{label_kind.noun}s"
         reason = (
@@ -208,7 +208,7 @@ def import_labels(
             else f"have no inclusion probability, and the audit has no drawn sample of {nouns}"
         )
         print_message(
-            f"  {_pluralize(counts.outside, 'label')}: stored, but in no corrected figure. Their {nouns} {reason}, so "
+            f"  {pluralize(counts.outside, 'label')}: stored, but in no corrected figure. Their {nouns} {reason}, so "
             f"that they stand for no other {nouns}."
         )
 
@@ -243,14 +243,14 @@ def import_comparisons(
         file, audit=audit, storage=storage, people=people, items=items, criterion=criterion
     )
     counted_items = (
-        f"{_pluralize(counts.items, 'item')} in {_pluralize(counts.sets, 'set')}, {_pluralize(counts.judges, 'judge')}"
+        f"{pluralize(counts.items, 'item')} in {pluralize(counts.sets, 'set')}, {pluralize(counts.judges, 'judge')}"
     )
     print_message(
-        f"{_pluralize(counts.rows, 'row')}: {counted_items}, audit '{audit}'"
+        f"{pluralize(counts.rows, 'row')}: {counted_items}, audit '{audit}'"
         f"{', which replaces its previous contents' if counts.replaced else ''}."
     )
     if counts.empty:
-        print_message(f"  {_pluralize(counts.empty, 'row')} without a decision: not measured.")
+        print_message(f"  {pluralize(counts.empty, 'row')} without a decision: not measured.")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
@@ -285,13 +285,13 @@ def import_answers(
         )
     replaced = ", which replaces its previous contents" if counts.replaced else ""
     print_message(
-        f"{_pluralize(counts.rows, 'row')}: {_pluralize(counts.questions, 'question')} and "
-        f"{_pluralize(counts.models, 'model')} in audit '{audit}'{replaced}."
+        f"{pluralize(counts.rows, 'row')}: {pluralize(counts.questions, 'question')} and "
+        f"{pluralize(counts.models, 'model')} in audit '{audit}'{replaced}."
     )
     if counts.empty:
-        print_message(f"  {_pluralize(counts.empty, 'row')} without an answer: counted as failed.")
+        print_message(f"  {pluralize(counts.empty, 'row')} without an answer: counted as failed.")
     if counts.unscorable:
-        n_unscorable = _pluralize(counts.unscorable, "question")
+        n_unscorable = pluralize(counts.unscorable, "question")
         print_message(f"  {n_unscorable} of a model with fewer than two answers: not scored.")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
@@ -313,6 +313,6 @@ def _build_probe(options: dict[str, Any], similarity_measures: str) -> SemanticP
         ) from None
 
 
-def _pluralize(n: int, noun: str) -> str:
+def pluralize(n: int, noun: str) -> str:
     """A number with its noun, in the plural unless the number is 1: `1 row`, `2 rows`."""
     return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -1,15 +1,15 @@
-"""Commands about surveys: import official files, show scores, and check for anomalies."""
+"""Commands about surveys: list them, show scores, and check for anomalies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from auditor.cli.options import JsonOption
 from auditor.cli.output import print_json, print_message, print_table
+from auditor.cli.survey_imports import format_survey_size, import_survey_file
 from auditor.metrics.confidence import NORMAL_QUANTILE
 
 if TYPE_CHECKING:
@@ -50,44 +50,7 @@ def list_surveys(as_json: JsonOption = False) -> None:
     print_table(columns, [[survey_row[column] for column in columns] for survey_row in survey_rows])
 
 
-@app.command("import")
-def import_survey_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The official file: .csv or SPSS .sav.")],
-    mapping: Annotated[
-        str, typer.Option("--mapping", metavar="M", help="A built-in mapping or a .toml file.")
-    ] = "wvs7",
-    name: Annotated[str | None, typer.Option("--name", metavar="N", help="The survey's name, without -o.")] = None,
-    output_path: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="File to write.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of imputation and split halves.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
-) -> None:
-    """Convert an official survey file to a survey of scores.
-
-    Built-in mappings: wvs7, pew2013, evs-wvs-2017, wvs-trend-wave6. Two more files are written: a description, and
-    facts from the respondents' answers (kinds of nonresponse, scores under each treatment of it, and reliability).
-
-    Example: auditor surveys import WVS_Cross-National_Wave_7.csv --mapping wvs7 -o my_wvs.csv
-    """
-    from auditor.errors import UsageError
-    from auditor.surveys import write_survey
-    from auditor.surveys.importer import import_survey
-
-    target = output_path or Path(f"{name or file.stem + '.survey'}.csv")
-    if target.exists() and file.exists() and target.samefile(file):
-        raise UsageError(f"{target} is the official file itself.", "Choose another name with -o.")
-    imported = import_survey(file, mapping, name=name or target.stem, seed=seed)
-    written = write_survey(imported.survey, target, imported.facts, overwrite=force)
-    survey, facts = imported.survey, imported.facts
-    print_message(f"{facts.respondents} respondents: {_format_size(survey)}, {len(survey.scores)} cells with a score.")
-    for reason, rows in facts.left_out.items():
-        if rows:
-            print_message(f"  {rows} rows left out: {reason}")
-    for note in facts.notes:
-        print_message(f"  {note}")
-    print_message(f"Written: {', '.join(map(str, written))}")
-    print_message(f"Next: auditor surveys check {target}")
+app.command("import")(import_survey_file)
 
 
 @app.command("show")
@@ -133,7 +96,7 @@ def check_survey_command(source: SurveyArgument, as_json: JsonOption = False) ->
     else:
         rows = [[line] for lines in by_check for line in _limit_findings(lines)]
         print_table(["finding"], rows) if rows else None
-        print_message(f"{survey.name}: {_format_size(survey)}; {n_findings or 'no'} implausible values.")
+        print_message(f"{survey.name}: {format_survey_size(survey)}; {n_findings or 'no'} implausible values.")
     if n_findings:
         raise typer.Exit(1)
 
@@ -188,11 +151,6 @@ def show_regions(
 # --- output ------------------------------------------------------------------------------------------------------
 
 
-def _format_size(survey: Survey) -> str:
-    """The numbers of countries and topics, such as `55 countries × 19 topics`."""
-    return f"{len(survey.countries)} countries × {len(survey.topics)} topics"
-
-
 def _survey_to_dict(survey: Survey) -> dict[str, Any]:
     """A survey as JSON data: its description and its cells."""
     names = ("score", "n", "standard_error", "nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
@@ -234,7 +192,7 @@ def _print_all_countries(survey: Survey) -> None:
     rows = [
         [country, *(_format_score(by_cell.get((country, topic))) for topic in topics)] for country in survey.countries
     ]
-    print_message(f"{survey.title}: {_format_size(survey)}")
+    print_message(f"{survey.title}: {format_survey_size(survey)}")
     print_table(["country", *map(str, range(1, len(topics) + 1))], rows)
     lines: list[list[object]] = []
     for number, topic in enumerate(topics, start=1):

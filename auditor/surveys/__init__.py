@@ -8,6 +8,7 @@ from __future__ import annotations
 from auditor.surveys.baselines import compute_baselines, country_mean, regional_mean, topic_mean
 from auditor.surveys.checks import findings_by_check
 from auditor.surveys.countries import country_code, country_name_forms
+from auditor.surveys.distributions import SurveyDistributions, load_distributions
 from auditor.surveys.loader import builtin_surveys, load_survey
 from auditor.surveys.mapping import builtin_mappings, load_mapping
 from auditor.surveys.nonresponse import apply_nonresponse
@@ -17,6 +18,7 @@ from auditor.surveys.survey_facts import SurveyFacts, apply_treatment, load_surv
 from auditor.surveys.writer import write_survey
 
 __all__ = [
+    "SurveyDistributions",
     "SurveyFacts",
     "apply_nonresponse",
     "apply_treatment",
@@ -31,6 +33,7 @@ __all__ = [
     "get_grouping",
     "group_countries",
     "limit_cells",
+    "load_distributions",
     "load_mapping",
     "load_survey",
     "load_survey_facts",

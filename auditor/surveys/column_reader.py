@@ -59,14 +59,17 @@ class DistinctValueColumn:
         return int(np.count_nonzero(self.value_index == value_position))
 
 
-def read_columns(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
+def read_columns(
+    path: Path, candidate_names: Sequence[Sequence[str]], optional_names: Sequence[str] = ()
+) -> list[DistinctValueColumn]:
     """Read columns of a `.csv` or `.sav` file.
 
     Args:
         candidate_names: for each column the names that it may have, best first, in any case.
+        optional_names: further columns that the file may have, in any case.
 
     Returns:
-        One column for each entry of `candidate_names`.
+        One column for each entry of `candidate_names`, and then those of `optional_names` that the file has.
 
     Raises:
         ImportFileError: the file is missing, does not match its suffix, is empty or lacks a column (the message
@@ -81,14 +84,19 @@ def read_columns(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[D
         )
         raise ImportFileError(f"{path}: files with the suffix '{path.suffix}' are not supported.", how_to_fix)
     reject_other_formats(path, "an SPSS file" if reader is _read_sav else "CSV")
-    columns = reader(path, candidate_names)
+    columns = reader(path, candidate_names, optional_names)
     if not columns[0].value_index.size:
         raise ImportFileError(f"{path}: there are no rows below the header.", "Check that the file is complete.")
     return columns
 
 
-def _match_column_names(header: Sequence[str], candidate_names: Sequence[Sequence[str]], path: Path) -> list[str]:
-    """Return for each column the first candidate name that is in the header; raise ImportFileError if none is."""
+def _match_column_names(
+    header: Sequence[str], candidate_names: Sequence[Sequence[str]], optional_names: Sequence[str], path: Path
+) -> list[str]:
+    """Return for each column the first candidate name that is in the header; raise ImportFileError if none is.
+
+    The optional names that are in the header follow.
+    """
     # Reversed, so that of names that only differ in case the first one wins.
     name_by_folded = {name.casefold(): name for name in reversed(header)}
     matched_names = []
@@ -110,18 +118,21 @@ def _match_column_names(header: Sequence[str], candidate_names: Sequence[Sequenc
                 f"{hint}Check that it is the right file and mapping.",
             )
         matched_names.append(column_name)
-    return matched_names
+    present_names = [name_by_folded.get(name.casefold()) for name in optional_names]
+    return matched_names + [name for name in present_names if name is not None]
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
+def _read_csv(
+    path: Path, candidate_names: Sequence[Sequence[str]], optional_names: Sequence[str]
+) -> list[DistinctValueColumn]:
     """Read columns of a CSV file; candidates, result and errors as for `read_columns`."""
     import pyarrow as pa
 
     header, delimiter = _read_header(path)
-    names = _match_column_names(header, candidate_names, path)
+    names = _match_column_names(header, candidate_names, optional_names, path)
     duplicate_name = next((name for name in names if header.count(name) > 1), None)
     if duplicate_name is not None:
         raise ImportFileError(f"{path}: the column '{duplicate_name}' occurs twice.", "Keep one.")
@@ -200,7 +211,9 @@ def _read_header(path: Path) -> tuple[list[str], str]:
 # --- SPSS -------------------------------------------------------------------------------------------------------
 
 
-def _read_sav(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
+def _read_sav(
+    path: Path, candidate_names: Sequence[Sequence[str]], optional_names: Sequence[str]
+) -> list[DistinctValueColumn]:
     """Read columns of an SPSS file; candidates, result and errors as for `read_columns`."""
     try:
         import pyreadstat
@@ -211,7 +224,7 @@ def _read_sav(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
         ) from None
     try:
         _, metadata = pyreadstat.read_sav(str(path), metadataonly=True)
-        names = _match_column_names(metadata.column_names, candidate_names, path)
+        names = _match_column_names(metadata.column_names, candidate_names, optional_names, path)
         # Codes of nonresponse are often declared as missing; `user_missing` keeps them as codes.
         values_by_column, _ = pyreadstat.read_sav(
             str(path), usecols=list(dict.fromkeys(names)), user_missing=True, output_format="dict",

@@ -11,7 +11,9 @@ import numpy as np
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
 from auditor.surveys.answer_codes import ANSWERED
 from auditor.surveys.description import find_topic_families, topic_words
+from auditor.surveys.distributions import SurveyDistributions
 from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mean, nonresponse_bounds, weighted_share
+from auditor.surveys.histograms import compute_distributions
 from auditor.surveys.imputation import PooledEstimate, compute_imputed_means
 from auditor.surveys.mapping import SurveyMapping, load_mapping
 from auditor.surveys.microdata import Microdata, read_microdata
@@ -28,6 +30,8 @@ class ImportedSurvey:
 
     survey: Survey
     facts: SurveyFacts
+    distributions: SurveyDistributions | None
+    """Shares of answers; None where all answers have one score."""
 
 
 def import_survey(
@@ -68,7 +72,9 @@ def import_survey(
         cells=tuple(cell_facts for _, cell_facts in cells_and_facts),
     )
     return ImportedSurvey(
-        _build_survey(name or path.stem, survey_mapping, tuple(cell for cell, _ in cells_and_facts)), facts
+        _build_survey(name or path.stem, survey_mapping, tuple(cell for cell, _ in cells_and_facts)),
+        facts,
+        compute_distributions(microdata, survey_mapping, seed, n_splits),
     )
 
 

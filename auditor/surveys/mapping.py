@@ -6,6 +6,7 @@ wording, scale, words) it has `[columns]`, `[topics]`, `[nonresponse]`, and one 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping as Map
 from pathlib import Path
@@ -82,6 +83,57 @@ class NonresponseKind(CodeGroup):
     """Whether the question was put: people who were never asked are no nonrespondents."""
 
 
+class GroupCodes(CodeGroup):
+    """Respondents of one group, by the codes of a column."""
+
+    words: NonEmptyText
+    """The group in a question, such as `women`."""
+
+
+class GroupBand(_MappingSection):
+    """Respondents of one group, by a range of numbers of a column, such as an age in years."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    start: Annotated[float, Field(alias="from")]
+    """Smallest number of the band."""
+    end: Annotated[float, Field(alias="to")]
+    """Largest number of the band."""
+    words: NonEmptyText
+
+
+class GroupDimension(_MappingSection):
+    """A question that divides respondents into groups; others are in no group."""
+
+    column: NonEmptyText
+    """A file without this column has no groups of this dimension."""
+    values: Map[str, GroupCodes] = Field(default_factory=dict)
+    bands: Map[str, GroupBand] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _require_distinct_groups(self) -> Self:
+        """Return the dimension if it has groups that do not overlap; raise ValueError otherwise."""
+        if bool(self.values) == bool(self.bands):
+            raise ValueError(
+                "exactly one of the tables 'values' and 'bands' is required. How to fix: Remove or add one of them"
+            )
+        codes = [code for group in self.values.values() for code in group.codes]
+        duplicates = sorted({code for code in codes if codes.count(code) > 1})
+        if duplicates:
+            raise ValueError(f"the code {duplicates[0]} is in two groups. How to fix: List it once")
+        bands = sorted(self.bands.items(), key=lambda band: band[1].start)
+        for (name, band), (next_name, next_band) in itertools.pairwise(bands):
+            if band.end >= next_band.start:
+                raise ValueError(f"the bands '{name}' and '{next_name}' overlap. How to fix: Separate them")
+        return self
+
+    @property
+    def words_by_group(self) -> dict[str, str]:
+        """The groups in words, by name."""
+        by_code = {name: group.words for name, group in self.values.items()}
+        return by_code | {name: band.words for name, band in self.bands.items()}
+
+
 class SurveyMapping(SurveyDescription):
     """How a file is read."""
 
@@ -92,6 +144,8 @@ class SurveyMapping(SurveyDescription):
     choices: Map[str, AnswerChoice] | None = None
     """Answers by name; the names `acceptable`, `not_a_moral_issue` and `unacceptable` give the survey's shares."""
     nonresponse: Map[str, NonresponseKind] = Field(default_factory=dict)
+    groups: Map[str, GroupDimension] = Field(default_factory=dict)
+    """Dimensions of groups by name, such as `sex`, whose shares of answers are kept."""
     keep: Map[str, tuple[int | str, ...]] = Field(default_factory=dict)
     """Only rows whose column has one of these values, such as one wave of a file with several."""
 

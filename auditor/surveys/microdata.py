@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from auditor.errors import ImportFileError
 from auditor.surveys.answer_codes import decode_answers, parse_number
 from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, read_columns
 from auditor.surveys.countries import country_code, country_name
+from auditor.surveys.group_codes import decode_groups
 from auditor.surveys.mapping import SurveyMapping
 
 MAX_MEAN_WEIGHT = 5.0
@@ -49,6 +50,8 @@ class Microdata:
     choice_scores: dict[str, float]
     excluded_rows: dict[str, int]
     notes: tuple[str, ...] = ()
+    groups: Mapping[str, NDArray[np.int16]] = field(default_factory=dict)
+    """For each dimension that the file has, shape (respondents,): position in the mapping's groups, or NO_GROUP."""
 
 
 def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
@@ -64,9 +67,12 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
         *([filter_column] for filter_column in mapping.keep),
         *([topic_column] for topic_column in mapping.topics),
     ]
-    columns, excluded_rows = _select_mapped_rows(read_columns(path, candidate_names), mapping, path)
-    # In the order of `candidate_names`: country, weight if the mapping names one, filters, topics.
-    country_column, topic_columns = columns[0], columns[-len(mapping.topics) :]
+    group_names = [dimension.column for dimension in mapping.groups.values()]
+    columns = read_columns(path, candidate_names, group_names)
+    n_required = len(candidate_names)
+    columns, excluded_rows = _select_mapped_rows(columns, n_required - len(mapping.topics), mapping, path)
+    # In the order of `candidate_names`: country, weight if the mapping names one, filters, topics; then groups.
+    country_column, topic_columns = columns[0], columns[n_required - len(mapping.topics) : n_required]
     weights = _parse_weights(columns[1], path) if weight_candidates else np.ones(country_column.value_index.size)
     country_names, country_index = _parse_countries(country_column, path)
     usable = _find_usable_rows(country_index, weights, excluded_rows)
@@ -95,6 +101,10 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
             notes
             + [f"no row of {country} can be used" for i, country in enumerate(country_names) if i not in used_countries]
         ),
+        groups={
+            name: index[row_order]
+            for name, index in decode_groups([c.select_rows(usable) for c in columns[n_required:]], mapping).items()
+        },
     )
 
 
@@ -102,11 +112,11 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
 
 
 def _select_mapped_rows(
-    columns: list[DistinctValueColumn], mapping: SurveyMapping, path: Path
+    columns: list[DistinctValueColumn], first_topic: int, mapping: SurveyMapping, path: Path
 ) -> tuple[list[DistinctValueColumn], dict[str, int]]:
     """Drop rows that fail the mapping's `keep` filters; return the columns and the number of dropped rows by reason."""
     excluded_rows: dict[str, int] = {}
-    first_filter = len(columns) - len(mapping.topics) - len(mapping.keep)
+    first_filter = first_topic - len(mapping.keep)
     for column_index, listed_values in enumerate(mapping.keep.values(), start=first_filter):
         kept_values = {_to_comparable_value(value) for value in listed_values}
         is_kept = np.array([_to_comparable_value(value) in kept_values for value in columns[column_index].values])[

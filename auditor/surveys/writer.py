@@ -11,7 +11,7 @@ from pathlib import Path
 from auditor.atomic_files import write_atomically
 from auditor.domain import Survey, SurveyCell
 from auditor.errors import SurveyError, UsageError
-from auditor.surveys import description, survey_facts
+from auditor.surveys import description, distributions, survey_facts
 from auditor.surveys.loader import OPTIONAL_COLUMNS
 
 
@@ -19,14 +19,16 @@ def write_survey(
     survey: Survey,
     path: str | Path,
     microdata_facts: survey_facts.SurveyFacts | None = None,
+    shares: distributions.SurveyDistributions | None = None,
     *,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write a survey as a tidy CSV file, with its description, and its facts if given, in files next to it.
+    """Write a survey as a tidy CSV file, with its description, facts and shares of answers in files next to it.
 
     Args:
         path: the CSV file; `load_survey` names the survey after its stem.
-        microdata_facts: facts that only the microdata contain.
+        microdata_facts: facts that only the microdata contain; without them no such file is written.
+        shares: shares of answers by cell and group; without them no such file is written.
         overwrite: replace existing files.
 
     Returns:
@@ -43,16 +45,19 @@ def write_survey(
         path.with_name(path.stem + description.DESCRIPTION_SUFFIX): _format_description(survey),
     }
     facts_path = path.with_name(path.stem + survey_facts.FACTS_SUFFIX)
+    shares_path = path.with_name(path.stem + distributions.DISTRIBUTIONS_SUFFIX)
     if microdata_facts is not None:
         texts[facts_path] = microdata_facts.model_dump_json(indent=1) + "\n"
-    existing_files = [file_path for file_path in (*texts, facts_path) if file_path.exists()]
+    if shares is not None:
+        texts[shares_path] = distributions.format_distributions(shares)
+    existing_files = [file_path for file_path in (*texts, facts_path, shares_path) if file_path.exists()]
     if existing_files and not overwrite:
         raise SurveyError(f"{existing_files[0]}: already exists.", "Choose another name, or allow overwriting.")
     try:
         for file_path, text in texts.items():
             write_atomically(text, file_path)
-        if microdata_facts is None:
-            facts_path.unlink(missing_ok=True)  # facts left by another survey would not match
+        for companion_path in {facts_path, shares_path} - set(texts):
+            companion_path.unlink(missing_ok=True)  # a file left by another survey would not match
     except UsageError as error:
         raise SurveyError(error.message, error.how_to_fix) from None
     except OSError as error:

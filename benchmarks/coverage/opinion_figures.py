@@ -75,15 +75,15 @@ OPINION_STUDY = Study(
     "opinions",
     __name__,
     (
-        Figure("distribution distance", _distance),
+        Figure(
+            "distribution distance",
+            _distance,
+            lambda s: naive.root_mean_square_interval(np.sqrt(np.maximum(_distances(s)[0], 0.0))),
+            "Student's of the mean square, over cells",
+        ),
         Figure("distribution skill", lambda s: _two_way(SKILL, *_distances(s), s)),
         Figure("variance ratio", _variance_ratio),
-        Figure(
-            "order shift",
-            _order_shift,
-            lambda s: naive.student_interval(order_effect(s.up, s.down, POINTS).shift),
-            "Student's, over cells",
-        ),
+        Figure("order shift", _order_shift),
     ),
     OPINION_WORLDS,
 )

@@ -46,6 +46,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".regions.rows[].ci_low",
         ".requests.form_split[].pearson_r",
         ".baselines[].pearson_r",
+        ".distribution.groups[].r",
     ),
     "spearman": ("*alignment[].spearman_ci_low", "*alignment[].crossed.spearman_rho"),
     "corrected r": ("*alignment[].corrected_r", "*alignment[].crossed.corrected_r"),
@@ -109,6 +110,12 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "share of these cells": ("*.cells_ci_low",),
     "cell mean": (
         ".self_consistency[].*",
+        ".distribution.models[].w1",
+        ".distribution.models[].collapse",
+        ".distribution.models[].order_effect",
+        ".distribution.models[].total_variation",
+        ".distribution.models[].jensen_shannon",
+        ".distribution.groups[].specificity",
         ".panel.judges[].confidence",
         ".conflicts.between_methods[].difference",
     ),
@@ -247,6 +254,13 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".logic.*[].transitivity[].partial_instances",
     ),
     "first position": (".logic.*[].first",),
+    # Distributions of answers, and gaps between groups.
+    "distribution distance": (".distribution.models[].distance",),
+    "distribution skill": (".distribution.models[].skill",),
+    "variance ratio": (".distribution.models[].variance_ratio",),
+    "order shift": (".distribution.groups[].steering_gain",),
+    "gap slope": (".distribution.groups[].slope",),
+    "gap slope with intercept": (".distribution.groups[].intercept_slope",),
     # Over models.
     "correlation over models": (
         ".panel.peer_alignment[].r",
@@ -273,6 +287,9 @@ PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
     ),
     "Wilson's interval of one answer per item; coverage known: Brown, Cai & DasGupta, Statistical Science, 2001": (
         ".task.models[].commonest",
+    ),
+    "the band of simulated perfect samplers; a test compares it with one of drawn respondents": (
+        ".distribution.models[].w1_floor",
     ),
     "an estimate of the report, which is registered under its path there": ("check.gates[]",),
     "the range of r and MAE over subsets of the recorded answers, which describes these answers and no other units": (

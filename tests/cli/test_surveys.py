@@ -27,7 +27,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_import_writes_figures_description_and_facts(folder: Path) -> None:
     written_names = {p.name for p in folder.iterdir()} - {"wvs.csv"}
-    assert written_names == {"my_wvs.csv", "my_wvs.survey.toml", "my_wvs.facts.json"}
+    assert written_names == {
+        "my_wvs.csv",
+        "my_wvs.survey.toml",
+        "my_wvs.facts.json",
+        "my_wvs.distributions.json",
+    }
 
 
 def test_import_overwrites_a_survey_only_with_force(folder: Path) -> None:
@@ -44,6 +49,22 @@ def test_import_with_another_surveys_mapping_fails(folder: Path) -> None:
     assert (failed_import.returncode, failed_import.stderr.count("\n")) == (1, 1)
     assert "wvs.csv" in failed_import.stderr
     assert not (folder / "x.csv").exists()
+
+
+def test_a_table_of_shares_is_a_survey(tmp_path: Path) -> None:
+    table = "country,topic,n,dimension,group,p1,p2\nJapan,divorce,90,,,0.25,0.75\nJapan,divorce,40,sex,women,0.5,0.5\n"
+    (tmp_path / "table.csv").write_text(table, encoding="utf-8")
+    options = ("surveys", "import", "table.csv", "--shares", "-o", "my.csv")
+    without_scale = auditor(*options, cwd=tmp_path)
+    assert (without_scale.returncode, "Add --low and --high" in without_scale.stderr) == (2, True)
+    imported = auditor(*options, "--low", "1", "--high", "2", cwd=tmp_path)
+    assert imported.returncode == 0, imported.stderr
+    assert "1 countries × 1 topics, 1 cells, 1 groups." in imported.stderr
+    assert "my.distributions.json" in imported.stderr
+    show = auditor("surveys", "show", "my.csv", "--json", cwd=tmp_path)
+    assert json.loads(show.stdout)["cells"][0]["score"] == pytest.approx(0.5)
+    unused = auditor("surveys", "import", "table.csv", "--low", "1", cwd=tmp_path)
+    assert (unused.returncode, "Add --shares" in unused.stderr) == (2, True)
 
 
 def test_show_as_json_has_statsmodels_figures(folder: Path) -> None:

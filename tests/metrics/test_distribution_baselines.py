@@ -48,8 +48,8 @@ def test_hand_computed_guesses() -> None:
 
 def test_without_anything_to_guess_from_there_is_no_guess() -> None:
     assert np.isnan(region_baseline(CELLS, REGIONS).shares[4]).all()
-    alone = CellShares(SHARES[:2], CELLS.cut_variances[:2], COUNTRIES[:2], TOPICS[:2])
-    for guess in (world_baseline(alone), nearest_country_baseline(alone, POINTS)):
+    single_country = CellShares(SHARES[:2], CELLS.cut_variances[:2], COUNTRIES[:2], TOPICS[:2])
+    for guess in (world_baseline(single_country), nearest_country_baseline(single_country, POINTS)):
         assert np.isnan(guess.shares).all()
         assert np.isnan(guess.cut_variances).all()
     single_topic = CellShares(SHARES[::2], CELLS.cut_variances[::2], COUNTRIES[::2], TOPICS[::2])

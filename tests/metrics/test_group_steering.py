@@ -17,15 +17,15 @@ from auditor.metrics import (
 POINTS = np.linspace(-1, 1, 10)
 
 
-def test_specificity_is_half_of_the_crossed_less_the_own_distances() -> None:
+def test_specificity_is_half_of_the_distances_to_the_other_group_less_those_to_the_group_itself() -> None:
     first, second, model_first, model_second = np.random.default_rng(0).dirichlet(np.ones(10), 4)
 
     def distance(people: np.ndarray, model: np.ndarray) -> float:
         variances = cut_variance(people, 50), cut_variance(model, 10)
         return float(squared_distance(people, model, POINTS, *variances))
 
-    crossed = distance(second, model_first) + distance(first, model_second)
-    expected = (crossed - distance(first, model_first) - distance(second, model_second)) / 2
+    to_the_other_group = distance(second, model_first) + distance(first, model_second)
+    expected = (to_the_other_group - distance(first, model_first) - distance(second, model_second)) / 2
     assert specificity((first, model_first), (second, model_second), POINTS) == pytest.approx(expected)
 
 

@@ -23,6 +23,7 @@ from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.coverage.refusals import ReaskRow, RefusalsReport
 from auditor.reports.data.coverage.schema import CoverageReport
+from auditor.reports.data.distribution.schema import DistributionReport
 from auditor.reports.data.examples import ExampleReport
 from auditor.reports.data.failures.schema import FailuresReport
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport
@@ -300,3 +301,5 @@ class Report(LinkedReport):
     """The three largest differences between a model's direct score and people's."""
     judge_quality: JudgeQualityReport | None = None
     """What the judges' verdicts are worth, measured on labels by people; null without verdicts."""
+    distribution: DistributionReport | None = None
+    """Distributions of answers on the survey's scale, compared with people's; null where not measured."""

@@ -1,0 +1,47 @@
+"""The command that imports answers on a survey's own scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from auditor.cli.imports import NewAuditOption, RegionsOption, SurveyOption, pluralize
+from auditor.cli.options import StorageOption
+from auditor.cli.output import format_command, print_message
+
+
+def import_opinions(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="model,country,topic,mode[,dimension,group],p1,...,pK or sample,answer"),
+    ],
+    survey: SurveyOption,
+    audit: NewAuditOption,
+    regions: RegionsOption = "western",
+    storage: StorageOption = None,
+) -> None:
+    """Create an audit from answers on the survey's own scale that were recorded elsewhere.
+
+    No model is asked. The report compares them with the shares of people's answers. A mode is verbalized (shares that
+    a model stated), sampled (answers as single people) or tokens (probabilities of the answers).
+
+    Example: auditor import opinions opinions.csv --survey my_wvs.csv --audit published
+    """
+    from auditor.imports.opinions import import_opinions as import_recorded_opinions
+
+    counts = import_recorded_opinions(file, survey=survey, audit=audit, storage=storage, regions=regions)
+    print_message(
+        f"{pluralize(counts.rows, 'answer')} of {pluralize(counts.models, 'model')} in audit '{audit}'"
+        f"{', which replaces its previous contents' if counts.replaced else ''}."
+    )
+    notes = {
+        "without a usable answer: counted as failed": counts.unusable,
+        "of shares that were divided by their sum": counts.rescaled,
+        "about cells or groups that the survey does not have: stored, but not compared": counts.not_in_survey,
+    }
+    for note, n in notes.items():
+        if n:
+            print_message(f"  {pluralize(n, 'row')} {note}.")
+    print_message(f"Next: {format_command('report', audit, storage=storage)}")

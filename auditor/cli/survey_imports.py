@@ -1,0 +1,104 @@
+"""The command that converts official files, and tables of shares, to surveys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli.output import print_message
+
+if TYPE_CHECKING:
+    from auditor.domain import Survey
+
+
+def import_survey_file(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The official file, .csv or SPSS .sav; with --shares a table.")
+    ],
+    mapping: Annotated[
+        str, typer.Option("--mapping", metavar="M", help="A built-in mapping or a .toml file.")
+    ] = "wvs7",
+    name: Annotated[str | None, typer.Option("--name", metavar="N", help="The survey's name, without -o.")] = None,
+    output_path: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="File to write.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of imputation and split halves.")] = 0,
+    shares: Annotated[
+        bool, typer.Option("--shares", help="FILE has shares: country,topic[,n][,dimension,group],p1,...,pK.")
+    ] = False,
+    low: Annotated[int | None, typer.Option("--low", help="With --shares: the answer of p1.")] = None,
+    high: Annotated[int | None, typer.Option("--high", help="With --shares: the answer of the last column.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Convert an official survey file, or a table of shares of answers, to a survey of scores.
+
+    Built-in mappings: wvs7, pew2013, evs-wvs-2017, wvs-trend-wave6. Three more files are written: a description, facts
+    from the respondents' answers (kinds of nonresponse, scores under each treatment of it, and reliability), and the
+    shares of answers by country, topic and group of respondents.
+
+    Example: auditor surveys import WVS_Cross-National_Wave_7.csv --mapping wvs7 -o my_wvs.csv
+    """
+    from auditor.errors import UsageError
+
+    target = output_path or Path(f"{name or file.stem + '.survey'}.csv")
+    if target.exists() and file.exists() and target.samefile(file):
+        raise UsageError(f"{target} is the official file itself.", "Choose another name with -o.")
+    if shares:
+        _import_shares(file, target, name, low, high, overwrite=force)
+        return
+    if low is not None or high is not None:
+        raise UsageError("--low and --high describe a table of shares.", "Add --shares, or remove them.")
+    _import_microdata(file, target, name, mapping, seed, overwrite=force)
+
+
+def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, seed: int, *, overwrite: bool) -> None:
+    """Import an official file of respondents, and print what was read."""
+    from auditor.surveys import write_survey
+    from auditor.surveys.importer import import_survey
+
+    imported = import_survey(file, mapping, name=name or target.stem, seed=seed)
+    written = write_survey(imported.survey, target, imported.facts, imported.distributions, overwrite=overwrite)
+    survey, facts = imported.survey, imported.facts
+    print_message(
+        f"{facts.respondents} respondents: {format_survey_size(survey)}, {len(survey.scores)} cells with a score."
+    )
+    for reason, rows in facts.left_out.items():
+        if rows:
+            print_message(f"  {rows} rows left out: {reason}")
+    groups = imported.distributions.groups if imported.distributions is not None else {}
+    if groups:
+        print_message(f"  shares of answers by {', '.join(groups)}")
+    _print_written(facts.notes, written, target)
+
+
+def _import_shares(
+    file: Path, target: Path, name: str | None, low: int | None, high: int | None, *, overwrite: bool
+) -> None:
+    """Import a table of shares, and print what was read."""
+    from auditor.errors import UsageError
+    from auditor.surveys import write_survey
+    from auditor.surveys.share_tables import import_share_table
+
+    if low is None or high is None:
+        raise UsageError("--shares needs the scale of the answers.", "Add --low and --high, such as --low 1 --high 10.")
+    imported = import_share_table(file, low, high, name or target.stem)
+    written = write_survey(imported.survey, target, shares=imported.distributions, overwrite=overwrite)
+    n_groups = sum(map(len, imported.distributions.groups.values()))
+    print_message(f"{format_survey_size(imported.survey)}, {len(imported.survey.cells)} cells, {n_groups} groups.")
+    _print_written(imported.notes, written, target)
+
+
+def _print_written(notes: Sequence[str], written: Sequence[Path], target: Path) -> None:
+    """Print the notes of an import, the files, and the next command."""
+    for note in notes:
+        print_message(f"  {note}")
+    print_message(f"Written: {', '.join(map(str, written))}")
+    print_message(f"Next: auditor surveys check {target}")
+
+
+def format_survey_size(survey: Survey) -> str:
+    """The numbers of countries and topics, such as `55 countries × 19 topics`."""
+    return f"{len(survey.countries)} countries × {len(survey.topics)} topics"

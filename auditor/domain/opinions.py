@@ -1,0 +1,57 @@
+"""Opinions: models' answers on the scale of a survey, stated as shares or sampled as single answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from auditor.domain.terms import Cell, Outcome
+
+
+class OpinionMode(StrEnum):
+    """How a model was asked."""
+
+    VERBALIZED = "verbalized"
+    """It stated the shares of people's answers: what it knows."""
+    SAMPLED = "sampled"
+    """It answered as one person, several times: what it does."""
+    TOKENS = "tokens"
+    """Probabilities of the answers as the next token."""
+
+
+class ScaleOrder(StrEnum):
+    """The order in which the scale was shown."""
+
+    UP = "up"
+    """From the low end to the high one."""
+    DOWN = "down"
+    UNKNOWN = ""
+
+
+PLACEBO = "placebo"
+"""Dimension of an attribute that says nothing about opinions, such as the first letter of a surname."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """One answer of a model about a cell, or about a group of the cell's people.
+
+    Attributes:
+        dimension, group: such as `sex` and `women`; empty for everyone.
+        sample: number of the answer, from 0.
+        shares: in the order of the scale, from low to high; a sampled answer has a single 1. None without an answer.
+        n: number of answers behind the shares; None for shares that the model stated.
+        key: of the call; None for an imported answer.
+    """
+
+    model: str
+    cell: Cell
+    dimension: str
+    group: str
+    mode: OpinionMode
+    scale_order: ScaleOrder
+    sample: int
+    outcome: Outcome
+    shares: tuple[float, ...] | None
+    n: int | None = None
+    key: str | None = None

@@ -1,0 +1,202 @@
+"""Import models' answers on a survey's own scale as an audit, without calling any model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from auditor.config import require_audit_name
+from auditor.domain import Cell, Outcome, canonical_hash
+from auditor.domain.opinions import PLACEBO, Opinion, OpinionMode, ScaleOrder
+from auditor.errors import ImportFileError, UsageError, did_you_mean
+from auditor.run import describe_environment, resolve_storage_url
+from auditor.storage import audits
+from auditor.storage.database import open_database
+from auditor.storage.opinions import replace_opinions
+from auditor.surveys import SurveyDistributions, group_countries, load_distributions, load_survey
+from auditor.surveys.country_spelling import make_country_speller
+from auditor.surveys.distributions import format_distributions
+from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
+
+REQUIRED_COLUMNS = ("model", "country", "topic", "mode")
+OPTIONAL_COLUMNS = ("dimension", "group", "order", "sample", "n")
+MAX_SUM_ERROR = 0.1
+"""By how much stated shares may differ from 1 in total; they are then divided by their sum, and counted."""
+
+
+class ImportedOpinions(NamedTuple):
+    """Counts of what `import_opinions` read and stored.
+
+    Attributes:
+        rows: rows read.
+        models: different models.
+        unusable: rows without a usable answer, counted as failed.
+        rescaled: rows of shares that were divided by their sum.
+        not_in_survey: rows about cells or groups for which the survey has no shares.
+        replaced: whether an earlier import of this name was replaced.
+    """
+
+    rows: int
+    models: int
+    unusable: int
+    rescaled: int
+    not_in_survey: int
+    replaced: bool
+
+
+def import_opinions(
+    file: Path, *, survey: str, audit: str, storage: str | None = None, regions: str = "western"
+) -> ImportedOpinions:
+    """Store a file of answers as an audit. An earlier import of the same name is replaced.
+
+    Args:
+        file: CSV, JSONL or Parquet with `model,country,topic,mode[,dimension,group][,order]` and either shares,
+            `p1,...,pK[,n]`, from the scale's low end to its high end, or single answers, `sample,answer`. A mode is
+            verbalized, sampled or tokens; an order is up or down. `n` is the number of answers behind sampled shares.
+            Rows of the dimension `placebo` are about an irrelevant attribute.
+        survey: a built-in survey or a file, with shares of answers.
+        audit, storage, regions: as in `recorded_audits.import_scores`.
+
+    Raises:
+        SurveyError: the survey has no shares of answers.
+        ImportFileError: a row cannot be used; the message names it, and nothing is stored.
+        UsageError: the name is invalid, or belongs to an audit that was run.
+    """
+    require_audit_name(audit)
+    truth = group_countries(load_survey(survey), regions)
+    distributions = load_distributions(survey)
+    reader = _OpinionReader(distributions, make_country_speller(truth))
+    opinions = list(reader.read(file))
+    if not opinions:
+        raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
+    known = {(cell.country, cell.topic, cell.dimension, cell.group) for cell in distributions.cells}
+    shares_json = format_distributions(distributions)
+    with open_database(resolve_storage_url(storage)) as db:
+        previous_audit = audits.find_audit(db, audit)
+        if previous_audit is not None and previous_audit.config is not None:
+            raise UsageError(f"audit '{audit}' was run, not imported.", "Choose another name with --audit.")
+        stored_audit = audits.save_audit(
+            db,
+            name=audit,
+            config=None,
+            config_hash=canonical_hash([shares_json, [str(opinion) for opinion in opinions]]),
+            survey=truth,
+            environment=describe_environment(),
+        )
+        replace_opinions(db, stored_audit.id, opinions, shares_json)
+        audits.set_stage(db, stored_audit.id, audits.FINISHED)
+    return ImportedOpinions(
+        rows=len(opinions),
+        models=len({opinion.model for opinion in opinions}),
+        unusable=sum(opinion.shares is None for opinion in opinions),
+        rescaled=reader.counts["rescaled"],
+        not_in_survey=sum(
+            (*opinion.cell, opinion.dimension, opinion.group) not in known
+            for opinion in opinions
+            if opinion.dimension != PLACEBO
+        ),
+        replaced=previous_audit is not None,
+    )
+
+
+class _OpinionReader:
+    """Reads the rows of a file as opinions on the scale of a survey."""
+
+    def __init__(self, distributions: SurveyDistributions, spell: Callable[[str], str]) -> None:
+        self.groups = distributions.groups
+        self.point_names = [point.name for point in distributions.points]
+        self.spell = spell
+        self.counts: Counter[str] = Counter()
+
+    def read(self, file: Path) -> Iterator[Opinion]:
+        """Yield the opinions of a file; raise ImportFileError for a row that cannot be used or occurs twice."""
+        has_answers = "answer" in read_column_names(file)
+        n_points = len(self.point_names)
+        values = ["sample", "answer"] if has_answers else [f"p{position}" for position in range(1, n_points + 1)]
+        columns = read_column_names(file)
+        extra = f"p{n_points + 1}"
+        if not has_answers and extra in columns:
+            raise ImportFileError(
+                f"{file}: has the column '{extra}', but the survey has {n_points} answers.", "Use the survey's scale."
+            )
+        optional = [name for name in OPTIONAL_COLUMNS if name not in values]
+        seen: set[tuple[object, ...]] = set()
+        for row in read_rows(file, [*REQUIRED_COLUMNS, *values], optional):
+            opinion = self._parse_row(row, values, has_answers=has_answers)
+            key = (
+                opinion.model,
+                *opinion.cell,
+                opinion.dimension,
+                opinion.group,
+                opinion.mode,
+                opinion.scale_order,
+                opinion.sample,
+            )
+            if key in seen:
+                raise ImportFileError(f"{row.location}: this answer occurs twice.", "Number samples.")
+            seen.add(key)
+            yield opinion
+
+    def _parse_row(self, row: TextRow, values: list[str], *, has_answers: bool) -> Opinion:
+        """The opinion of a row."""
+        mode = OpinionMode(_parse_choice(row, "mode", [str(mode) for mode in OpinionMode]))
+        if has_answers and mode is not OpinionMode.SAMPLED:
+            raise row.make_cell_error("mode", f"{mode} answers are shares", "Give the columns p1, p2, …")
+        dimension, group = self._parse_group(row)
+        shares = self._parse_answer(row) if has_answers else self._parse_shares(row, values)
+        n = None
+        if mode is OpinionMode.SAMPLED:
+            n = 1 if has_answers else row.integer("n")
+            if n < 1:
+                raise row.make_cell_error("n", "is empty or 0", "Give the number of answers behind sampled shares.")
+        return Opinion(
+            model=row.required_text("model"),
+            cell=Cell(self.spell(row.required_text("country")), row.required_text("topic")),
+            dimension=dimension,
+            group=group,
+            mode=mode,
+            scale_order=ScaleOrder(_parse_choice(row, "order", ["up", "down"]) if row.cells["order"] else ""),
+            sample=row.integer("sample"),
+            outcome=Outcome.OK if shares is not None else Outcome.UNPARSED,
+            shares=shares,
+            n=n,
+        )
+
+    def _parse_group(self, row: TextRow) -> tuple[str, str]:
+        """The dimension and the group, both empty for everyone."""
+        dimension, group = row.cells["dimension"], row.cells["group"]
+        if bool(dimension) != bool(group):
+            empty = "dimension" if group else "group"
+            raise row.make_cell_error(empty, "is empty", "Fill both columns, or leave both empty.")
+        if dimension and dimension != PLACEBO:
+            _parse_choice(row, "dimension", [*self.groups, PLACEBO])
+            _parse_choice(row, "group", list(self.groups[dimension]))
+        return dimension, group
+
+    def _parse_answer(self, row: TextRow) -> tuple[float, ...] | None:
+        """A single answer as shares; None if it is empty or not on the scale."""
+        if row.cells["answer"] not in self.point_names:
+            return None
+        return tuple(float(name == row.cells["answer"]) for name in self.point_names)
+
+    def _parse_shares(self, row: TextRow, columns: list[str]) -> tuple[float, ...] | None:
+        """Shares that add up to 1; None without shares, or if they are negative or add up to something else."""
+        numbers = [row.number(column) for column in columns]
+        shares = [number for number in numbers if number is not None and number >= 0]
+        total = sum(shares)
+        unit = 100 if total > 2 else 1
+        if len(shares) < len(columns) or abs(total / unit - 1) > MAX_SUM_ERROR:
+            return None
+        self.counts["rescaled"] += abs(total / unit - 1) > 1e-3
+        return tuple(share / total for share in shares)
+
+
+def _parse_choice(row: TextRow, column: str, choices: list[str]) -> str:
+    """The text of a cell, one of several; raise ImportFileError for another."""
+    text = row.required_text(column)
+    if text not in choices:
+        listed = f"Use one of: {', '.join(choices) or 'none, since the survey has no groups'}."
+        raise row.make_cell_error(column, f"'{text}' is unknown", did_you_mean(text, choices, listed))
+    return text

@@ -1,0 +1,1 @@
+"""Distributions of answers: models compared with the shares of people's answers."""

@@ -1,0 +1,153 @@
+"""Compute the shares of answers of each cell and group of respondents from microdata."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.metrics.wasserstein_distance import wasserstein
+from auditor.surveys.distributions import EVERYONE, MIN_GROUP_SIZE, AnswerPoint, CellShares, SurveyDistributions
+from auditor.surveys.estimates import compute_weighted_mean
+from auditor.surveys.group_codes import NO_GROUP
+from auditor.surveys.mapping import SurveyMapping
+from auditor.surveys.microdata import Microdata
+
+Floats = NDArray[np.float64]
+DECIMALS = 9
+"""Decimals of the written figures; of scores that are compared, since those of a scale are rounded."""
+
+
+class _Respondents(NamedTuple):
+    """Some respondents of one country.
+
+    Attributes:
+        point_index: shape (respondents, topics), position of the answer in the points, -1 without an answer.
+        weights: shape (respondents,).
+    """
+
+    country: str
+    dimension: str
+    group: str
+    point_index: NDArray[np.intp]
+    weights: Floats
+
+
+def compute_distributions(
+    microdata: Microdata, mapping: SurveyMapping, seed: int = 0, n_splits: int = 100
+) -> SurveyDistributions | None:
+    """Compute weighted shares of answers, with sample sizes and sampling errors, of all respondents and of each group.
+
+    Args:
+        seed, n_splits: of the random halves of respondents; with 0 splits there is no distance of halves.
+
+    Returns:
+        Groups with fewer than 30 respondents who answered are left out. None for a mapping with a single score.
+    """
+    points = _list_points(mapping)
+    if len(points) < 2:
+        return None
+    scores = np.array([point.score for point in points])
+    answered = ~np.isnan(microdata.answers)
+    # Scores of a scale are computed from codes, and differ from the points by rounding only.
+    nearest = np.abs(np.nan_to_num(microdata.answers)[:, :, None] - scores).argmin(axis=2)
+    point_index = np.where(answered, nearest, -1)
+    rng = np.random.default_rng(seed)
+    return SurveyDistributions(
+        points=points,
+        is_ordered=mapping.answers is not None,
+        groups={name: mapping.groups[name].words_by_group for name in microdata.groups},
+        without_group={name: int(np.count_nonzero(index == NO_GROUP)) for name, index in microdata.groups.items()},
+        cells=tuple(
+            cell
+            for respondents in _divide_respondents(microdata, mapping, point_index)
+            for cell in _compute_cells(respondents, microdata.topics, scores, rng, n_splits)
+        ),
+    )
+
+
+def _list_points(mapping: SurveyMapping) -> tuple[AnswerPoint, ...]:
+    """The answers of the scale from the lowest score to the highest; choices with one score are one point."""
+    if mapping.answers is not None:
+        low, high = mapping.answers.low, mapping.answers.high
+        step = 1 if high > low else -1
+        codes = range(low, high + step, step)
+        return tuple(
+            AnswerPoint(name=str(code), score=round(2 * (code - low) / (high - low) - 1, DECIMALS)) for code in codes
+        )
+    names_by_score: dict[float, list[str]] = {}
+    for name, choice in (mapping.choices or {}).items():
+        names_by_score.setdefault(choice.score, []).append(name)
+    return tuple(AnswerPoint(name=" / ".join(names_by_score[score]), score=score) for score in sorted(names_by_score))
+
+
+def _divide_respondents(
+    microdata: Microdata, mapping: SurveyMapping, point_index: NDArray[np.intp]
+) -> Iterator[_Respondents]:
+    """Yield all respondents of each country, and those of each group."""
+    for country, (start, end) in zip(microdata.countries, itertools.pairwise(microdata.country_offsets), strict=True):
+        rows = slice(start, end)
+        indices, weights = point_index[rows], microdata.weights[rows]
+        yield _Respondents(country, EVERYONE, EVERYONE, indices, weights)
+        for dimension, group_index in microdata.groups.items():
+            for position, group in enumerate(mapping.groups[dimension].words_by_group):
+                is_member = group_index[rows] == position
+                if np.count_nonzero(is_member) >= MIN_GROUP_SIZE:
+                    yield _Respondents(country, dimension, group, indices[is_member], weights[is_member])
+
+
+def _compute_cells(
+    respondents: _Respondents, topics: tuple[str, ...], scores: Floats, rng: np.random.Generator, n_splits: int
+) -> Iterator[CellShares]:
+    """Yield the shares of each topic that enough of these respondents answered."""
+    n_points, minimum = len(scores), MIN_GROUP_SIZE if respondents.dimension else 1
+    # Shape (respondents, topics, points), the weight of each answer.
+    answers = (respondents.point_index[:, :, None] == np.arange(n_points)) * respondents.weights[:, None, None]
+    half_distances = _split_half_distances(answers, scores, rng, n_splits)
+    for topic_index, topic in enumerate(topics):
+        chosen = respondents.point_index[:, topic_index]
+        is_answered = chosen >= 0
+        n = int(np.count_nonzero(is_answered))
+        if n < minimum:
+            continue
+        weights, chosen = respondents.weights[is_answered], chosen[is_answered]
+        shares = answers[:, topic_index].sum(axis=0) / weights.sum()
+        errors = [compute_weighted_mean((chosen <= cut).astype(float), weights) for cut in range(n_points - 1)]
+        variances = [error.design_error**2 for error in errors if error.design_error is not None]
+        yield CellShares(
+            country=respondents.country,
+            topic=topic,
+            dimension=respondents.dimension,
+            group=respondents.group,
+            shares=tuple(_round(shares)),
+            n=n,
+            n_effective=max(1.0, round(errors[0].n_effective, 3)),
+            cut_variances=tuple(_round(np.array(variances))) if len(variances) == n_points - 1 else None,
+            split_half_distance=half_distances[topic_index],
+        )
+
+
+def _split_half_distances(
+    answers: Floats, scores: Floats, rng: np.random.Generator, n_splits: int
+) -> list[float | None]:
+    """Mean distance of two random halves of the respondents, by topic; None where a half has no answer in a split."""
+    n_respondents, n_topics, n_points = answers.shape
+    if n_splits < 1 or n_respondents < 2:
+        return [None] * n_topics
+    membership = rng.permuted(np.tile(np.arange(n_respondents) % 2, (n_splits, 1)), axis=1).astype(float)
+    flat = answers.reshape(n_respondents, -1)
+    halves = [(part @ flat).reshape(n_splits, n_topics, n_points) for part in (membership, 1 - membership)]
+    has_answers = np.logical_and(*((half.sum(axis=2) > 0).all(axis=0) for half in halves))
+    # A half without answers has no shares; its topic is left out below.
+    first, second = (np.where(half.sum(axis=2, keepdims=True) > 0, half, 1.0) for half in halves)
+    distances = wasserstein(first, second, scores)
+    means = distances.mean(axis=0)
+    return [float(_round(means)[topic]) if has_answers[topic] else None for topic in range(n_topics)]
+
+
+def _round(values: Floats) -> list[float]:
+    """Values with 9 decimals; shares then still add up to 1 within the tolerance."""
+    return [float(value) for value in np.round(np.clip(values, 0.0, 1.0), DECIMALS)]

@@ -1,0 +1,77 @@
+"""Rows of distributions of answers: models' opinions, and people's shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from auditor.domain import Cell, Outcome, canonical_json
+from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
+from auditor.storage.database import Database, replace_rows, table_of
+from auditor.storage.opinion_tables import OpinionRow, SurveySharesRow
+
+
+def replace_opinions(db: Database, audit_id: int, opinions: Sequence[Opinion], survey_shares: str) -> None:
+    """Store an audit's opinions, and the shares of people's answers as JSON, in place of those it had."""
+    rows = [_to_row(audit_id, opinion) for opinion in opinions]
+    shares_row = {"audit_id": audit_id, "shares": survey_shares}
+
+    def job(connection: Connection) -> None:
+        replace_rows(connection, OpinionRow, audit_id, rows)
+        replace_rows(connection, SurveySharesRow, audit_id, [shares_row])
+
+    db.write(job)
+
+
+def load_opinions(db: Database, audit_id: int) -> list[Opinion]:
+    """Load an audit's opinions in the order of their key."""
+    table = table_of(OpinionRow)
+    query = select(table).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
+    with db.read() as connection:
+        return [_parse_row(dict(row)) for row in connection.execute(query).mappings()]
+
+
+def load_survey_shares(db: Database, audit_id: int) -> str | None:
+    """Load the shares of people's answers that an audit compares with, as JSON; None without opinions."""
+    table = table_of(SurveySharesRow)
+    with db.read() as connection:
+        return connection.execute(select(table.c.shares).where(table.c.audit_id == audit_id)).scalar_one_or_none()
+
+
+def _to_row(audit_id: int, opinion: Opinion) -> dict[str, Any]:
+    """The row of an opinion."""
+    return {
+        "audit_id": audit_id,
+        "model": opinion.model,
+        "country": opinion.cell.country,
+        "topic": opinion.cell.topic,
+        "dimension": opinion.dimension,
+        "group": opinion.group,
+        "mode": opinion.mode,
+        "scale_order": opinion.scale_order,
+        "sample": opinion.sample,
+        "outcome": opinion.outcome,
+        "shares": None if opinion.shares is None else canonical_json(list(opinion.shares)),
+        "n": opinion.n,
+        "key": opinion.key,
+    }
+
+
+def _parse_row(row: dict[str, Any]) -> Opinion:
+    """The opinion of a row."""
+    return Opinion(
+        model=row["model"],
+        cell=Cell(row["country"], row["topic"]),
+        dimension=row["dimension"],
+        group=row["group"],
+        mode=OpinionMode(row["mode"]),
+        scale_order=ScaleOrder(row["scale_order"]),
+        sample=row["sample"],
+        outcome=Outcome(row["outcome"]),
+        shares=None if row["shares"] is None else tuple(json.loads(row["shares"])),
+        n=row["n"],
+        key=row["key"],
+    )

@@ -1,0 +1,211 @@
+"""Answers on a survey's own scale as an audit: what is stored and reported, and the error for each kind of bad row."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor.errors import ImportFileError, SurveyError
+from auditor.imports.opinions import import_opinions
+from auditor.reports.data.build import build_report
+from auditor.reports.data.distribution.schema import DistributionModelRow, DistributionReport
+from auditor.storage.database import open_database
+from auditor.surveys import write_survey
+from auditor.surveys.share_tables import import_share_table
+from benchmarks.coverage.worlds.design import Design
+from benchmarks.coverage.worlds.opinion_worlds import PLANTS, OpinionWorld
+
+COUNTRIES = ("Brazil", "China", "Egypt", "France", "Germany", "India", "Japan", "Kenya")
+TOPICS = ("abortion", "divorce", "euthanasia", "prostitution", "suicide", "taxes")
+SHARE_COLUMNS = [f"p{position}" for position in range(1, 11)]
+N_PEOPLE, N_ANSWERS = 1000, 10
+TILT = 0.05 * np.linspace(-1, 1, 10)
+
+
+def write_rows(path: Path, header: list[str], rows: list[list[object]]) -> Path:
+    """A CSV file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    return path
+
+
+def draw_cells() -> list[tuple[str, str, np.ndarray]]:
+    """Country, topic and true shares of each cell."""
+    sample = OpinionWorld("perfect").draw(Design(len(COUNTRIES), len(TOPICS)), np.random.default_rng(4))
+    return [(COUNTRIES[c], TOPICS[t], p) for c, t, p in zip(sample.country, sample.topic, sample.people, strict=True)]
+
+
+def tilt(shares: np.ndarray, amount: float) -> np.ndarray:
+    """Shares with more weight on the upper answers, for an amount above 0."""
+    tilted: np.ndarray = np.clip(shares + amount * TILT, 0.001, None)
+    divided: np.ndarray = tilted / tilted.sum()
+    return divided
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A survey of shares, of everyone and by sex."""
+    folder = tmp_path_factory.mktemp("survey")
+    rows: list[list[object]] = []
+    for country, topic, shares in draw_cells():
+        rows.append([country, topic, N_PEOPLE, "", "", *shares])
+        rows += [[country, topic, 500, "sex", name, *tilt(shares, d)] for name, d in (("men", -1), ("women", 1))]
+    path = write_rows(folder / "t.csv", ["country", "topic", "n", "dimension", "group", *SHARE_COLUMNS], rows)
+    imported = import_share_table(path, 1, 10)
+    write_survey(imported.survey, folder / "survey.csv", shares=imported.distributions)
+    return folder / "survey.csv"
+
+
+def report_on(storage: str, audit: str) -> DistributionReport:
+    """The part of an audit's report on distributions."""
+    with open_database(storage) as db:
+        distribution = build_report(db, audit).distribution
+    assert distribution is not None
+    return distribution
+
+
+@pytest.fixture(scope="module")
+def sampled(survey: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DistributionModelRow]:
+    """Rows of planted models that were sampled in both orders of the scale."""
+    folder = tmp_path_factory.mktemp("sampled")
+    rng, rows = np.random.default_rng(5), list[list[object]]()
+    for country, topic, shares in draw_cells():
+        for plant, make in PLANTS.items():
+            for order, of_order in zip(("up", "down"), make(shares[None], rng), strict=True):
+                answers = rng.choice(10, N_ANSWERS // 2, p=of_order[0] / of_order[0].sum()) + 1
+                rows += [[plant, country, topic, "sampled", order, i, answer] for i, answer in enumerate(answers)]
+    file = write_rows(folder / "o.csv", ["model", "country", "topic", "mode", "order", "sample", "answer"], rows)
+    storage = f"sqlite:///{folder}/a.db"
+    counts = import_opinions(file, survey=str(survey), audit="planted", storage=storage)
+    assert counts == (len(rows), len(PLANTS), 0, 0, 0, False)
+    assert import_opinions(file, survey=str(survey), audit="planted", storage=storage).replaced
+    return {row.model: row for row in report_on(storage, "planted").models}
+
+
+def value_of(row: DistributionModelRow, name: str) -> float:
+    """The value of a figure."""
+    value = getattr(row, name).value
+    assert value is not None, name
+    return float(value)
+
+
+def test_a_perfect_model_is_near_its_floor_and_as_diverse_as_people(sampled: dict[str, DistributionModelRow]) -> None:
+    perfect = sampled["perfect"]
+    assert perfect.n_cells == len(COUNTRIES) * len(TOPICS)
+    assert value_of(perfect, "w1") == pytest.approx(value_of(perfect, "w1_floor"), rel=0.15)
+    assert value_of(perfect, "skill") == pytest.approx(1, abs=0.15)
+    assert value_of(perfect, "variance_ratio") == pytest.approx(1, abs=0.15)
+    assert value_of(perfect, "order_effect") == pytest.approx(0, abs=0.05)
+    assert perfect.skill.resampled == ("country", "topic")
+
+
+def test_each_planted_fault_is_found(sampled: dict[str, DistributionModelRow]) -> None:
+    assert value_of(sampled["collapsed"], "variance_ratio") == 0
+    assert value_of(sampled["collapsed"], "collapse") == 1
+    assert value_of(sampled["sharpened"], "variance_ratio") < 0.85
+    assert value_of(sampled["order-biased"], "order_effect") == pytest.approx(0.15, abs=0.05)
+    assert value_of(sampled["uniform"], "skill") < 0
+    assert value_of(sampled["reversed scale"], "skill") < value_of(sampled["uniform"], "skill")
+
+
+def test_stated_shares_have_slopes_of_gaps_and_a_gain_over_a_placebo(survey: Path, tmp_path: Path) -> None:
+    rows: list[list[object]] = []
+    for country, topic, shares in draw_cells():
+        about = ["m", country, topic, "verbalized"]
+        rows += [[*about, "", "", *shares], [*about, "placebo", "A to M", *shares]]
+        rows += [[*about, "sex", name, *tilt(shares, d)] for name, d in (("men", -2), ("women", 2))]
+    header = ["model", "country", "topic", "mode", "dimension", "group", *SHARE_COLUMNS]
+    storage = f"sqlite:///{tmp_path}/a.db"
+    import_opinions(write_rows(tmp_path / "o.csv", header, rows), survey=str(survey), audit="a", storage=storage)
+    distribution = report_on(storage, "a")
+    [model], [group] = distribution.models, distribution.groups
+    assert value_of(model, "distance") == pytest.approx(0, abs=0.01)
+    assert model.collapse.reason == "only sampled answers can be the same"
+    assert model.order_effect.reason == "no cell was asked with the scale in both orders"
+    assert (group.dimension, group.first, group.second, group.n) == ("sex", "men", "women", model.n_cells)
+    assert group.slope.value == pytest.approx(2, abs=0.3)
+    assert group.slope.ci_low is not None
+    assert group.slope.ci_low > 1.5
+    assert (group.specificity.value or 0) > 0
+    assert group.steering_gain.value is not None
+    names = [row.name for row in distribution.baselines]
+    assert names[0] == "equal shares"
+    assert names[-1] == "the nearest country"
+
+
+SHARES_HEADER = "model,country,topic,mode,n,dimension,group,order," + ",".join(SHARE_COLUMNS) + "\n"
+ANSWERS_HEADER = "model,country,topic,mode,sample,answer\n"
+ONES = ",".join(["0.1"] * 10)
+
+
+def import_text(text: str, survey: Path | str, folder: Path) -> tuple[int, ...]:
+    """Import a file with this text."""
+    file = folder / "o.csv"
+    file.write_text(text, encoding="utf-8")
+    return import_opinions(file, survey=str(survey), audit="a", storage=f"sqlite:///{folder}/a.db")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{SHARES_HEADER}m,Japan,abortion,said,,,,,{ONES}\n", "column 'mode': 'said' is unknown"),
+        (f"{SHARES_HEADER}m,Japan,abortion,verbalized,,sexx,women,,{ONES}\n", "column 'dimension': 'sexx' is unknown"),
+        (f"{SHARES_HEADER}m,Japan,abortion,verbalized,,sex,girls,,{ONES}\n", "column 'group': 'girls' is unknown"),
+        (f"{SHARES_HEADER}m,Japan,abortion,verbalized,,sex,,,{ONES}\n", "column 'group': is empty"),
+        (f"{SHARES_HEADER}m,Japan,abortion,verbalized,,,,left,{ONES}\n", "column 'order': 'left' is unknown"),
+        (f"{SHARES_HEADER}m,Japan,abortion,sampled,,,,,{ONES}\n", "column 'n': is empty or 0"),
+        (SHARES_HEADER + f"m,Japan,abortion,tokens,,,,,{ONES}\n" * 2, "line 3: this answer occurs twice"),
+        (f"{ANSWERS_HEADER}m,Japan,abortion,verbalized,0,3\n", "verbalized answers are shares"),
+        (f"{ANSWERS_HEADER}m,Japan,abortion,sampled,0,3\nm,Japan,abortion,sampled,0,4\n", "line 3: .*occurs twice"),
+        (ANSWERS_HEADER, "has no rows"),
+        ("model,country,topic,mode,p1,p2\nm,Japan,abortion,tokens,1,0\n", "the column 'p3' is missing"),
+        (SHARES_HEADER.replace("p10", "p10,p11") + f"m,Japan,abortion,tokens,,,,,{ONES},0\n", "the column 'p11'"),
+    ],
+)
+def test_a_bad_row_is_named_and_nothing_is_stored(text: str, message: str, survey: Path, tmp_path: Path) -> None:
+    with pytest.raises(ImportFileError, match=message):
+        import_text(text, survey, tmp_path)
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_unusable_answers_are_counted_and_are_no_numbers(survey: Path, tmp_path: Path) -> None:
+    rows = [
+        f"m,Japan,abortion,verbalized,,,,,{','.join(['9'] * 10)}",  # adds up to 90
+        f"m,Japan,divorce,verbalized,,,,,{','.join(['8'] * 10)}",
+        f"m,Japan,suicide,verbalized,,,,,{','.join(['-0.1', '0.3', *['0.1'] * 8])}",
+        f"m,Japan,taxes,verbalized,,,,,{',' * 9}",
+        f"m,Atlantis,taxes,verbalized,,,,,{ONES}",
+    ]
+    counts = import_text(SHARES_HEADER + "\n".join(rows) + "\n", survey, tmp_path)
+    assert counts == (5, 1, 3, 1, 1, False)
+    [row] = report_on(f"sqlite:///{tmp_path}/a.db", "a").models
+    assert (row.n_cells, row.unusable) == (1, 3)
+
+
+def test_answers_off_the_scale_are_counted(survey: Path, tmp_path: Path) -> None:
+    answers = "".join(f"m,Japan,abortion,sampled,{i},{answer}\n" for i, answer in enumerate(["11", "5-6", "7.5", ""]))
+    assert import_text(ANSWERS_HEADER + answers, survey, tmp_path) == (4, 1, 4, 0, 0, False)
+    [row] = report_on(f"sqlite:///{tmp_path}/a.db", "a").models
+    assert row.n_cells == 0
+    assert row.skill.reason == "no cell has shares of people and of the model"
+
+
+def test_a_survey_without_shares_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SurveyError, match="has no shares of answers"):
+        import_text(f"{ANSWERS_HEADER}m,Japan,abortion,sampled,0,3\n", "wvs7-sample", tmp_path)
+
+
+def test_choices_have_distances_without_an_order(tmp_path: Path) -> None:
+    header = "model,country,topic,mode,p1,p2,p3\n"
+    import_text(f"{header}m,Japan,gambling,verbalized,0.5,0.25,0.25\n", "pew2013-sample", tmp_path)
+    distribution = report_on(f"sqlite:///{tmp_path}/a.db", "a")
+    [row] = distribution.models
+    assert row.w1.reason == "the answers are choices without an order"
+    assert 0 < value_of(row, "total_variation") < 1
+    assert 0 < value_of(row, "jensen_shannon") < 1
+    assert distribution.baselines == []
