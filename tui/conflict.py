@@ -102,8 +102,11 @@ class ConflictScreen(RatingScreen):
 
     def _show_changed_row(self, item: ReviewItem, row: QueueRow) -> None:
         """Show a change that another rater made; load the conflict again if this rater made it in another window."""
-        n_before = {"n_raters": item.row.n_raters, "n_direct_raters": item.row.n_direct_raters}
-        if replace(row, status=item.row.status, **n_before) != item.row:
+        before = item.row
+        if (
+            replace(row, status=before.status, n_raters=before.n_raters, n_direct_raters=before.n_direct_raters)
+            != before
+        ):
             self.open_conflict(item.key)
             return
         self.item = self.session.update_row(item, row)

@@ -16,7 +16,9 @@ QUIT_COMMANDS = ("quit", "q", "exit")
 class Printer(Protocol):
     """What commands act on: it prints lines."""
 
-    write_line: Callable[[str], None]
+    @property
+    def write_line(self) -> Callable[[str], None]:
+        """Function that prints one line."""
 
 
 P = TypeVar("P", bound=Printer)

@@ -14,7 +14,6 @@ from sqlalchemy import update
 from auditor.domain import Outcome, Purpose
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.domain.review_aspects import aspect_questions
-from auditor.review import label_item
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader
 from auditor.storage import audits, results, semantic_results, transcripts
 from auditor.storage.database import Database, open_database, table_of
@@ -94,7 +93,7 @@ def test_without_a_recorded_request_the_same_text_is_built(
 ) -> None:
     unit = trace_units(shared_db, audit)[1]
     recorded = load(shared_db, audit, unit)
-    monkeypatch.setattr(label_item.results, "load_verdicts", lambda *args, **more: [])
+    monkeypatch.setattr("auditor.review.label_item.results.load_verdicts", lambda *args, **more: [])
     built = load(shared_db, audit, unit)
     assert PSEUDONYM_AND_FENCE.sub("", built.material) == PSEUDONYM_AND_FENCE.sub("", recorded.material)
     assert (built.instructions, built.aspects) == (recorded.instructions, recorded.aspects)

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.worker import WorkerError
 
 from auditor.storage.rating_log import RatingEntry, load_entries
+from auditor.tui.app import ReviewApp
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.rater_app import RaterApp
@@ -30,6 +31,11 @@ class Driver:
 
     app: RaterApp
     pilot: Pilot[None]
+
+    @property
+    def review_app(self) -> ReviewApp:
+        assert isinstance(self.app, ReviewApp)
+        return self.app
 
     async def press(self, *keys: str) -> None:
         """Press keys; wait until the app is idle after each."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -238,6 +238,7 @@ async def test_every_key_does_what_its_help_says(
     if screen == "people":
         _disagree(db)
     settings = ReviewSettings(tmp_path, theme=theme, open_next=False)  # type: ignore[arg-type]
+    start: AbstractAsyncContextManager[Driver]
     if screen == "label":
         start = run_labelling(db, settings, size)
     else:

@@ -181,10 +181,10 @@ async def test_the_callback_gets_audits_with_decisions(run: Run, monkeypatch: py
     notified_audits: list[str] = []
     async with run(on_decided=notified_audits.append) as driver:
         await driver.press("enter", "s", "f", "n", "escape")
-        driver.app.notify_decided_audits()
+        driver.review_app.notify_decided_audits()
         assert notified_audits == []
         await driver.press("1")
-        driver.app.notify_decided_audits()
+        driver.review_app.notify_decided_audits()
         assert notified_audits == ["moral"]
 
 
@@ -222,7 +222,7 @@ async def test_a_crash_prints_no_values(run: Run, monkeypatch: pytest.MonkeyPatc
 
     async def crash_the_app() -> None:
         async with run() as driver:
-            apps.append(driver.app)
+            apps.append(driver.review_app)
             await driver.pilot.press("T")
 
     with pytest.raises(RuntimeError):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from auditor.domain import Outcome
+from auditor.domain import Outcome, Trace
 from auditor.domain.labels import UNSURE, Label, LabelKind
 from auditor.review.label_item import LabelItemLoader
 from auditor.storage import labels, results
@@ -213,7 +213,9 @@ async def test_a_text_that_is_gone_is_passed_over_and_stays_in_the_sample(
     start: StartLabelling, db: Database, audit: Audit
 ) -> None:
     first, second, third = [sampled.unit for sampled in open_session(db, audit).sample[:3]]
-    traces = {(t.model, *t.cell, str(t.sample)): t for t in results.load_traces(db, audit.id)}
+    traces: dict[tuple[str, ...], Trace] = {
+        (t.model, *t.cell, str(t.sample)): t for t in results.load_traces(db, audit.id)
+    }
     changed = [
         replace(traces[first.parts], outcome=Outcome.TRUNCATED, score=None),
         replace(traces[second.parts], text=""),
