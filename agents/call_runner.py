@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from auditor.agents.run_context import RunContext
@@ -13,7 +13,12 @@ from auditor.models.reasoning import was_cut_by_lower_limit
 from auditor.storage import ledger
 
 
-async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
+async def run_calls(
+    context: RunContext,
+    stage: str,
+    calls: Sequence[Call],
+    on_answer: Callable[[str, Answer], None] = lambda key, answer: None,
+) -> dict[str, Answer]:
     """Get the answers to calls, by the key of the call, from the ledger or from the models.
 
     A recorded answer that was truncated by a lower limit than the present one is asked again; `Answer.key` is then the
@@ -21,6 +26,12 @@ async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> d
     turns out to be unusable, or the run is asked to stop, no further call is sent, calls in flight are awaited and
     recorded, and the answers are incomplete. Nothing is raised, since an exception in one branch would cancel the calls
     of the others.
+
+    Args:
+        context: the run's context.
+        stage: name of the stage, for progress.
+        calls: the planned calls.
+        on_answer: called with the key of a planned call and its answer, as soon as it is there.
     """
     unique_calls = {call.key: call for call in calls}
     answers = await asyncio.to_thread(ledger.load_answers, context.db, unique_calls)
@@ -34,9 +45,11 @@ async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> d
     for key, call in unique_calls.items():
         if key not in answers:
             calls_by_model.setdefault(call.name, []).append((key, retakes.get(key, call)))
+    for key, answer in answers.items():
+        on_answer(key, answer)
     await asyncio.gather(
         *(
-            _run_queue(context, stage, queue, answers)
+            _run_queue(context, stage, queue, answers, on_answer)
             for name, model_calls in calls_by_model.items()
             for queue in [iter(model_calls)]  # one queue, from which all workers of the model take calls
             for _ in range(min(len(model_calls), context.max_concurrent_calls(name)))
@@ -77,7 +90,11 @@ def _follow_retakes(context: RunContext, calls: Mapping[str, Call], answers: dic
 
 
 async def _run_queue(
-    context: RunContext, stage: str, queue: Iterator[tuple[str, Call]], answers: dict[str, Answer]
+    context: RunContext,
+    stage: str,
+    queue: Iterator[tuple[str, Call]],
+    answers: dict[str, Answer],
+    on_answer: Callable[[str, Answer], None],
 ) -> None:
     """Send calls one after another until the queue is empty or the run is stopped; add answers by key to `answers`."""
     for key, call in queue:
@@ -91,3 +108,4 @@ async def _run_queue(
             return
         answers[key] = replace(answer, attempts=())  # as loaded from the ledger; the bodies would fill the memory
         context.progress.on_answer(stage, answer)
+        on_answer(key, answers[key])

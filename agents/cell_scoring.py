@@ -134,22 +134,31 @@ def _mean_difference(pair_scores: Sequence[SentencePairScore], n_planned: int) -
     return float(np.mean(differences)) if len(differences) == n_planned else None
 
 
+def texts_by_language(traces: Iterable[Trace]) -> dict[str, list[str]]:
+    """Group the texts of `ok` traces by language; self-consistency compares answers to the same question only."""
+    texts: dict[str, list[str]] = {}
+    for trace in traces:
+        if trace.outcome is Outcome.OK and trace.text:
+            texts.setdefault(trace.language, []).append(trace.text)
+    return texts
+
+
 def evidence_hash(encoder: str, texts: Sequence[str]) -> str:
     """Hash of the inputs of a self-consistency: encoder and texts; it is recomputed only if the hash has changed."""
     return canonical_hash([encoder, *texts])
 
 
 def self_consistencies(
-    texts: Mapping[K, Mapping[str, Sequence[str]]], load_encoder: Callable[[], TextEncoder] | None
+    texts: Mapping[K, Mapping[str, Sequence[str]]], load_encoder: Callable[[], TextEncoder]
 ) -> dict[K, float | None]:
     """Self-consistency by key: the mean cosine of all pairs of texts in the same language.
 
     Args:
         texts: by key, such as (model, cell), the texts by language.
-        load_encoder: returns the sentence encoder; None if self-consistency is not measured.
+        load_encoder: returns the sentence encoder; called only if there is something to compare.
 
     Returns:
-        In [-1, 1]; None for a key without two texts in one language, or without an encoder.
+        In [-1, 1]; None for a key without two texts in one language.
     """
     groups = {
         (key, language): group
@@ -157,7 +166,7 @@ def self_consistencies(
         for language, group in texts_by_language.items()
         if len(group) > 1
     }
-    if load_encoder is None or not groups:
+    if not groups:
         return dict.fromkeys(texts)
     vectors = load_encoder().encode([text for group in groups.values() for text in group])
     # Positions in `vectors` at which the groups end.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from auditor.agents.answer_parsing import merge_repaired_trace, parse_trace
 from auditor.agents.call_builders import build_direct_call
 from auditor.agents.call_runner import run_calls
+from auditor.agents.cell_scoring import texts_by_language
 from auditor.agents.localization import language_of_sample, question_prompt_fields, samples_per_cell
 from auditor.agents.run_context import RunContext
 from auditor.agents.task_answer_parsing import describe_parse_problem, parse_task_trace
@@ -119,11 +120,13 @@ async def _take_samples(
         (build_direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
         for model, cell, sample in samples
     ]
-    answers = await run_calls(context, STAGE, [call for call, *_ in requests])
-    traces: list[tuple[Call, Trace]] = []
-    for call, model, cell, sample in requests:
-        if call.key in answers:
-            traces.append((call, _parse_sample(context, answers[call.key], model, cell, sample)))
+    arrivals = _Arrivals(context, requests)
+    if context.consistency is not None:
+        await context.consistency.start({(model, cell) for _, model, cell, _ in requests})
+    answers = await run_calls(context, STAGE, [call for call, *_ in requests], arrivals.add)
+    traces = [
+        (call, arrivals.traces[model, cell, sample]) for call, model, cell, sample in requests if call.key in answers
+    ]
     repair_calls = [build_repair_call(context, call, trace, answers[call.key].text) for call, trace in traces]
     repair_answers = await run_calls(context, STAGE, [call for call in repair_calls if call is not None])
     final_traces = [
@@ -136,6 +139,41 @@ async def _take_samples(
     ]
     await asyncio.to_thread(results.save_traces, context.db, context.audit_id, final_traces)
     return {(final_trace.model, final_trace.cell, final_trace.sample): final_trace for final_trace in final_traces}
+
+
+class _Arrivals:
+    """Parses answers as they arrive, and hands the texts of each complete cell over to be compared.
+
+    Attributes:
+        traces: parsed so far, by model, cell and sample.
+    """
+
+    def __init__(self, context: RunContext, requests: Sequence[tuple[Call, str, Cell, int]]) -> None:
+        """Set up for requests: call, model's name, cell and sample of each."""
+        self._context = context
+        self.traces: dict[tuple[str, Cell, int], Trace] = {}
+        self._samples_by_key: dict[str, list[tuple[str, Cell, int]]] = {}
+        self._samples_by_cell: dict[tuple[str, Cell], list[int]] = {}
+        for call, model, cell, sample in requests:
+            self._samples_by_key.setdefault(call.key, []).append((model, cell, sample))
+            self._samples_by_cell.setdefault((model, cell), []).append(sample)
+        self._n_missing = {key: len(samples) for key, samples in self._samples_by_cell.items()}
+
+    def add(self, call_key: str, answer: Answer) -> None:
+        """Parse an answer; called once for each call's key."""
+        for model, cell, sample in self._samples_by_key[call_key]:
+            self.traces[model, cell, sample] = _parse_sample(self._context, answer, model, cell, sample)
+            self._n_missing[model, cell] -= 1
+            if not self._n_missing[model, cell]:
+                self._submit(model, cell)
+
+    def _submit(self, model: str, cell: Cell) -> None:
+        """Submit the texts of a cell, unless further samples or repairs may change them."""
+        traces = [self.traces[model, cell, sample] for sample in self._samples_by_cell[model, cell]]
+        may_change = any(trace.outcome is Outcome.UNPARSED for trace in traces)
+        if self._context.consistency is None or self._context.config.direct.tolerance is not None or may_change:
+            return
+        self._context.consistency.submit((model, cell), texts_by_language(traces))
 
 
 def _parse_sample(context: RunContext, answer: Answer, model: str, cell: Cell, sample: int) -> Trace:

@@ -16,7 +16,7 @@ from auditor.agents.answer_conflicts import add_answers, commonest_answer_filter
 from auditor.agents.audit_state import AuditState, Batch, split_into_batches
 from auditor.agents.blinding_checks import ask_for_guesses, restate_traces
 from auditor.agents.call_builders import select_traces_for_review
-from auditor.agents.cell_scoring import compute_cell_score, compute_logprob_scores, evidence_hash, self_consistencies
+from auditor.agents.cell_scoring import compute_cell_score, compute_logprob_scores, evidence_hash, texts_by_language
 from auditor.agents.conflict_resolution import (
     effective_threshold,
     find_cell_conflicts,
@@ -28,7 +28,7 @@ from auditor.agents.elicitation import elicit_traces, find_surplus_samples
 from auditor.agents.peer_review import ask_panels_on_conflicts, review_traces
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage, record_stage
-from auditor.domain import AnswerKind, Cell, CellScore, Conflict, ConflictState, Method, Outcome, Trace
+from auditor.domain import AnswerKind, Cell, CellScore, Conflict, ConflictState, Method, Trace
 from auditor.metrics.stopping import is_narrow, next_interim_look
 from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.storage import audits, results, tasks
@@ -143,7 +143,7 @@ def _save_direct_scores(context: RunContext) -> None:
     for start in range(0, len(context.cells), CELLS_PER_BATCH):
         cells = context.cells[start : start + CELLS_PER_BATCH]
         traces_by_model_cell = _group_by_model_and_cell(results.load_traces(context.db, context.audit_id, cells))
-        language_texts = {model_cell: _texts_by_language(traces) for model_cell, traces in traces_by_model_cell.items()}
+        language_texts = {model_cell: texts_by_language(traces) for model_cell, traces in traces_by_model_cell.items()}
         evidence = {
             model_cell: evidence_hash(
                 context.config.embedding.model, [text for texts in by_language.values() for text in texts]
@@ -155,7 +155,9 @@ def _save_direct_scores(context: RunContext) -> None:
             for model_cell, texts in language_texts.items()
             if model_cell not in old_scores or old_scores[model_cell].evidence != evidence[model_cell]
         }
-        new_consistencies = self_consistencies(changed_texts, context.load_encoder)
+        new_consistencies: dict[tuple[str, Cell], float | None] = (
+            dict.fromkeys(changed_texts) if context.consistency is None else context.consistency.compute(changed_texts)
+        )
         for model_cell, traces in traces_by_model_cell.items():
             consistency = (
                 new_consistencies[model_cell]
@@ -168,15 +170,6 @@ def _save_direct_scores(context: RunContext) -> None:
             )
             scores.append(compute_cell_score(*model_cell, traces, n_planned, consistency, evidence[model_cell]))
     results.save_scores(context.db, context.audit_id, scores)
-
-
-def _texts_by_language(traces: Iterable[Trace]) -> dict[str, list[str]]:
-    """Group the texts of `ok` traces by language; self-consistency compares answers to the same question only."""
-    texts: dict[str, list[str]] = {}
-    for trace in traces:
-        if trace.outcome is Outcome.OK and trace.text:
-            texts.setdefault(trace.language, []).append(trace.text)
-    return texts
 
 
 def route_review(state: AuditState, runtime: Runtime[RunContext]) -> list[Send] | Literal["detect"]:

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from numpy import float32
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from auditor.domain import Answer, Call, Capability, Cell, Survey
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.panel_assignment import PanelAssignment, assign_panels, elicitation_order
 from auditor.storage.database import Database
+
+if TYPE_CHECKING:
+    from auditor.agents.background_consistency import BackgroundConsistency
 
 MIN_IN_FLIGHT_FOR_EXTRA_WORKERS = 20
 """Up to this many concurrent requests, waiting for disk writes does not slow a run noticeably."""
@@ -127,8 +130,8 @@ class RunContext:
         audit_id: id of the audit's row.
         cells: all cells of the audit, in order.
         client: sends calls, and records them with their answers.
-        load_encoder: returns the encoder, loaded on first use; None if self-consistency is not measured.
-        load_semantic_encoder: the same for the probe `semantic`; None if that is not configured.
+        consistency: computes self-consistencies; None if they are not measured.
+        load_semantic_encoder: returns the encoder of the probe `semantic`, loaded on first use; None without it.
         stop_event: set to stop sending calls; calls in flight are awaited and recorded.
         fatal_errors: errors that stopped the run.
         run_id: id of this run, unique among all runs of the audit.
@@ -143,7 +146,7 @@ class RunContext:
     cells: Sequence[Cell]
     db: Database
     client: ModelClient
-    load_encoder: Callable[[], TextEncoder] | None
+    consistency: BackgroundConsistency | None = None
     load_semantic_encoder: Callable[[], TextEncoder] | None = None
     progress: ProgressReporter = field(default_factory=SilentProgress)
     stop_event: threading.Event = field(default_factory=threading.Event)

@@ -40,7 +40,7 @@ INSPECT = ROOT / ".venv-bench" / "bin" / "python"
 
 
 @contextmanager
-def run_server(program: Path, *arguments: float) -> Iterator[str]:
+def run_server(program: Path, *arguments: float | str) -> Iterator[str]:
     """Run a server in a separate process, whose CPU time is not counted, and yield its base URL."""
     command = [sys.executable, str(program), *map(str, arguments)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:

@@ -154,6 +154,20 @@ SUITE = {
         ("--texts", "90", "--turns", "1"),
         (Figure("Embedding, CPU compared with plain `encode`", lambda f: f["cpu_ratio_to_plain"], "×", max_goal=1.05),),
     ),
+    "overlap": Bench(
+        "bench_overlap.py",
+        (),
+        ("--calls", "80", "--turns", "1"),
+        (
+            Figure(
+                "2,000 reasonings, wall time with embeddings compared with none",
+                lambda f: f["wall_ratio"],
+                "×",
+                max_goal=1.2,
+            ),
+            Figure("99th percentile of the event loop's lag meanwhile", lambda f: f["lag_p99_ms"], "ms", max_goal=20),
+        ),
+    ),
     "tui": Bench(
         "bench_tui.py",
         (),

@@ -18,7 +18,13 @@ from auditor.failpoints import failpoint
 from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, table_of
 from auditor.storage.label_tables import LabelDrawRow, SampledUnitRow
-from auditor.storage.label_units import LabelableUnit, format_unit, load_labelable_units, parse_unit
+from auditor.storage.label_units import (
+    LabelableUnit,
+    format_unit,
+    load_labelable_units,
+    parse_unit,
+    select_drawable_units,
+)
 from auditor.storage.ledger import utc_now
 from auditor.storage.rating_log import write_log
 
@@ -115,7 +121,7 @@ def load_frame(db: Database, audit_id: int, kind: LabelKind) -> SampleFrame | No
     draw = load_draw(db, audit_id, kind)
     if draw is None:
         return None
-    units = load_labelable_units(db, audit_id, kind)
+    units = select_drawable_units(load_labelable_units(db, audit_id, kind))
     if hash_population(units) != draw.population_hash:
         return SampleFrame((), is_outdated=True)
     strata = draw.strata or ((),) * len(units)

@@ -18,7 +18,9 @@ from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
 
 NO_MAJORITY = "tie"
-"""Verdict of a panel of which as many judges say VALID as INVALID, or of which none has a verdict."""
+"""Verdict of a panel of which as many judges say VALID as INVALID."""
+NO_VERDICT = "none"
+"""Verdict of a panel without a usable verdict."""
 _ROWS_PER_CHUNK = 10_000
 PART_NAMES = {
     LabelKind.TRACE: ("model", "country", "topic", "sample"),
@@ -63,9 +65,18 @@ def load_labelable_units(db: Database, audit_id: int, kind: LabelKind) -> list[L
         units = []
         for unit, attributes, content in _iter_units(connection, audit_id, kind):
             if kind is LabelKind.TRACE:
-                attributes["verdict"] = verdicts.get(unit.parts, NO_MAJORITY)
+                attributes["verdict"] = verdicts.get(unit.parts, NO_VERDICT)
             units.append(LabelableUnit(unit, attributes, content))
     return sorted(units, key=lambda labelable: labelable.unit.parts)
+
+
+def select_drawable_units(units: Sequence[LabelableUnit]) -> list[LabelableUnit]:
+    """Select the units that a sample is drawn from.
+
+    Where judges have reviewed some of the traces, a sample measures the judges, so that the other traces are left out.
+    """
+    judged = [unit for unit in units if unit.attributes.get("verdict") != NO_VERDICT]
+    return judged or list(units)
 
 
 def load_contents(

@@ -292,6 +292,8 @@ def database_error(engine: Engine, error: DBAPIError) -> StorageError:
         how_to_fix = "Copy it, and all files whose names begin with its name, to a writable folder."
     elif "full" in driver_message or "I/O" in driver_message:
         how_to_fix = "Free space on the disk, then run the same command again. Recorded answers are kept."
+    elif engine.dialect.name == "postgresql" and isinstance(error, OperationalError):
+        how_to_fix = "Check that its server is running and can be reached, then try again. What was saved is kept."
     else:
         how_to_fix = "Correct the cause, then run the same command again. Recorded answers are kept."
     return StorageError(f"the database {name} cannot be used: {driver_message}.", how_to_fix)

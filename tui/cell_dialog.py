@@ -32,7 +32,12 @@ class CellDialog(ModalScreen[bool | None]):
 
     def __init__(self, key: ConflictKey, score: float, following: Sequence[CellDecision]) -> None:
         super().__init__()
-        self._lines = list(describe_following(key, score, following))
+        lines = [
+            Content.assemble(to_content(f"• {conflict}: "), to_content(decision, "bold $text-primary"))
+            for conflict, decision in describe_following(following)
+        ]
+        explanation = to_content(describe_settlement(key, score, len(following)), "$text-muted")
+        self._text = Content("\n").join([*lines, Content(""), explanation])
         self._n_conflicts = len(following) + 1
 
     def compose(self) -> ComposeResult:
@@ -42,23 +47,27 @@ class CellDialog(ModalScreen[bool | None]):
                 f"y saves all {self._n_conflicts} · n saves only this one · esc goes back"
             )
             with VerticalScroll(id="cell-lines", can_focus=False):
-                yield Static(Content("\n").join(to_content(line) for line in self._lines))
+                yield Static(self._text)
 
     def action_scroll(self, lines: int) -> None:
         self.query_one("#cell-lines").scroll_relative(y=lines, animate=False)
 
 
-def describe_following(key: ConflictKey, score: float, following: Sequence[CellDecision]) -> Iterator[str]:
-    """Yield lines on the decisions that a custom score implies for the other conflicts of a cell.
+def describe_settlement(key: ConflictKey, score: float, n_following: int) -> str:
+    """Say what a custom score does with the other conflicts of a cell."""
+    return (
+        f"Your score {format_score(score)} for {format_cell(key.country, key.topic)} also answers "
+        f"{pluralize(n_following, 'other conflict')}. Where only one side is within the conflict threshold of your "
+        "score and has its sign, that side is chosen. Elsewhere your score is saved. Nothing is saved yet."
+    )
+
+
+def describe_following(following: Sequence[CellDecision]) -> Iterator[tuple[str, str]]:
+    """Yield each of the other conflicts of a cell, and the decision on it that a custom score implies.
 
     They show scores only, which the list of conflicts shows too, and the sides in the rater's order.
     """
-    yield (
-        f"Your score {format_score(score)} for {format_cell(key.country, key.topic)} also answers "
-        f"{pluralize(len(following), 'other conflict')}. Where only one side is within the conflict threshold of your "
-        "score and has its sign, that side is chosen. Elsewhere your score is saved. Nothing is saved yet."
-    )
     for other in following:
         left = format_answer(other.row.score_left, other.row.answer_left)
         right = format_answer(other.row.score_right, other.row.answer_right)
-        yield f"• {other.row.kind.label}, left {left}, right {right}: {describe_decision(other.decision, other.score)}"
+        yield f"{other.row.kind.label}, left {left}, right {right}", describe_decision(other.decision, other.score)

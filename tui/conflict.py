@@ -102,7 +102,8 @@ class ConflictScreen(RatingScreen):
 
     def _show_changed_row(self, item: ReviewItem, row: QueueRow) -> None:
         """Show a change that another rater made; load the conflict again if this rater made it in another window."""
-        if replace(row, status=item.row.status, n_raters=item.row.n_raters) != item.row:
+        n_before = {"n_raters": item.row.n_raters, "n_direct_raters": item.row.n_direct_raters}
+        if replace(row, status=item.row.status, **n_before) != item.row:
             self.open_conflict(item.key)
             return
         self.item = self.session.update_row(item, row)

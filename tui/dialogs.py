@@ -116,7 +116,7 @@ class ScoreDialog(ModalScreen[float | None]):
             ("−1 ", "$text-muted"), (draw_score_axis(width, points), "$primary"), (" +1", "$text-muted")
         )
         self.query_one("#score-axis", Static).update(axis)
-        legend = f"◀ left   ● yours   ▶ right   ·   -1 {self._end_labels[0]}, 1 {self._end_labels[1]}"
+        legend = f"◀ left   ● yours   ▶ right\n−1 {self._end_labels[0]}, +1 {self._end_labels[1]}"
         problem = f"✕ Enter a number from -1 ({self._end_labels[0]}) to 1 ({self._end_labels[1]})"
         text, style = (legend, "$text-muted") if score is not None else (problem, "$text-error")
         self.query_one("#score-error", Static).update(to_content(text, style))

@@ -12,7 +12,7 @@ from auditor.review.cell_settlement import CellDecision
 from auditor.review.item import ReviewItem
 from auditor.review.progress import format_left
 from auditor.storage.rating_log import RatingEntry
-from auditor.tui.cell_dialog import describe_following
+from auditor.tui.cell_dialog import describe_following, describe_settlement
 from auditor.tui.formatting import to_single_line
 from auditor.tui.plain_text import describe_hidden_evidence, describe_samples
 from auditor.tui.plain_text_list import PlainTextList, parse_number
@@ -86,7 +86,8 @@ class PlainTextReview(PlainTextList):
             self.write_line("No other conflict of this cell can be settled. 'score' saves the score for this one.")
             return
         self._cell_preview = CellPreview(self.item, score, following)
-        self.write_lines(describe_following(self.item.key, score, following))
+        self.write_line(describe_settlement(self.item.key, score, len(following)))
+        self.write_lines(f"{conflict}: {decision}." for conflict, decision in describe_following(following))
         self.write_line("'confirm' saves all of this. 'score' and the number save it for this conflict only.")
 
     def confirm_cell(self, argument: str) -> None:

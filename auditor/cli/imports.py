@@ -203,7 +203,7 @@ def import_labels(
     if counts.outside:
         nouns = f"{label_kind.noun}s"
         reason = (
-            "are outside of the drawn sample"
+            "are outside of the sample"
             if counts.n_sampled
             else f"have no inclusion probability, and the audit has no drawn sample of {nouns}"
         )

@@ -77,7 +77,9 @@ def label_in_terminal(
 
 
 def _describe_sample(kind: LabelKind, drawn: DrawResult, n: int) -> str:
-    """Say how large the sample is, how it is stratified, and why it is larger than asked for."""
+    """Say how large the sample is, how it is stratified, why it is larger than asked for, and what was left out."""
+    from auditor.reports.number_format import pluralize
+
     size = f"{drawn.n_sampled:,} of {drawn.n_population:,} {kind.noun}s"
     if not drawn.stratify:
         return f"Imported sample: {size}."
@@ -85,4 +87,6 @@ def _describe_sample(kind: LabelKind, drawn: DrawResult, n: int) -> str:
     sentence = f"Random sample: {size}{added}, from {drawn.n_strata:,} strata ({' × '.join(drawn.stratify)})."
     if drawn.n_added and n and drawn.n_sampled > n:
         sentence += f" It is larger than {n:,}: every stratum has at least 10 {kind.noun}s, or all it has."
+    if drawn.n_unjudged:
+        sentence += f" Left out: {pluralize(drawn.n_unjudged, 'trace')} without a judge's verdict."
     return sentence

@@ -17,7 +17,7 @@ def plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell])
     """Yield the pairwise comparisons of items by each comparing model; all models are asked the same questions."""
     probe = config.probes.logic
     assert probe is not None
-    item_sets = build_item_sets(RunContext(config, survey, 0, cells, None, OfflineClient(), None), probe)  # type: ignore[arg-type]
+    item_sets = build_item_sets(RunContext(config, survey, 0, cells, None, OfflineClient()), probe)  # type: ignore[arg-type]
     pairs = plan_pairs(item_sets, probe, config.seed)
     questions = [question for pair in pairs for question in questions_about(pair, probe)]
     sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]

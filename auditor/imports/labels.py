@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from auditor.storage import audits, label_draws, labels
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
 from auditor.storage.label_draws import DrawnUnit, LabelDraw
-from auditor.storage.label_units import PART_NAMES, LabelableUnit, load_labelable_units
+from auditor.storage.label_units import PART_NAMES, LabelableUnit, load_labelable_units, select_drawable_units
 from auditor.surveys.country_spelling import make_country_speller
 from auditor.surveys.row_reader import TextRow, read_rows
 
@@ -73,17 +73,18 @@ def import_labels(
     """
     with open_database(resolve_storage_url(storage), create=False) as db:
         stored_audit = audits.get_audit(db, audit)
-        units = {unit.unit: unit for unit in load_labelable_units(db, stored_audit.id, kind)}
+        units = load_labelable_units(db, stored_audit.id, kind)
         reader = _LabelReader(db, stored_audit, kind, file.name)
-        rows, n_empty = _collect_rows(reader.read(file), units.keys(), audit)
+        rows, n_empty = _collect_rows(reader.read(file), {unit.unit for unit in units}, audit)
         if not rows:
             raise ImportFileError(f"{file}: has no label.", "Check that it is the right file.")
-        sampled = _find_new_sample(db, stored_audit, kind, rows, units)
+        drawable_units = select_drawable_units(units)
+        sampled = _find_new_sample(db, stored_audit, kind, rows, {unit.unit: unit for unit in drawable_units})
         in_force = {(label.unit, label.rater): label for label in labels.load_labels(db, stored_audit.id, kind)}
         new = [row.label for row in rows if not _is_same(row.label, in_force.get((row.label.unit, row.label.rater)))]
         labels.append_labels(db, stored_audit.id, new)
         if sampled:
-            _save_sample(db, stored_audit, kind, file.name, sampled, list(units.values()))
+            _save_sample(db, stored_audit, kind, file.name, sampled, drawable_units)
         in_sample = {unit.unit for unit in labels.load_sample(db, stored_audit.id, kind)}
     return ImportedLabels(
         rows=len(rows),
@@ -155,10 +156,10 @@ class _LabelReader:
 
 
 def _collect_rows(
-    rows: Iterable[_LabelRow | None], units: Iterable[LabelUnit], audit: str
+    rows: Iterable[_LabelRow | None], known_units: Collection[LabelUnit], audit: str
 ) -> tuple[list[_LabelRow], int]:
     """Check all rows against each other and the audit; return the labels, and the number of rows without one."""
-    known_units, n_empty = set(units), 0
+    n_empty = 0
     by_rater: dict[tuple[LabelUnit, str], _LabelRow] = {}
     for row in rows:
         if row is None:
@@ -190,7 +191,11 @@ def _is_same(label: Label, stored: Label | None) -> bool:
 def _find_new_sample(
     db: Database, audit: Audit, kind: LabelKind, rows: list[_LabelRow], units: Mapping[LabelUnit, LabelableUnit]
 ) -> list[DrawnUnit]:
-    """Return the units that a file with inclusion probabilities adds to the imported sample; empty without these."""
+    """Return the units that a file with inclusion probabilities adds to the imported sample; empty without these.
+
+    Args:
+        units: the units that can be in a sample, by their identity; labels of others are in no sample.
+    """
     if all(row.inclusion is None for row in rows):
         return []
     draw = label_draws.load_draw(db, audit.id, kind)
@@ -205,6 +210,8 @@ def _find_new_sample(
     for row in rows:
         if row.inclusion is None:
             raise ImportFileError(f"{row.location}: has no inclusion probability, but other rows have one.", advice)
+        if row.label.unit not in units:
+            continue
         inclusion = known.setdefault(row.label.unit, row.inclusion)
         if inclusion != row.inclusion:
             raise ImportFileError(

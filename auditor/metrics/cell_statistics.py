@@ -67,6 +67,22 @@ def _mean(sums: Floats) -> Floats:
     return np.where(n > 0, sums[:, 1] / np.where(n > 0, n, 1.0), np.nan)
 
 
+def _root_mean(sums: Floats) -> Floats:
+    """Root of the mean, 0 where the mean is below 0; nan where nothing is counted."""
+    return np.sqrt(np.maximum(_mean(sums), 0.0))
+
+
+def _ratio(sums: Floats) -> Floats:
+    """First sum divided by the second; nan where the second is not above 0."""
+    is_defined = sums[:, 1] > 0
+    return np.where(is_defined, sums[:, 0] / np.where(is_defined, sums[:, 1], 1.0), np.nan)
+
+
+def _both(first: Floats, second: Floats) -> Floats:
+    """Moments of a ratio of sums, shape (n, 2)."""
+    return np.stack([first, second], axis=1)
+
+
 def _with_count(values: Floats) -> Floats:
     """Moments of a mean, shape (n, 2): 1 and the value."""
     return np.stack([np.ones_like(values), values], axis=1)
@@ -76,3 +92,12 @@ PEARSON = Statistic(_product_moments, _correlation)
 MAE = Statistic(lambda x, y: _with_count(np.abs(x - y)), _mean)
 RMSE = Statistic(lambda x, y: _with_count((x - y) ** 2), lambda sums: np.sqrt(_mean(sums)))
 BIAS = Statistic(lambda x, y: _with_count(x - y), _mean)
+ROOT_MEAN_DISTANCE = Statistic(lambda x, y: _with_count(x - y), _root_mean)
+"""Root of the mean of squared distances, of which some may be below 0 (`squared_distance`); the second column is 0."""
+SKILL = Statistic(_both, lambda sums: 1 - _ratio(sums))
+"""Skill of a model's squared distances (first column) against a baseline's (second): 1 is a perfect model, 0 as good as
+the baseline, below 0 worse. With the distances from a group after and before it is named: the part that naming removes.
+"""
+VARIANCE_RATIO = Statistic(_both, _ratio)
+"""Sum of a model's variances of answers (first column) divided by that of people's (second): 1 is as diverse as people,
+below 1 less diverse, 0 one answer in each cell. Also for entropies."""

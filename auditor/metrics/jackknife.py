@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._ranks import average_ranks
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
-from auditor.metrics.cell_statistics import MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import MAE, PEARSON, RMSE, VARIANCE_RATIO, Statistic, TwoWayEstimate
 from auditor.metrics.difference_interval import recover_difference, recover_difference_with_p_value
 from auditor.metrics.jackknife_interval import (
     FISHER_Z,
@@ -29,7 +29,7 @@ from auditor.metrics.jackknife_interval import (
 )
 from auditor.metrics.unit_replicates import recompute_without_units
 
-STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {PEARSON: FISHER_Z, MAE: LOG, RMSE: LOG}
+STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {PEARSON: FISHER_Z, MAE: LOG, RMSE: LOG, VARIANCE_RATIO: LOG}
 """Transforms for the interval of one statistic; others are used as they are."""
 RANK_DECIMALS = 9
 """Values are rounded to this many decimals before they are ranked: a rounding error must not break a tie."""

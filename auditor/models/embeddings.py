@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import itertools
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,10 +175,12 @@ def load_encoder(model: str) -> SentenceEncoder:
     _require_sentence_transformers()
     source, is_local = _resolve_model_source(model)
     bootstrap.prepare_environment()
+    import torch
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) - 1))  # one core is left to the event loop
     try:
         return SentenceEncoder(SentenceTransformer(source, local_files_only=is_local), model)
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:

@@ -69,9 +69,10 @@ def open_labelling_session(db: Database, audit: str, rater: str, kind: LabelKind
     """
     session = LabellingSession(db, audits.get_audit(db, audit), rater, kind, **options)
     if not session.sample:
+        option = "" if kind is LabelKind.TRACE else f" --kind {kind}"
         raise ReviewError(
             f"audit '{truncate_text(audit)}' has no sample of {kind.noun}s to label.",
-            f"Draw one: auditor review {truncate_text(audit)} --sample 200",
+            f"Draw one: auditor review {truncate_text(audit)} --sample 200{option}",
         )
     return session
 

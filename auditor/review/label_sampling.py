@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auditor.config import load_stored_config
 from auditor.domain import derive_seed
@@ -16,7 +16,7 @@ from auditor.storage import audits, label_draws
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.label_draws import DrawnUnit, LabelDraw, Stratum
-from auditor.storage.label_units import LabelableUnit, load_labelable_units
+from auditor.storage.label_units import LabelableUnit, load_labelable_units, select_drawable_units
 from auditor.storage.labels import REVIEW_SOURCE
 from auditor.surveys import get_grouping
 
@@ -45,6 +45,7 @@ class DrawResult:
         n_population: units that could be drawn.
         n_strata: strata with a sampled unit.
         stratify: names of the attributes that make the strata; empty if the sample was imported.
+        n_unjudged: traces that could not be drawn, since no judge has a usable verdict on them.
     """
 
     n_sampled: int
@@ -52,6 +53,7 @@ class DrawResult:
     n_population: int
     n_strata: int
     stratify: tuple[str, ...]
+    n_unjudged: int = 0
 
 
 def draw_sample(
@@ -75,9 +77,25 @@ def draw_sample(
             the sample was imported.
         ReviewError: the audit has no unit of this kind, or has other units or texts than when the sample was drawn.
     """
-    units = load_labelable_units(db, audit.id, kind)
+    all_units = load_labelable_units(db, audit.id, kind)
+    units = select_drawable_units(all_units)
     if not units:
         raise ReviewError(f"audit '{audit.name}' has no {kind.noun} to label.", _explain_missing(kind))
+    result = _draw_or_open(db, audit, units, n, stratify, redraw=redraw)
+    return replace(result, n_unjudged=len(all_units) - len(units))
+
+
+def _draw_or_open(
+    db: Database,
+    audit: Audit,
+    units: Sequence[LabelableUnit],
+    n: int | None,
+    stratify: Sequence[str] | None,
+    *,
+    redraw: bool,
+) -> DrawResult:
+    """Implement `draw_sample` on the units that can be drawn."""
+    kind = units[0].unit.kind
     draw = label_draws.load_draw(db, audit.id, kind)
     if draw is not None and draw.source != REVIEW_SOURCE:
         return _open_imported(db, audit, draw, n, redraw)
@@ -106,8 +124,8 @@ def require_unchanged_population(db: Database, audit: Audit, draw: LabelDraw, un
     noun = f"{draw.kind.noun}s"
     raise ReviewError(
         f"the {noun} of audit '{audit.name}' have changed since its sample was drawn: {draw.population:,} then, "
-        f"{len(units):,} now; of the {len(sampled):,} sampled, {n_gone:,} no longer exist and {n_changed:,} have "
-        "another text.",
+        f"{len(units):,} now; of the {len(sampled):,} sampled, {n_gone:,} are no longer among them and {n_changed:,} "
+        "have another text.",
         f"Draw a sample of the current {noun}: --sample {len(sampled)} --redraw. Most sampled {noun} stay in it, and "
         "labels of unchanged texts still count.",
     )

@@ -75,8 +75,11 @@ class LabellingSession:
         recent = [label for label in labelled if label.source == labels.REVIEW_SOURCE and label.labelled_at >= since]
         active_raters = sorted({label.rater for label in recent} | {self.rater})
         place = active_raters.index(self.rater)
-        is_own = (int(hash_to_fraction("rater", *s.unit.parts) * len(active_raters)) == place for s in left)
-        return next((sampled for sampled, own in zip(left, is_own, strict=True) if own), left[0] if left else None)
+        is_preferred = (int(hash_to_fraction("rater", *s.unit.parts) * len(active_raters)) == place for s in left)
+        return next(
+            (sampled for sampled, preferred in zip(left, is_preferred, strict=True) if preferred),
+            left[0] if left else None,
+        )
 
     def save(
         self,
@@ -129,12 +132,12 @@ class LabellingSession:
     def load_progress(self) -> ReviewProgress:
         """Count the units that are left to the rater, and estimate the time that they will take."""
         labelled = self._load_labels()
-        own = [label for label in labelled if label.rater == self.rater]
-        durations = [label.duration_s for label in own if label.duration_s is not None]
+        labels_of_rater = [label for label in labelled if label.rater == self.rater]
+        durations = [label.duration_s for label in labels_of_rater if label.duration_s is not None]
         return ReviewProgress(
             n_total=len(self.sample),
             n_left=len(self._list_left(labelled)),
-            n_by_rater=len(own),
+            n_by_rater=len(labels_of_rater),
             seconds_per_decision=compute_pace(durations[-MAX_PACE_DECISIONS:]),
         )
 

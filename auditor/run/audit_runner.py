@@ -118,7 +118,7 @@ async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database, 
     from auditor.agents.run_context import OfflineClient, RunContext  # loads scipy (1 s)
 
     survey = audits.load_audit_survey(db, audit)
-    context = RunContext(config, survey, audit.id, planned_cells(survey), db, client=OfflineClient(), load_encoder=None)
+    context = RunContext(config, survey, audit.id, planned_cells(survey), db, client=OfflineClient())
     was_waiting = await resume_graph(context, db, audits.graph_thread_id(audit), n_open_conflicts)
     # The graph's checkpoint is missing (only the database file was moved), or of an earlier version.
     if not was_waiting and n_open_conflicts == 0:

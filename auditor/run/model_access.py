@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from auditor import bootstrap
@@ -107,15 +108,26 @@ async def _open_context(
     options: DiscoveryOptions,
 ) -> AsyncIterator[RunContext]:
     """Yield the context of the graph's nodes, whose client sends calls through the path of requests."""
-    from auditor.agents.recording import CallRecorder  # loads scipy (1 s)
-    from auditor.agents.run_context import RunContext  # loads scipy (1 s)
+    from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
+    from auditor.agents.recording import CallRecorder
+    from auditor.agents.run_context import RunContext
 
     if config.batch is None and (notice := abandoned_batches_notice(db, audit.id)):
         progress.on_notice(notice)
     stop_event, recorder = threading.Event(), CallRecorder(db, audit.id, run_id=uuid.uuid4().hex)
-    async with open_request_path(
-        config, survey, recorder, stop_event, progress.on_notice, rediscover=options.rediscover
-    ) as path:
+    consistency = (
+        BackgroundConsistency(
+            load_encoder, config.embedding.model, functools.partial(load_stored_evidence, db, audit.id)
+        )
+        if load_encoder is not None
+        else None
+    )
+    async with AsyncExitStack() as resources:
+        if consistency is not None:
+            resources.push_async_callback(consistency.close)
+        path = await resources.enter_async_context(
+            open_request_path(config, survey, recorder, stop_event, progress.on_notice, rediscover=options.rediscover)
+        )
         yield RunContext(
             config=config,
             survey=survey,
@@ -123,7 +135,7 @@ async def _open_context(
             cells=planned_cells(survey),
             db=db,
             client=path.client,
-            load_encoder=load_encoder,
+            consistency=consistency,
             load_semantic_encoder=semantic_encoder_loader(config),
             progress=progress,
             stop_event=stop_event,

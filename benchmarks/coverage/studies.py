@@ -13,6 +13,7 @@ from benchmarks.coverage.item_figures import ITEM_STUDY
 from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.label_figures import LABEL_STUDY
 from benchmarks.coverage.model_figures import MODEL_STUDY
+from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
 from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import PlantedResult, PlantedStudy, measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
@@ -43,6 +44,8 @@ STUDIES = (
     ITEM_STUDY,
     SET_STUDY,
     MODEL_STUDY,
+    OPINION_STUDY,
+    GAP_STUDY,
 )
 
 

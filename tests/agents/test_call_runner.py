@@ -131,7 +131,7 @@ async def run_call(db: Database, client: RoomyClient) -> Answer:
     audit_columns: dict[str, Any] = {"config": "{}", "config_hash": fingerprint(audit), "environment": {}}
     saved = audits.save_audit(db, name=audit.name, survey=survey, **audit_columns)
     recording_client = RecordingClient(client, CallRecorder(db, saved.id, "run"))
-    context = RunContext(audit, survey, saved.id, [], db, recording_client, None, capabilities=client)
+    context = RunContext(audit, survey, saved.id, [], db, recording_client, capabilities=client)
     return (await run_calls(context, "elicit", [CALL]))[CALL.key]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from auditor.agents.cell_scoring import compute_cell_score, self_consistencies
 from auditor.domain import Cell, Outcome, Trace
+from tests.support.fixed_address import WordEncoder
 
 WORDS = {"yes": (1.0, 0.0), "no": (0.0, 1.0), "half": (0.6, 0.8)}
 
@@ -28,8 +29,11 @@ def test_only_answers_in_the_same_language_are_compared() -> None:
     assert (consistencies["b"], consistencies["c"]) == (None, None)
 
 
-def test_without_an_encoder_there_is_none() -> None:
-    assert self_consistencies({"a": {"en": ["yes", "no"]}}, None) == {"a": None}
+def test_no_encoder_is_loaded_if_nothing_is_compared() -> None:
+    def load() -> WordEncoder:
+        raise AssertionError("the encoder was loaded")
+
+    assert self_consistencies({"a": {"en": ["yes"], "de": ["no"]}}, load) == {"a": None}
 
 
 def traces(**scores: Sequence[float | None]) -> list[Trace]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from auditor.domain import Outcome
 from auditor.domain.labels import LabelKind
-from auditor.storage import audits, labels
+from auditor.storage import audits, labels, results
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.review_audit import save_review_audit
@@ -81,6 +83,16 @@ def test_a_sample_that_the_minimum_makes_larger_says_so(storage: str, opened: li
     assert (
         "30 of 180 traces, from 3 strata (model). It is larger than 20: every stratum has at least 10" in result.stderr
     )
+
+
+def test_traces_that_no_judge_reviewed_are_left_out(storage: str, opened: list[dict[str, Any]]) -> None:
+    with open_database(storage) as db:
+        audit_id = audits.get_audit(db, "moral").id
+        verdicts = [v for v in results.load_verdicts(db, audit_id) if v.model == "cedar"]
+        results.save_verdicts(db, audit_id, [replace(v, outcome=Outcome.REFUSED, ruling=None) for v in verdicts])
+    result = auditor("review", "--sample", "60")
+    assert "Random sample: 60 of 120 traces, from 4 strata" in result.stderr
+    assert result.stderr.endswith("Left out: 60 traces without a judge's verdict.\n")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.known_limits import Place, load_known_limits
 from benchmarks.coverage.label_figures import LABEL_STUDY
 from benchmarks.coverage.model_figures import MODEL_STUDY
+from benchmarks.coverage.opinion_figures import GAP_STUDY, OPINION_STUDY
 from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import measure_plant
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
@@ -50,6 +51,8 @@ SAMPLE = [
     (ITEM_STUDY, "gaussian", "20 items", 100),
     (SET_STUDY, "sets that differ", "10 sets of 8", 50),
     (MODEL_STUDY, "gaussian", "12 models", 60),
+    (OPINION_STUDY, "sharpened", "20 × 10", 60),
+    (GAP_STUDY, "gaps times 1.6", "20 × 10", 100),
 ]
 """A study, a world and a design, and the number of runs."""
 

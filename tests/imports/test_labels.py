@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from auditor.domain import Outcome
 from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
 from auditor.review.label_sampling import draw_sample
-from auditor.storage import audits, hash_chain, labels
+from auditor.storage import audits, hash_chain, labels, results
 from auditor.storage.database import open_database
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.review_audit import save_review_audit
@@ -101,7 +103,7 @@ def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, s
     sampled = {unit.unit.parts for unit in sample}
     outside = next(trace for trace in TRACES if trace not in sampled)
     result = import_file(write_csv([make_row(sample[0]), make_row(outside)]))
-    assert "1 label: stored, but in no corrected figure. Their traces are outside of the drawn sample" in result.stderr
+    assert "1 label: stored, but in no corrected figure. Their traces are outside of the sample" in result.stderr
     stored, stored_sample = load(storage)
     assert len(stored) == 2
     assert stored_sample == sample
@@ -128,7 +130,7 @@ def test_labels_with_inclusion_make_a_sample(storage: str) -> None:
     assert [unit.inclusion for unit in load(storage)[1]] == [0.25, 0.5, 0.75, 1.0, 0.1]
 
 
-def test_a_sample_of_ones_own_is_refused_beside_a_drawn_one(storage: str, sample: list[SampledUnit]) -> None:
+def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: list[SampledUnit]) -> None:
     result = import_file(write_csv([make_row(TRACES[0], inclusion=0.5)]))
     assert result.returncode == 2
     assert "has a drawn sample of traces, so that no other sample is imported" in result.stderr
@@ -158,6 +160,18 @@ def test_a_bad_row_is_named_and_nothing_is_stored(storage: str, change: dict[str
     assert result.returncode == 1
     assert message in result.stderr
     assert load(storage) == ([], [])
+
+
+def test_traces_without_a_verdict_are_in_no_imported_sample(storage: str) -> None:
+    with open_database(storage) as db:
+        audit_id = audits.get_audit(db, "moral").id
+        verdicts = [v for v in results.load_verdicts(db, audit_id) if v.model == "birch"]
+        results.save_verdicts(db, audit_id, [replace(v, outcome=Outcome.TIMEOUT, ruling=None) for v in verdicts])
+    rows = [make_row(trace, inclusion=0.5) for trace in (TRACES[0], ("birch", *TRACES[0][1:]))]
+    assert "1 label: stored, but in no corrected figure" in import_file(write_csv(rows)).stderr
+    stored, sample = load(storage)
+    assert len(stored) == 2
+    assert [(sampled.unit.parts, sampled.n_in_stratum) for sampled in sample] == [(TRACES[0], 120)]
 
 
 def test_two_probabilities_of_one_trace_are_refused(storage: str) -> None:

@@ -62,7 +62,7 @@ def test_the_commands_in_the_readme_exist() -> None:
 @pytest.mark.parametrize(
     "name", ["README.md", "docs/index.md", "mkdocs.yml", "pyproject.toml", "CITATION.cff", "auditor/__init__.py"]
 )
-def test_the_purpose_is_said_in_the_words_of_the_help(name: str) -> None:
+def test_the_purpose_has_the_words_of_the_help(name: str) -> None:
     assert SUMMARY in (ROOT / name).read_text(encoding="utf-8").replace("\n", " ")
 
 

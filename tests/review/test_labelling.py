@@ -142,6 +142,30 @@ def trace_parts(trace: Trace) -> tuple[str, ...]:
     return (trace.model, *trace.cell, str(trace.sample))
 
 
+def delete_verdicts(db: Database, audit: Audit, model: str) -> None:
+    """Replace all verdicts on a model by failures."""
+    verdicts = [replace(v, outcome=Outcome.TIMEOUT, ruling=None) for v in results.load_verdicts(db, audit.id)]
+    results.save_verdicts(db, audit.id, [verdict for verdict in verdicts if verdict.model == model])
+
+
+def test_traces_without_a_verdict_are_not_drawn_if_others_have_one(db: Database, audit: Audit) -> None:
+    delete_verdicts(db, audit, "alder")
+    drawn = draw_sample(db, audit, LabelKind.TRACE, 500)
+    assert (drawn.n_sampled, drawn.n_population, drawn.n_unjudged) == (120, 120, 60)
+    assert {sampled.unit.parts[0] for sampled in load_sample(db, audit)} == {"birch", "cedar"}
+    frame = label_draws.load_frame(db, audit.id, LabelKind.TRACE)
+    assert frame is not None
+    assert len(frame.units) == 120
+
+
+def test_an_audit_without_verdicts_can_be_labelled(db: Database, audit: Audit) -> None:
+    for model in ("alder", "birch", "cedar"):
+        delete_verdicts(db, audit, model)
+    drawn = draw_sample(db, audit, LabelKind.TRACE, 500)
+    assert (drawn.n_sampled, drawn.n_unjudged) == (180, 0)
+    assert {sampled.stratum[1] for sampled in load_sample(db, audit)} == {"none"}
+
+
 def change_text(db: Database, audit: Audit, trace: Trace) -> None:
     results.save_traces(db, audit.id, [replace(trace, text="Rewritten.")])
 

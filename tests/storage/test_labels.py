@@ -60,11 +60,11 @@ def test_the_last_label_of_each_rater_is_in_force(db: Database, audit: Audit) ->
 
 
 def test_several_labels_are_saved_together_or_not_at_all(db: Database, audit: Audit) -> None:
-    gone = make_label(TRACE._replace(parts=("alder", "Egypt", "divorce", "77")))
+    missing = make_label(TRACE._replace(parts=("alder", "Egypt", "divorce", "77")))
     with pytest.raises(
         StorageError, match="not saved: the audit has no such trace any more: alder, Egypt, divorce, 77"
     ):
-        labels.append_labels(db, audit.id, [make_label(), gone])
+        labels.append_labels(db, audit.id, [make_label(), missing])
     assert labels.load_entries(db, audit.id) == []
 
 
@@ -91,10 +91,10 @@ def test_sample_and_labels_survive_another_run_of_the_audit(db: Database, audit:
     labels.append_label(db, audit.id, make_label(before[0].unit))
     traces = results.load_traces(db, audit.id)
     survey = audits.load_audit_survey(db, audit)
-    again = audits.save_audit(
+    rerun = audits.save_audit(
         db, name=audit.name, config=audit.config, config_hash="changed", survey=survey, environment={}
     )
-    assert again.id == audit.id
+    assert rerun.id == audit.id
     assert labels.load_labels(db, audit.id, LabelKind.TRACE) == []  # until the text is there again
     results.save_traces(db, audit.id, traces)
     assert labels.load_sample(db, audit.id, LabelKind.TRACE) == before

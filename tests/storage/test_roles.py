@@ -10,8 +10,11 @@ import pytest
 from sqlalchemy import text
 
 from auditor.domain import Decision, Outcome, Rating, RatingAction, Trace
+from auditor.domain.labels import LabelKind
 from auditor.errors import EmptyStorageError, NotAllowedError
 from auditor.reports.data.audit_status import load_audit_status
+from auditor.review.label_sampling import draw_sample
+from auditor.review.labelling import LabellingSession
 from auditor.run import resume_after_review
 from auditor.run.storage_upgrade import upgrade_storage
 from auditor.storage import audits, hash_chain, rating_log, results, review_queue
@@ -60,6 +63,14 @@ def decide(db: Database) -> None:
     )
 
 
+def label(db: Database) -> None:
+    audit = audits.get_audit(db, "moral")
+    draw_sample(db, audit, LabelKind.TRACE, 10)
+    session = LabellingSession(db, audit, "ada")
+    session.save(session.sample[0].unit, "VALID")
+    session.undo()
+
+
 def run_audit_steps(db: Database) -> None:
     with run_lock(db, "theirs"):
         record_answer(db)
@@ -80,6 +91,8 @@ def execute_statement(statement: str) -> Callable[[Database], Any]:
 
 FORBIDDEN_TO_ALL = [
     execute_statement("UPDATE rating SET decision = 'right'"),
+    execute_statement("UPDATE label SET value = 'VALID'"),
+    execute_statement("DELETE FROM sampled_unit"),
     execute_statement("DELETE FROM link"),
     execute_statement("UPDATE answer SET text = 'other'"),
     execute_statement("DELETE FROM attempt"),
@@ -94,9 +107,9 @@ FORBIDDEN_TO_ALL = [
 @pytest.mark.parametrize(
     ("person", "allowed", "forbidden"),
     [
-        ("ro", [], [decide, record_answer, run_audit_steps, import_rating]),
-        ("ada", [decide], [record_answer, run_audit_steps]),
-        ("robot", [record_answer, run_audit_steps], [decide, import_rating]),
+        ("ro", [], [decide, label, record_answer, run_audit_steps, import_rating]),
+        ("ada", [decide, label], [record_answer, run_audit_steps]),
+        ("robot", [record_answer, run_audit_steps], [decide, label, import_rating]),
     ],
 )
 def test_each_role_may_do_its_work_and_no_more(

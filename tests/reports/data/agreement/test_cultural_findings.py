@@ -62,7 +62,7 @@ def test_a_planted_difference_is_the_only_finding_of_its_kind(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_difference_in_every_country_is_said_of_all_and_only_once(db: Database, seed: int) -> None:
+def test_a_difference_in_every_country_is_one_finding_about_all(db: Database, seed: int) -> None:
     findings = by_kind(audit_scores(db, seed, dict.fromkeys(COUNTRIES, 0.3)))
     assert set(findings) == {"country"}
     country = findings["country"]

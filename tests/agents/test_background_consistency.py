@@ -1,0 +1,162 @@
+"""Self-consistencies are computed while answers arrive, equal those computed afterwards, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditor.agents import background_consistency
+from auditor.agents.background_consistency import MAX_WAITING_CELLS, BackgroundConsistency, CellKey
+from auditor.agents.cell_scoring import evidence_hash, self_consistencies
+from auditor.domain import Cell
+from auditor.errors import ModelSetupError
+from tests.support.fixed_address import WordEncoder
+
+TEXTS: dict[CellKey, dict[str, list[str]]] = {
+    ("m", Cell("Japan", str(topic))): {
+        "en": [f"people {topic} say {sample % 3} words" for sample in range(5)],
+        "ja": [f"{topic} {sample}" for sample in range(topic % 3)],
+    }
+    for topic in range(100)
+}
+
+
+class CountingEncoder(WordEncoder):
+    """Counts the texts of each call, and waits for `may_encode`."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+        self.may_encode = threading.Event()
+        self.may_encode.set()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape (texts, dimensions)."""
+        self.may_encode.wait()
+        self.batches.append(len(texts))
+        return super().encode(texts)
+
+
+async def compute(
+    consistency: BackgroundConsistency, texts: Mapping[CellKey, Mapping[str, Sequence[str]]]
+) -> dict[CellKey, float | None]:
+    """Compute in another thread, as the node `measure` does."""
+    return await asyncio.to_thread(consistency.compute, texts)
+
+
+def expected_values() -> dict[CellKey, float | None]:
+    """The self-consistencies of `TEXTS`, computed at once."""
+    return self_consistencies(TEXTS, WordEncoder)
+
+
+async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once() -> None:
+    encoder = CountingEncoder()
+    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    await consistency.start(TEXTS)
+    for cell, texts in TEXTS.items():
+        consistency.submit(cell, texts)
+        await asyncio.sleep(0)
+    assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
+    await consistency.close()
+    assert sum(encoder.batches) == sum(
+        len(group) for texts in TEXTS.values() for group in texts.values() if len(group) > 1
+    )
+    assert min(encoder.batches[:-1]) >= background_consistency.TEXTS_PER_BATCH
+    assert max(encoder.batches) < background_consistency.TEXTS_PER_BATCH + 7
+
+
+async def test_what_was_not_submitted_is_computed_at_the_end() -> None:
+    consistency = BackgroundConsistency(WordEncoder, "words", dict)
+    await consistency.start(TEXTS)
+    for cell in list(TEXTS)[::2]:
+        consistency.submit(cell, TEXTS[cell])
+    assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
+    await consistency.close()
+
+
+async def test_changed_texts_are_computed_again() -> None:
+    consistency = BackgroundConsistency(WordEncoder, "words", dict)
+    cell = next(iter(TEXTS))
+    await consistency.start(TEXTS)
+    consistency.submit(cell, {"en": ["one text", "another thing"]})
+    assert (await compute(consistency, {cell: TEXTS[cell]}))[cell] == pytest.approx(expected_values()[cell], abs=1e-5)
+    await consistency.close()
+
+
+async def test_no_encoder_is_loaded_for_stored_self_consistencies() -> None:
+    def load() -> WordEncoder:
+        raise AssertionError("the encoder was loaded")
+
+    evidence = {
+        cell: evidence_hash("words", [text for group in texts.values() for text in group])
+        for cell, texts in TEXTS.items()
+    }
+    consistency = BackgroundConsistency(load, "words", lambda: evidence)
+    await consistency.start(TEXTS)
+    for cell, texts in TEXTS.items():
+        consistency.submit(cell, texts)
+    assert await compute(consistency, {}) == {}
+    await consistency.close()
+
+
+async def test_the_queue_is_bounded_and_what_does_not_fit_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_consistency, "MAX_WAITING_CELLS", 10)
+    encoder = CountingEncoder()
+    encoder.may_encode.clear()
+    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    await consistency.start(TEXTS)
+    for cell, texts in TEXTS.items():
+        consistency.submit(cell, texts)
+    assert consistency._waiting.qsize() <= 10 < MAX_WAITING_CELLS
+    encoder.may_encode.set()
+    assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
+    await consistency.close()
+
+
+async def test_it_can_be_closed_while_cells_wait_and_nobody_waits_for_them() -> None:
+    encoder = CountingEncoder()
+    encoder.may_encode.clear()
+    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    await consistency.start(TEXTS)
+    for cell, texts in TEXTS.items():
+        consistency.submit(cell, texts)
+    computing = asyncio.create_task(compute(consistency, {}))
+    await asyncio.sleep(0.05)
+    closing = asyncio.create_task(consistency.close())
+    await asyncio.sleep(0.05)
+    encoder.may_encode.set()
+    await asyncio.wait_for(closing, 30)
+    assert await asyncio.wait_for(computing, 30) == {}
+    assert len(encoder.batches) <= 1
+
+
+async def test_an_encoder_that_cannot_be_loaded_is_reported_at_the_end() -> None:
+    def load() -> WordEncoder:
+        raise ModelSetupError("the encoder is missing.", "Install it.")
+
+    consistency = BackgroundConsistency(load, "words", dict)
+    await consistency.start(TEXTS)
+    for cell, texts in TEXTS.items():
+        consistency.submit(cell, texts)
+    with pytest.raises(ModelSetupError, match="encoder is missing"):
+        await compute(consistency, TEXTS)
+    await consistency.close()
+
+
+async def test_it_waits_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_consistency, "BUSY_LOOP_SHARE", 0.0)
+    monkeypatch.setattr(background_consistency, "LOOP_CHECK_INTERVAL_S", 0.01)
+    encoder = CountingEncoder()
+    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    await consistency.start(TEXTS)
+    await asyncio.sleep(0.1)  # now the loop counts as busy
+    for cell, texts in TEXTS.items():
+        consistency.submit(cell, texts)
+    await asyncio.sleep(0.2)
+    assert encoder.batches == []
+    assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
+    await consistency.close()
