@@ -41,6 +41,25 @@ def print_label_plan(storage: str | None, audit: str | None, half_width: float, 
     print_message(f"To draw and label: {format_command('review', name, '--sample', str(plan.needed), storage=storage)}")
 
 
+def print_label_progress(storage: str | None, audit: str) -> None:
+    """Print what the labels of an audit's traces show so far; nothing without labels."""
+    from auditor.domain.labels import LabelKind
+    from auditor.reports.data.judge_quality.plan import track_share
+    from auditor.storage import audits
+    from auditor.storage.database import open_database, resolve_database_url
+    from auditor.storage.labels import load_labels, load_sample
+
+    with open_database(resolve_database_url(storage), create=False) as db:
+        audit_id = audits.get_audit(db, audit).id
+        sample, labels = (load(db, audit_id, LabelKind.TRACE) for load in (load_sample, load_labels))
+    sequence = track_share(sample, labels) if labels else None
+    if sequence is not None and sequence.n:
+        print_message(
+            f"So far, people find {100 * sequence.low:.0f}% to {100 * sequence.high:.0f}% of all traces VALID "
+            f"({sequence.n} labels; confidence sequence, valid however often you look)."
+        )
+
+
 def describe_plan(plan: LabelPlan) -> list[str]:
     """The plan in sentences."""
     sd = f"standard deviation {plan.sd:.2f} of label minus verdict, {'measured' if plan.is_sd_measured else 'assumed'}"

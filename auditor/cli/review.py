@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.label_plan import DEFAULT_DIFFERENCE, DEFAULT_HALF_WIDTH, print_label_plan
+from auditor.cli.label_plan import DEFAULT_DIFFERENCE, DEFAULT_HALF_WIDTH, print_label_plan, print_label_progress
 from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_sample
 from auditor.cli.options import LabelKindOption, StorageOption
 from auditor.cli.output import format_command, print_message
@@ -131,6 +131,8 @@ def review(
             raters=raters,
             plain_text=plain_text,
         )
+        if kind is LabelKindOption.TRACE:
+            print_label_progress(storage, audit)
     else:
         blind = not open_book
         _review_in_terminal(url, audit, rater_name, plain_text=plain_text, blind=blind, second_rater_share=share)

@@ -86,4 +86,4 @@ def half_width_floor(sd_by_unit: Mapping[str, float], n_by_unit: Mapping[str, in
     if not sd_by_unit or set(sd_by_unit) != set(n_by_unit) or min(n_by_unit.values()) < 2:
         raise ValueError("sd_by_unit and n_by_unit must have the same kinds of units, each of at least 2 units")
     variance = sum(sd**2 / n_by_unit[unit] for unit, sd in sd_by_unit.items())
-    return float(stdtrit(min(n_by_unit.values()) - 1, UPPER_QUANTILE)) * float(variance) ** 0.5
+    return float(stdtrit(min(n_by_unit.values()) - 1, UPPER_QUANTILE) * float(variance) ** 0.5)

@@ -91,6 +91,20 @@ def test_labels_after_a_trace_that_was_passed_over_do_not_count(storage: str) ->
     assert {label.value for label in labels} == {Ruling.VALID.value, Ruling.INVALID.value}
 
 
+def test_after_labelling_it_is_printed_what_the_labels_show(storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def label_all(url: str, audit: str, **_: object) -> None:
+        label_sample(url, 60, 40)
+
+    monkeypatch.setattr("auditor.tui.plain_text_app.run_plain_text_labelling", label_all)
+    result = auditor("review", "population", "--sample", "60", "--plain")
+    assert result.returncode == 0, result.stderr
+    with open_database(storage, create=False) as db:
+        sequence = track_share(load_sample(db, 1, LabelKind.TRACE), load_labels(db, 1, LabelKind.TRACE))
+    assert sequence is not None
+    assert f"people find {100 * sequence.low:.0f}% to {100 * sequence.high:.0f}% of all traces VALID" in result.stderr
+    assert f"({sequence.n} labels; confidence sequence" in result.stderr
+
+
 def test_an_audit_without_verdicts_has_nothing_to_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path / 'audits.db'}"
     monkeypatch.setenv("AUDITOR_STORAGE", url)

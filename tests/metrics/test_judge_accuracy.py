@@ -82,6 +82,7 @@ def test_kappa_is_cohens() -> None:
     labels[40:45] = [0, 0, 0, 1, 0]
     kappa = judge_quality(judge, labels, strata=judge).kappa
     assert kappa.value == pytest.approx((0.76 - 0.584) / (1 - 0.584))
+    assert kappa.value is not None
     assert kappa.ci_low is not None
     assert kappa.ci_high is not None
     assert -1 <= kappa.ci_low < kappa.value < kappa.ci_high <= 1
