@@ -84,7 +84,8 @@ def main() -> None:
     parser.add_argument("--audit", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.audit:
-        run_one_audit(*arguments.audit, arguments.calls, arguments.concurrency)
+        url, encoder = arguments.audit
+        run_one_audit(url, encoder, arguments.calls, arguments.concurrency)
         return
     from bench_audit import run_server
 

@@ -95,9 +95,11 @@ def main() -> int:
     make_reports(arguments.folder)
     differences = []
     for path in sorted(arguments.compare.glob("*.json")) if arguments.compare else ():
-        reports = [json.loads((folder / path.name).read_text("utf-8")) for folder in (path.parent, arguments.folder)]
+        before, after = (
+            json.loads((folder / path.name).read_text("utf-8")) for folder in (path.parent, arguments.folder)
+        )
         tolerance = EMBEDDING_TOLERANCE if path.stem in EMBEDDED_REPORTS else TOLERANCE
-        differences += [f"{path.stem}: {line}" for line in iter_differences(*reports, tolerance)]
+        differences += [f"{path.stem}: {line}" for line in iter_differences(before, after, tolerance)]
     print("\n".join(differences) or "no differences")
     return bool(differences)
 

@@ -107,7 +107,19 @@ SUITE = {
         "bench_start.py",
         (),
         ("--turns", "2"),
-        (Figure("`auditor --help`", lambda f: f["help_s"], "s", max_goal=0.3),),
+        (
+            Figure("`auditor --help`", lambda f: f["help_s"], "s", max_goal=0.3),
+            *(
+                Figure(f"{label}, CPU compared with importing {reference}", lambda f, n=name: f[n]["ratio"], "×", goal)  # type: ignore[misc]
+                for name, label, reference, goal in (
+                    ("status", "`auditor status`", "pydantic, sqlalchemy and numpy", 2.8),
+                    ("estimate", "`auditor estimate`", "the same", 2.8),
+                    ("report_json", "`auditor report --format json`", "the same", 3.5),
+                    ("report_html", "`auditor report`", "the same", 5.5),
+                    ("second_run", "A run whose answers are all recorded", "litellm", 0.6),
+                )
+            ),
+        ),
     ),
     "report": Bench(
         "bench_report.py",

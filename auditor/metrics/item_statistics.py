@@ -183,7 +183,8 @@ def _correlation(x: NDArray[np.generic], y: NDArray[np.generic], *, ranks: bool)
     """Pearson's or Spearman's correlation; nan with fewer than 3 values or a constant side."""
     if len(x) < 3 or len(np.unique(x)) < 2 or len(np.unique(y)) < 2:
         return float("nan")
-    return float(np.corrcoef(average_ranks(x) if ranks else x, average_ranks(y) if ranks else y)[0, 1])
+    left, right = ((average_ranks(values) if ranks else values.astype(np.float64)) for values in (x, y))
+    return float(np.corrcoef(left, right)[0, 1])
 
 
 def _estimate_over_items(

@@ -197,10 +197,12 @@ def sizes_for_half_error(components: VarianceComponents, design: Design) -> dict
         if components.variance(enlarge(source, MAX_FACTOR)) > target:
             sizes[source] = None
             continue
-        factor = float(
-            find_root(lambda f, source=source: components.variance(enlarge(source, f)) - target, 1.0, MAX_FACTOR)
-        )
-        sizes[source] = ceil(size * factor - 1e-6)
+
+        def excess(factor: float, source: str = source) -> float:
+            """Variance beyond the target if the source has so many times its size."""
+            return float(components.variance(enlarge(source, factor)) - target)
+
+        sizes[source] = ceil(size * find_root(excess, 1.0, MAX_FACTOR) - 1e-6)
     return sizes
 
 

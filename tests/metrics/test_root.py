@@ -26,7 +26,8 @@ from auditor.metrics.calibration import _pool_adjacent_violators
 )
 def test_a_root_is_brents(df: float, level: float, low: float, high: float, power: float) -> None:
     def function(x: float) -> float:
-        return math.copysign(abs(stdtr(df, x) - level) ** power, stdtr(df, x) - level)
+        difference = float(stdtr(df, x)) - level
+        return math.copysign(abs(difference) ** power, difference)
 
     if function(low) * function(high) > 0:
         with pytest.raises(ValueError, match="the same sign"):

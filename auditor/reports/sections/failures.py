@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from auditor.reports.data.failures.schema import FailureGroup, UnusableModel
-from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Cell, Code, Column, List, ListItem, Name, Paragraph, Section, Text
 from auditor.reports.number_format import format_count, pluralize
 from auditor.reports.sections.phrasing import build_finding
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
+
+if TYPE_CHECKING:
+    from auditor.reports.data.report_schema import Report
 
 
 def build_failures_section(report: Report) -> Section | None:

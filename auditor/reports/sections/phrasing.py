@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.agreement.alignment import AlignmentRow
-from auditor.reports.data.report_schema import Report
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.reports.document import Inline, ListItem, Name, Status, Strong, Text
 from auditor.reports.number_format import describe_estimate as describe_estimate
 from auditor.reports.number_format import describe_interval as describe_interval
 from auditor.reports.number_format import format_count, pluralize
 from auditor.text_safety import slugify
+
+if TYPE_CHECKING:
+    from auditor.reports.data.agreement.alignment import AlignmentRow
+    from auditor.reports.data.report_schema import Report
 
 # --- series of scores -------------------------------------------------------------------------------------------
 
