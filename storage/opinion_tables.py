@@ -36,4 +36,3 @@ class OpinionRow(DerivedRow, table=True):
     outcome: str
     shares: str | None = None
     n: int | None = None
-    key: str | None = None

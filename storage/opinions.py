@@ -56,7 +56,6 @@ def _to_row(audit_id: int, opinion: Opinion) -> dict[str, Any]:
         "outcome": opinion.outcome,
         "shares": None if opinion.shares is None else canonical_json(list(opinion.shares)),
         "n": opinion.n,
-        "key": opinion.key,
     }
 
 
@@ -73,5 +72,4 @@ def _parse_row(row: dict[str, Any]) -> Opinion:
         outcome=Outcome(row["outcome"]),
         shares=None if row["shares"] is None else tuple(json.loads(row["shares"])),
         n=row["n"],
-        key=row["key"],
     )

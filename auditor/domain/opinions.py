@@ -41,7 +41,6 @@ class Opinion:
         sample: number of the answer, from 0.
         shares: in the order of the scale, from low to high; a sampled answer has a single 1. None without an answer.
         n: number of answers behind the shares; None for shares that the model stated.
-        key: of the call; None for an imported answer.
     """
 
     model: str
@@ -54,4 +53,3 @@ class Opinion:
     outcome: Outcome
     shares: tuple[float, ...] | None
     n: int | None = None
-    key: str | None = None

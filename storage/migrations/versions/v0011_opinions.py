@@ -36,7 +36,6 @@ def upgrade() -> None:
         sa.Column("outcome", WORDS, nullable=False),
         sa.Column("shares", WORDS, nullable=True),
         sa.Column("n", sa.Integer(), nullable=True),
-        sa.Column("key", WORDS, nullable=True),
         sa.ForeignKeyConstraint(["audit_id"], ["audit.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint(
             "audit_id", "model", "country", "topic", "dimension", "group", "mode", "scale_order", "sample"

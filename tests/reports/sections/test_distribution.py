@@ -1,0 +1,126 @@
+"""The section on distributions: one sentence a model, floors beside distances, and what the figures lack."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.distribution.schema import (
+    DistributionBaselineRow,
+    DistributionGroupRow,
+    DistributionModelRow,
+    DistributionReport,
+)
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Table
+from auditor.reports.sections.distribution import build_distribution_section
+from tests.reports.sections.block_access import blocks_of
+from tests.reports.sections.node_text import text_of
+
+NOT_ASKED = Estimate(None, 0, reason="not asked")
+
+
+def estimate(value: float, low: float, high: float) -> Estimate:
+    """An estimate over countries and topics."""
+    return Estimate(value, 40, low, high, resampled=("country", "topic"))
+
+
+def make_row(skill: Estimate, mode: str = "sampled", unusable: int = 0) -> DistributionModelRow:
+    """A row of a model with a skill and 40% of people's variance."""
+    return DistributionModelRow(
+        model="m",
+        mode=mode,
+        n_cells=40,
+        unusable=unusable,
+        w1=estimate(0.1, 0.08, 0.12),
+        w1_floor=estimate(0.05, 0.04, 0.06),
+        distance=estimate(0.1, 0.05, 0.15),
+        skill=skill,
+        variance_ratio=estimate(0.4, 0.3, 0.5),
+        collapse=estimate(0.2, 0.1, 0.3),
+        order_effect=NOT_ASKED,
+        total_variation=estimate(0.2, 0.1, 0.3),
+        jensen_shannon=estimate(0.2, 0.1, 0.3),
+    )
+
+
+def make_distribution(
+    *rows: DistributionModelRow, is_ordered: bool = True, has_sizes: bool = True
+) -> DistributionReport:
+    """A report with these models, one baseline and two groups."""
+    group = DistributionGroupRow(
+        model="m",
+        mode="verbalized",
+        dimension="sex",
+        first="men",
+        second="women",
+        n=40,
+        slope=estimate(1.6, 1.2, 2.0),
+        intercept_slope=NOT_ASKED,
+        r=estimate(0.5, 0.3, 0.7),
+        specificity=estimate(0.01, 0.0, 0.02),
+        steering_gain=NOT_ASKED,
+    )
+    return DistributionReport(
+        points=["1", "2"],
+        is_ordered=is_ordered,
+        has_sample_sizes=has_sizes,
+        models=list(rows),
+        groups=[group] if is_ordered else [],
+        baselines=[DistributionBaselineRow(name="equal shares", n_cells=40, w1=0.3, distance=0.36)]
+        if is_ordered
+        else [],
+    )
+
+
+def describe(distribution: DistributionReport | None) -> str:
+    """All texts of the section."""
+    return text_of(build_distribution_section(Report.model_construct(distribution=distribution)))
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (
+            make_row(estimate(0.5, 0.3, 0.7), "verbalized"),
+            "(stated shares) knows how opinions are spread better than the mean of the other countries does, and its "
+            "answers have 40% of people’s variance (skill = 0.50, 95% CI 0.30 to 0.70)",
+        ),
+        (make_row(estimate(0.5, 0.3, 0.7)), "(sampled answers) shows how opinions are spread better"),
+        (
+            make_row(estimate(-0.5, -0.8, -0.1)),
+            "is further from people’s opinions than the mean of the other countries",
+        ),
+        (make_row(estimate(0.1, -0.3, 0.4)), "is not shown to be closer to people’s opinions"),
+        (make_row(NOT_ASKED), "(sampled answers) cannot be compared: not asked"),
+    ],
+)
+def test_one_sentence_says_what_a_model_knows_and_how_diverse_it_is(row: DistributionModelRow, sentence: str) -> None:
+    assert sentence in describe(make_distribution(row))
+
+
+def test_distances_stand_beside_their_floor() -> None:
+    section = build_distribution_section(Report.model_construct(distribution=make_distribution(make_row(NOT_ASKED))))
+    assert section is not None
+    models, baselines, groups = blocks_of(section, Table)
+    titles = [text_of(column.title) for column in models.columns]
+    assert titles.index("Floor of W1") == titles.index("W1 (lower is better)") + 1
+    assert "equal shares" in text_of(baselines.rows)
+    assert "sex: women minus men" in text_of(groups.rows)
+
+
+def test_what_the_figures_lack_is_said() -> None:
+    text = describe(make_distribution(make_row(NOT_ASKED, unusable=3), has_sizes=False))
+    assert "3 answers could not be used and are in no figure." in text
+    assert "has no sample sizes, so there is no floor" in text
+    assert "has no sample sizes" not in describe(make_distribution(make_row(NOT_ASKED)))
+
+
+def test_choices_have_their_own_distances() -> None:
+    text = describe(make_distribution(make_row(NOT_ASKED), is_ordered=False))
+    assert "Jensen-Shannon distance (bits)" in text
+    assert "Floor of W1" not in text
+
+
+def test_there_is_no_section_without_answers() -> None:
+    assert build_distribution_section(Report.model_construct(distribution=None)) is None

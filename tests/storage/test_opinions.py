@@ -1,0 +1,40 @@
+"""Opinions and the shares of people's answers are stored as they were, and replaced as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from auditor.domain import Cell, Outcome, Survey, SurveyCell
+from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
+from auditor.storage import audit_changes, audits
+from auditor.storage.database import open_database
+from auditor.storage.opinions import load_opinions, load_survey_shares, replace_opinions
+
+CELL = Cell("Japan", "divorce")
+SURVEY = Survey("s", "s", "s", "{topic} {country}", ("low", "high"), (SurveyCell(CELL, 0.1),))
+OPINIONS = [
+    Opinion("a", CELL, "", "", OpinionMode.SAMPLED, ScaleOrder.DOWN, 0, Outcome.UNPARSED, None, 1),
+    Opinion("a", CELL, "", "", OpinionMode.SAMPLED, ScaleOrder.UP, 0, Outcome.OK, (0.0, 1.0), 1),
+    Opinion("a", CELL, "sex", "women", OpinionMode.VERBALIZED, ScaleOrder.UNKNOWN, 0, Outcome.OK, (1 / 3, 2 / 3)),
+]
+
+
+def test_stored_opinions_are_read_in_the_order_of_their_key(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/a.db") as db:
+        audit = audits.save_audit(db, name="a", config=None, config_hash="x", survey=SURVEY, environment={})
+        assert load_opinions(db, audit.id) == []
+        assert load_survey_shares(db, audit.id) is None
+        replace_opinions(db, audit.id, OPINIONS[::-1], "{}")
+        assert load_opinions(db, audit.id) == OPINIONS
+        replace_opinions(db, audit.id, OPINIONS[:1], '{"points": []}')
+        assert load_opinions(db, audit.id) == OPINIONS[:1]
+        assert load_survey_shares(db, audit.id) == '{"points": []}'
+
+
+def test_a_deleted_audit_has_no_opinions(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/a.db") as db:
+        audit = audits.save_audit(db, name="a", config=None, config_hash="x", survey=SURVEY, environment={})
+        replace_opinions(db, audit.id, OPINIONS, "{}")
+        audit_changes.delete_audit(db, audit)
+        assert load_opinions(db, audit.id) == []
+        assert load_survey_shares(db, audit.id) is None
