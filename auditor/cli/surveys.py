@@ -15,7 +15,7 @@ from auditor.metrics.confidence import NORMAL_QUANTILE
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
 
-app = typer.Typer(name="surveys", help="List, import, show and check surveys, the ground truth.", no_args_is_help=True)
+app = typer.Typer(name="surveys", help="List, import, show and check surveys of people.", no_args_is_help=True)
 
 PLOT_WIDTH = 41
 """Characters of a plot from -1 to +1; odd, so that zero has a column."""
@@ -60,7 +60,9 @@ def import_survey_file(
     output_path: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="File to write.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of imputation and split halves.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of the random numbers for imputation and for reliability.")
+    ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Convert an official survey file to a survey of scores.
@@ -182,7 +184,7 @@ def show_regions(
         [[group.name, len(group.countries), ", ".join(group.countries)] for group in country_groups.regions],
     )
     if ungrouped:
-        print_message(f"In no group, and therefore in no comparison of regions: {', '.join(ungrouped)}")
+        print_message(f"Countries in no region, and therefore in no comparison of regions: {', '.join(ungrouped)}")
 
 
 # --- output ------------------------------------------------------------------------------------------------------
