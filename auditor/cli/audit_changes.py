@@ -33,8 +33,8 @@ def rename(
     rename_audit(audit, new_name, storage=storage)
     if n_decisions:
         print_message(
-            "The order of the two sides in the review, and the conflicts that a second rater decides, are drawn by the "
-            "audit's name: they change now. Decisions stay as they are."
+            "Two random draws of the review depend on the audit's name and change now: which answer is shown first, "
+            "and which conflicts a second rater decides. Decisions stay as they are."
         )
     print_message(f"Renamed '{audit}' to '{new_name}'. To resume it, set name = \"{new_name}\" in its configuration.")
 

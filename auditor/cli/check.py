@@ -21,7 +21,11 @@ def _gate(help_text: str) -> Any:
 
 
 ConfidentOption: TypeAlias = Annotated[
-    bool | None, typer.Option("--confident/--no-confident", help="Test the worse end of each 95% CI.")
+    bool | None,
+    typer.Option(
+        "--confident/--no-confident",
+        help="A requirement is met only if the whole 95% CI meets it, not just the estimate.",
+    ),
 ]
 JunitOption: TypeAlias = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")]
 MarkdownOption: TypeAlias = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")]
@@ -30,19 +34,39 @@ MarkdownOption: TypeAlias = Annotated[Path | None, typer.Option("--markdown", me
 def check(
     context: typer.Context,
     audit: AuditArgument,
-    min_pearson: Annotated[float | None, _gate("Minimum r of every model.")] = None,
+    min_pearson: Annotated[
+        float | None, _gate("Minimum correlation (r) of every model's scores with people's.")
+    ] = None,
     max_mae: Annotated[float | None, _gate("Maximum mean absolute error of every model.")] = None,
-    max_region_gap: Annotated[float | None, _gate("Maximum gap in mean absolute error between regions.")] = None,
-    max_topic_mae: Annotated[float | None, _gate("Maximum mean absolute error on any topic.")] = None,
-    min_self_consistency: Annotated[float | None, _gate("Minimum mean cosine similarity of the reasoning.")] = None,
-    max_variance: Annotated[float | None, _gate("Maximum variance of a model's samples.")] = None,
-    min_peer_agreement: Annotated[float | None, _gate("Minimum share of VALID verdicts on a model.")] = None,
-    min_kappa: Annotated[float | None, _gate("Minimum Fleiss' kappa of the judges.")] = None,
-    min_accuracy: Annotated[float | None, _gate("Minimum accuracy, for a task.")] = None,
-    max_open_conflicts: Annotated[int | None, _gate("Maximum number of open conflicts.")] = None,
-    max_served_models: Annotated[int | None, _gate("Maximum number of model versions behind one name.")] = None,
+    max_region_gap: Annotated[
+        float | None, _gate("Maximum difference in mean absolute error between two regions.")
+    ] = None,
+    max_topic_mae: Annotated[
+        float | None, _gate("Maximum mean absolute error of every model on its worst topic.")
+    ] = None,
+    min_self_consistency: Annotated[
+        float | None, _gate("Minimum mean cosine similarity of a model's repeated reasoning.")
+    ] = None,
+    max_variance: Annotated[
+        float | None, _gate("Maximum variance of a model's scores when a question is repeated.")
+    ] = None,
+    min_peer_agreement: Annotated[
+        float | None, _gate("Minimum share of judges' verdicts on a model that are VALID.")
+    ] = None,
+    min_kappa: Annotated[float | None, _gate("Minimum agreement of the judges beyond chance (Fleiss' kappa).")] = None,
+    min_accuracy: Annotated[
+        float | None, _gate("Minimum share of correct answers, for a task with known answers.")
+    ] = None,
+    max_open_conflicts: Annotated[
+        int | None, _gate("Maximum number of conflicts that neither judges nor people have settled.")
+    ] = None,
+    max_served_models: Annotated[
+        int | None, _gate("Maximum number of versions of a model that answered during the audit.")
+    ] = None,
     max_cost_usd: Annotated[float | None, _gate("Maximum cost of the audit, in US dollars.")] = None,
-    min_coverage: Annotated[float | None, _gate("Minimum usable share; by default 0.95.")] = None,
+    min_coverage: Annotated[
+        float | None, _gate("Minimum share of planned answers that are usable; by default 0.95.")
+    ] = None,
     confident: ConfidentOption = None,
     uncorrected: UncorrectedOption = False,
     junit_path: JunitOption = None,
@@ -50,10 +74,11 @@ def check(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Test an audit against thresholds, for continuous integration.
+    """Test whether an audit meets thresholds that you set.
 
-    Thresholds come from the config's [check] and from options, which take precedence. An audit that is not complete, or
-    with too few usable answers, cannot pass. No model is asked. Exit codes: 0 passed, 3 a gate failed, 4 no verdict.
+    Thresholds come from the section [check] of the configuration, and from options, which take precedence. An audit
+    that is not complete, or with too few usable answers, cannot pass. No model is asked. Exit codes: 0 passed, 3 a
+    threshold was missed, 4 undecided: too few usable answers.
 
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """

@@ -11,17 +11,20 @@ from auditor.cli.output import print_message
 from auditor.cli.page_output import present_document, resolve_page_format
 
 TargetsArgument: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="A B …", help="Audits, or AUDIT:MODEL for one model of an audit.")
+    list[str] | None, typer.Argument(metavar="A B …", help="Audits to compare; AUDIT:MODEL for one model of an audit.")
 ]
-MethodOption: TypeAlias = Annotated[list[str] | None, typer.Option("--method", help="Use only scores of this method.")]
+MethodOption: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--method", help="Use only scores measured in this way: direct (stated) or logprob.")
+]
 JudgeOption: TypeAlias = Annotated[
     list[str] | None, typer.Option("--judge", help="Given twice: compare two judges on the same traces.")
 ]
 AllPairsOption: TypeAlias = Annotated[
-    bool, typer.Option("--all-pairs", help="Compare all pairs, not only those with the first.")
+    bool, typer.Option("--all-pairs", help="Compare each audit with every other, not only with the first.")
 ]
 RenameOption: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--map", metavar="OLD=NEW", help="A model with another name in the later audits.")
+    list[str] | None,
+    typer.Option("--map", metavar="OLD=NEW", help="OLD=NEW, if a model has another name in the later audits."),
 ]
 FullOption: TypeAlias = Annotated[
     bool,
@@ -47,12 +50,12 @@ def compare(
 ) -> None:
     """Compare models, or two versions of them, on shared cells.
 
-    Shows what improved or declined, where, and with which certainty. One audit, by default the most recent: all pairs
-    of its models. Several audits: each is compared with the first, model by model, such as before and after
-    fine-tuning; AUDIT:MODEL selects one model, and --map gives a model's later name. Two judges: --judge ONE --judge
-    OTHER, in one audit or across two. The terminal shows the overall figures; --full, a page (-o) and --json have all,
-    with changed verdicts and conflict resolutions. Shares of VALID are compared after correction by people's labels,
-    where each model has enough of them.
+    Shows where agreement with people improved or declined, and how certain that is. One audit, by default the most
+    recent: all pairs of its models. Several audits: each is compared with the first, model by model, such as before and
+    after fine-tuning; AUDIT:MODEL selects one model, and --map gives a model's later name. Two judges: --judge ONE
+    --judge OTHER, in one audit or across two. The terminal shows the overall figures; --full, a page (-o) and --json
+    have all, with changed verdicts and conflict resolutions. Shares of VALID are compared after correction by people's
+    labels, where each model has enough of them.
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """

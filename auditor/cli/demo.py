@@ -35,7 +35,8 @@ def demo(
 
     It takes about a minute, and needs no key, no network and no language model. The simulated models are audited as
     real ones are, and the properties that the report finds are compared with the known ones. The results say nothing
-    about any real model, and every page says so. Some conflicts stay open, to try `auditor review`.
+    about any real model, and every page says so. Some conflicts between models stay open, so that you can try `auditor
+    review`.
 
     Example: auditor demo
     """
@@ -57,7 +58,10 @@ def demo(
     print_message(f"Report: {output.resolve()}")
     n_open = report.conflicts.states.get("open", 0)
     review_command = format_command("review", config.name, storage=storage)
-    print_message(f"{n_open} of {report.conflicts.total} conflicts are open. To review them: {review_command}")
+    print_message(
+        f"{n_open} of {report.conflicts.total} conflicts between models are open: the judges did not settle them. To "
+        f"review them: {review_command}"
+    )
     print_message("To audit real models: auditor init")
 
 

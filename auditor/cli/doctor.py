@@ -13,13 +13,17 @@ from auditor.cli.output import print_data, print_json, print_message, print_tabl
 
 TargetArgument: TypeAlias = Annotated[
     Path | None,
-    typer.Argument(metavar="CONFIG|AUDIT", help="A config: check what its run needs. An audit: check its records."),
+    typer.Argument(
+        metavar="CONFIG|AUDIT",
+        help="A configuration file, to check what its run needs; or an audit's name, to check its records.",
+    ),
 ]
 UpgradeOption: TypeAlias = Annotated[
     bool, typer.Option("--upgrade", help="Upgrade a database of an older version; an SQLite file is copied first.")
 ]
 RolesOption: TypeAlias = Annotated[
-    bool, typer.Option("--roles", help="Print SQL that creates the roles of a team's server, and exit.")
+    bool,
+    typer.Option("--roles", help="Print the SQL that creates a team's user roles on a PostgreSQL server, and exit."),
 ]
 PingOption: TypeAlias = Annotated[
     bool, typer.Option("--ping", help="Ask each model of CONFIG one question; shows the maximum cost first.")

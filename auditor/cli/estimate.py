@@ -31,8 +31,8 @@ def estimate(
 ) -> None:
     """Estimate the calls, tokens and cost of an audit.
 
-    Each figure has a low, an expected and a high value, by model and stage. No model is asked, and no key is needed.
-    Lengths come from the real prompts, and from recorded answers if there are enough.
+    Calls, tokens and costs have a low, an expected and a high value, by model and stage of the audit. No model is
+    asked, and no key is needed. Lengths come from the real prompts, and from recorded answers if there are enough.
 
     Example: auditor estimate audit.toml
     """

@@ -112,9 +112,9 @@ def export_weights(
 ) -> None:
     """Write judges' weights, estimated from human decisions.
 
-    The output is a table of a configuration: paste it at the end of one. A conflict is then settled by more than half
-    of the weight, instead of more than half of the judges. A weight is based on the log odds that the judge agrees with
-    people's blind decisions: 1 is the average, 0 is no better than chance.
+    The output is a section of a configuration: paste it at the end of your file. A conflict is then settled by more
+    than half of the weight, instead of more than half of the judges. A weight is based on the log odds that the judge
+    agrees with people's blind decisions: 1 is the average, 0 is no better than chance.
 
     Example: auditor export weights moral-alignment >> next-audit.toml
     """
@@ -148,14 +148,14 @@ def export_tables(
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-tables by default.")
     ] = None,
     keep_names: Annotated[
-        bool, typer.Option("--names", help="Keep the names of raters; by default they are numbered.")
+        bool, typer.Option("--names", help="Keep the names of human reviewers; by default they are numbered.")
     ] = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write all tables of an audit, as Parquet or JSONL.
 
-    The folder also gets a manifest with the hash of each file, and a card that describes the data.
+    The folder also gets a description of the data, and a list of the files with their checksums.
 
     Example: auditor export tables moral-alignment --format parquet -o moral-alignment-data
     """

@@ -31,37 +31,63 @@ class AnswerFileOption(StrEnum):
 
 
 NewAuditOption: TypeAlias = Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")]
-SurveyOption: TypeAlias = Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey, or a file.")]
+SurveyOption: TypeAlias = Annotated[
+    str, typer.Option("--survey", metavar="S", help="The survey to compare with: a built-in one, or a file.")
+]
 RegionsOption: TypeAlias = Annotated[
-    str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
+    str,
+    typer.Option(
+        "--regions",
+        metavar="G",
+        help="Groups of countries: a built-in grouping, or a file with the columns country,region.",
+    ),
 ]
 TracesArgument: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="FILE", help="model,country,topic,sample,text[,score]; or a log; or a folder.")
+    Path,
+    typer.Argument(
+        metavar="FILE", help="A file with the columns model,country,topic,sample,text[,score]; or a log; or a folder."
+    ),
 ]
 SourceFormatOption: TypeAlias = Annotated[
     AnswerFileOption, typer.Option("--from", help="Format of FILE; by default from its suffix and contents.")
 ]
 ScoreKeyOption: TypeAlias = Annotated[
     str | None,
-    typer.Option("--score", metavar="KEY", help="Key of a log's scores in [-1, 1]; by default read from the text."),
+    typer.Option(
+        "--score",
+        metavar="KEY",
+        help="Name under which a log holds scores from -1 to 1; by default, scores are read from the text.",
+    ),
 ]
 QuestionsOption: TypeAlias = Annotated[
-    str, typer.Option("--questions", metavar="Q", help="The questions with these ids: built-in, or a file.")
+    str,
+    typer.Option(
+        "--questions", metavar="Q", help="The questions that the column question_id refers to: built-in, or a file."
+    ),
 ]
 AnsweringModelOption: TypeAlias = Annotated[
     str | None, typer.Option("--model", metavar="M", help="The model that answered, if the file does not name it.")
 ]
 RuleWeightOption: TypeAlias = Annotated[
-    float, typer.Option("--rot-weight", min=0, max=1, help="Share of the rules of thumb; the rest is answers.")
+    float,
+    typer.Option(
+        "--rot-weight",
+        min=0,
+        max=1,
+        help="Weight of the rules of thumb (0 to 1) in the similarity; the rest is answers.",
+    ),
 ]
 MeasuresOption: TypeAlias = Annotated[
-    str, typer.Option("--rivals", metavar="LIST", help="Additional measures: bleu,rouge_l,bertscore.")
+    str,
+    typer.Option("--rivals", metavar="LIST", help="Measures of similarity besides the cosine: bleu,rouge_l,bertscore."),
 ]
 
 
 @import_app.command("scores")
 def import_scores(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="model,country,topic,method,score[,sample]")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file with the columns model,country,topic,method,score[,sample].")
+    ],
     survey: SurveyOption,
     audit: NewAuditOption,
     regions: RegionsOption = "western",
@@ -82,11 +108,13 @@ def import_scores(
         f"{', which replaces its previous contents' if counts.replaced else ''}."
     )
     if counts.empty:
-        print_message(f"  {pluralize(counts.empty, 'row')} without a score: counted as failed samples.")
+        print_message(
+            f"  {pluralize(counts.empty, 'row')} without a score: stored as failed answers; reports give their number."
+        )
     if counts.not_in_survey:
         print_message(
-            f"  {pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: stored, but "
-            "not compared."
+            f"  {pluralize(counts.not_in_survey, 'row')} about countries and topics that the survey does not have: "
+            "stored, but not compared with people."
         )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
@@ -97,8 +125,15 @@ def import_traces(
     survey: SurveyOption,
     audit: NewAuditOption,
     source_format: SourceFormatOption = AnswerFileOption.AUTO,
-    country: Annotated[str, typer.Option("--country", metavar="KEY", help="Key of a log's countries.")] = "country",
-    topic: Annotated[str, typer.Option("--topic", metavar="KEY", help="Key of a log's topics.")] = "topic",
+    country: Annotated[
+        str,
+        typer.Option(
+            "--country", metavar="KEY", help="Name under which a log (Inspect AI, promptfoo) holds the country."
+        ),
+    ] = "country",
+    topic: Annotated[
+        str, typer.Option("--topic", metavar="KEY", help="Name under which a log holds the topic.")
+    ] = "topic",
     score: ScoreKeyOption = None,
     regions: RegionsOption = "western",
     storage: StorageOption = None,
@@ -132,12 +167,12 @@ def _print_import_summary(audit: str, counts: ImportedScores, storage: str | Non
     )
     if counts.empty:
         print_message(
-            f"  {pluralize(counts.empty, 'row')} without a readable score: counted by cause in the report's coverage."
+            f"  {pluralize(counts.empty, 'row')} without a readable score: the report gives their number by cause."
         )
     if counts.not_in_survey:
         print_message(
-            f"  {pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: stored, but "
-            "not compared."
+            f"  {pluralize(counts.not_in_survey, 'row')} about countries and topics that the survey does not have: "
+            "stored, but not compared with people."
         )
     for note in counts.notes:
         print_message(f"  {note}")
@@ -148,9 +183,14 @@ def _print_import_summary(audit: str, counts: ImportedScores, storage: str | Non
 @import_app.command("verdicts")
 def import_verdicts(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="judge,model,country,topic,verdict[,justification][,sample]")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A file with the columns judge,model,country,topic,verdict[,justification][,sample]."
+        ),
     ],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="An audit of imported traces or scores.")],
+    audit: Annotated[
+        str, typer.Option("--audit", metavar="NAME", help="The audit to add to: one of imported answers or scores.")
+    ],
     storage: StorageOption = None,
 ) -> None:
     """Add verdicts from elsewhere to an imported audit.
@@ -164,7 +204,9 @@ def import_verdicts(
     counts = import_recorded_verdicts(file, audit=audit, storage=storage)
     print_message(f"{pluralize(counts.rows, 'row')} of {pluralize(counts.judges, 'judge')} in audit '{audit}'.")
     if counts.empty:
-        print_message(f"  {pluralize(counts.empty, 'row')} without a verdict: counted as not given.")
+        print_message(
+            f"  {pluralize(counts.empty, 'row')} without a verdict (VALID or INVALID): counted as missing votes."
+        )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
@@ -197,9 +239,9 @@ def import_labels(
     counts = import_recorded_labels(file, audit=audit, storage=storage, kind=label_kind)
     print_message(f"{pluralize(counts.rows, 'label')} of {pluralize(counts.raters, 'rater')} in audit '{audit}'.")
     if counts.unchanged:
-        print_message(f"  {pluralize(counts.unchanged, 'label')} of them stored already.")
+        print_message(f"  {pluralize(counts.unchanged, 'label')} of them stored already, without a change.")
     if counts.empty:
-        print_message(f"  {pluralize(counts.empty, 'row')} without a verdict: left out.")
+        print_message(f"  {pluralize(counts.empty, 'row')} without a verdict: not imported.")
     if counts.outside:
         nouns = f"{label_kind.noun}s"
         reason = (
@@ -208,20 +250,29 @@ def import_labels(
             else f"have no inclusion probability, and the audit has no drawn sample of {nouns}"
         )
         print_message(
-            f"  {pluralize(counts.outside, 'label')}: stored, but in no corrected figure. Their {nouns} {reason}, so "
-            f"that they stand for no other {nouns}."
+            f"  {pluralize(counts.outside, 'label')}: stored, but not used to correct the judges' figures. Their "
+            f"{nouns} {reason}, so they do not represent the other {nouns}."
         )
 
 
 @import_app.command("comparisons")
 def import_comparisons(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="judge,context,item_a,item_b,relation,decision")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A file with the columns judge,context,item_a,item_b,relation,decision."),
+    ],
     audit: NewAuditOption,
     people: Annotated[
-        str | None, typer.Option("--people", metavar="JUDGE", help="The judge whose rows are human decisions.")
+        str | None,
+        typer.Option(
+            "--people", metavar="JUDGE", help="The name in the column judge whose rows are decisions by people."
+        ),
     ] = None,
     items: Annotated[
-        Path | None, typer.Option("--items", metavar="FILE", help="Texts and people's scores: item,context,text,human.")
+        Path | None,
+        typer.Option(
+            "--items", metavar="FILE", help="A file of the items' texts and people's scores: item,context,text,human."
+        ),
     ] = None,
     criterion: Annotated[
         str,
@@ -250,19 +301,23 @@ def import_comparisons(
         f"{', which replaces its previous contents' if counts.replaced else ''}."
     )
     if counts.empty:
-        print_message(f"  {pluralize(counts.empty, 'row')} without a decision: not measured.")
+        print_message(f"  {pluralize(counts.empty, 'row')} without a decision: stored as missing answers of the judge.")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
 @import_app.command("answers")
 def import_answers(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="model,question_id,paraphrase,answer[,rot]")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file with the columns model,question_id,paraphrase,answer[,rot].")
+    ],
     audit: NewAuditOption,
     questions: QuestionsOption = "built-in",
     model: AnsweringModelOption = None,
     encoder: Annotated[str | None, typer.Option("--encoder", metavar="E", help="Sentence encoder.")] = None,
     variant: Annotated[str, typer.Option("--variant", help="sage or sge.")] = "sage",
-    alpha: Annotated[float, typer.Option("--alpha", help="Exponent of the weights of sage; larger is sharper.")] = 10.0,
+    alpha: Annotated[
+        float, typer.Option("--alpha", help="Exponent of the weights in the formula of SaGE (consistency).")
+    ] = 10.0,
     rot_weight: RuleWeightOption = 1.0,
     similarity_measures: MeasuresOption = "",
     storage: StorageOption = None,
@@ -270,7 +325,7 @@ def import_answers(
     """Create an audit from answers to moral questions.
 
     No model is asked. FILE may also be a published file of the Moral Consistency Corpus
-    (question_id,paraphrased,model_output[,rot]) or the Moral Integrity Corpus (Q,A,rot). An empty answer is one that
+    (question_id,paraphrased,model_output[,rot]) or the Moral Integrity Corpus (Q,A,rot). An empty answer counts as
     failed.
 
     Example: auditor import answers answers.csv --audit published
@@ -289,10 +344,16 @@ def import_answers(
         f"{pluralize(counts.models, 'model')} in audit '{audit}'{replaced}."
     )
     if counts.empty:
-        print_message(f"  {pluralize(counts.empty, 'row')} without an answer: counted as failed.")
+        print_message(
+            f"  {pluralize(counts.empty, 'row')} without an answer: stored as failed answers; reports give their "
+            "number."
+        )
     if counts.unscorable:
         n_unscorable = pluralize(counts.unscorable, "question")
-        print_message(f"  {n_unscorable} of a model with fewer than two answers: not scored.")
+        print_message(
+            f"  {n_unscorable} of a model with fewer than two answers: without a score, since consistency compares "
+            "answers."
+        )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
@@ -309,7 +370,7 @@ def _build_probe(options: dict[str, Any], similarity_measures: str) -> SemanticP
         return SemanticProbe.model_validate(options | {"rivals": measures})
     except pydantic.ValidationError as error:
         raise UsageError(
-            f"the options of this command: {explain_validation_error(error, options, SemanticProbe)}"
+            f"a value of an option is not valid: {explain_validation_error(error, options, SemanticProbe)}"
         ) from None
 
 

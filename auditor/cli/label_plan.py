@@ -38,7 +38,10 @@ def print_label_plan(storage: str | None, audit: str | None, half_width: float, 
     rows = [[row.model, str(row.traces), str(row.labelled), str(row.needed)] for row in plan.models]
     print_table(["model", "traces", "labelled", "needed"], rows)
     print_data("\n".join(describe_plan(plan)) + "\n")
-    print_message(f"To draw and label: {format_command('review', name, '--sample', str(plan.needed), storage=storage)}")
+    print_message(
+        "To draw this sample and label it: "
+        f"{format_command('review', name, '--sample', str(plan.needed), storage=storage)}"
+    )
 
 
 def print_label_progress(storage: str | None, audit: str) -> None:

@@ -24,19 +24,26 @@ ComparisonsArgument: TypeAlias = Annotated[
 ]
 RowsOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write rows for preference tuning (.jsonl or .parquet)."),
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the repaired comparisons, for training a model (.jsonl or .parquet).",
+    ),
 ]
 RowFormatOption: TypeAlias = Annotated[
-    str, typer.Option("--form", help="Format of the rows: preference (texts) or chat (messages).")
+    str, typer.Option("--form", help="With -o: format of the rows, preference (texts) or chat (messages).")
 ]
 NoiseOption: TypeAlias = Annotated[
-    float, typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers first, to test it.")
+    float,
+    typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers (0 to 1) first, to test the repair."),
 ]
 RatingsOption: TypeAlias = Annotated[
-    bool, typer.Option("--ratings", help="Show each item by win-loss rate, Bradley and Terry's model, and Elo.")
+    bool, typer.Option("--ratings", help="Show each item's rating: win-loss rate, Bradley-Terry model and Elo.")
 ]
 ToReviewOption: TypeAlias = Annotated[
-    bool, typer.Option("--to-review", help="Add the flipped verdicts to the review queue.")
+    bool,
+    typer.Option("--to-review", help="Have people decide the pairs on which the repair reverses the judge's answer."),
 ]
 
 
@@ -44,7 +51,9 @@ ToReviewOption: TypeAlias = Annotated[
 def repair(
     audit: ComparisonsArgument,
     judge: Annotated[str | None, typer.Option("--judge", help="Use only the comparisons of this judge.")] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="List the verdicts that the repair flips.")] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="List the pairs on which the repair reverses the judge's answer.")
+    ] = False,
     output: RowsOption = None,
     row_format: RowFormatOption = "preference",
     noise: NoiseOption = 0.0,
@@ -53,10 +62,10 @@ def repair(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a judge's comparisons consistent (REPAIR).
+    """Remove contradictions from a judge's comparisons (REPAIR).
 
     Ranks the items of each set by win-loss rate, and derives the answer to every pair from the ranking, in both orders
-    and both forms. With -o, a data card is written too, FILE.md.
+    and both forms. With -o, a description of the data is written too, FILE.md. REPAIR: Aligning with Logic, ICML 2025.
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
@@ -78,7 +87,9 @@ def repair(
         _write_repaired_rows(audit, repaired_answers, summaries, output, row_format)
     if n_sent is not None:
         command = format_command("review", audit, storage=storage)
-        print_message(f"{n_sent} pairs with flipped verdicts are in the review queue: {command}")
+        print_message(
+            f"{n_sent} pairs on which the repair reversed the judge's answer wait for your decision: {command}"
+        )
 
 
 def _require_repair_options(row_format: str, noise: float, *, send_flips_to_review: bool) -> None:
@@ -111,18 +122,30 @@ def _write_repaired_rows(
 def convert(
     form: Annotated[
         str,
-        typer.Argument(metavar="FORM", help="summeval, novel-eval, ms-marco, caters or summarize-from-feedback."),
+        typer.Argument(
+            metavar="FORM",
+            help="The data set that SOURCE is from: summeval, novel-eval, ms-marco, caters or summarize-from-feedback.",
+        ),
     ],
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The published file or folder.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="The data set's file or folder, as its authors published it.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="File to write (.jsonl).")],
     record_kind: Annotated[
-        str, typer.Option("--as", help="items, or people's comparisons (caters, summarize-from-feedback only).")
+        str,
+        typer.Option(
+            "--as", help="What to write: items, or people's comparisons (caters and summarize-from-feedback only)."
+        ),
     ] = "items",
     aspect: Annotated[
-        str, typer.Option("--aspect", help="summeval: coherence, consistency, …; caters: temporal or causal.")
+        str,
+        typer.Option(
+            "--aspect",
+            help="What items are compared by. summeval: coherence, consistency, …; caters: temporal or causal.",
+        ),
     ] = "",
 ) -> None:
-    """Convert a published data set for the probe logic.
+    """Convert a published data set to items to compare.
 
     The result is a file of items, or of people's comparisons.
 
@@ -144,17 +167,27 @@ def convert(
 @logic_app.command("rank")
 def rank(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A config with the probe logic.")],
-    judge: Annotated[str | None, typer.Option("--judge", help="Use only this model.")] = None,
+    judge: Annotated[str | None, typer.Option("--judge", help="Ask only this model or judge.")] = None,
     beam: Annotated[
-        int, typer.Option("--beam", min=1, help="Number of partial rankings kept in the beam search; 1 is greedy.")
+        int,
+        typer.Option(
+            "--beam",
+            min=1,
+            help="Number of partial rankings that the search follows at once; more is slower and may be better.",
+        ),
     ] = 1,
     uncertainty: Annotated[
         float,
         typer.Option(
-            "--uncertainty", min=0, max=0.5, help="With a beam: largest distance from 1/2 that counts as uncertain."
+            "--uncertainty",
+            min=0,
+            max=0.5,
+            help="With --beam: a comparison is uncertain if its probability is this near 1/2.",
         ),
     ] = 0.1,
-    calibrated: Annotated[bool, typer.Option("--calibrated", help="Ask in both orders, and average.")] = False,
+    calibrated: Annotated[
+        bool, typer.Option("--calibrated", help="Ask about each pair in both orders, and average.")
+    ] = False,
     budget: Annotated[
         int | None, typer.Option("--budget", min=0, help="Maximum number of questions for each set and judge.")
     ] = None,
@@ -163,9 +196,9 @@ def rank(
 ) -> None:
     """Rank items by asking a model to compare them (PairS).
 
-    N items take about N log N questions. The probe logic of the config says which items are ranked, and how models are
-    asked. Every answer is recorded: run the command again to resume, or with another beam or budget to ask only new
-    questions.
+    Ranking N items takes about N log N questions. The probe logic of the config says which items are ranked, and how
+    models are asked. Every answer is recorded: run the command again to resume, or with another beam or budget to ask
+    only new questions.
 
     Example: auditor logic rank examples/logic.toml --calibrated
     """
@@ -187,12 +220,13 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
     """Print one judge's ranking of a set: questions, agreement with people, and the order."""
     ranking, correlation = judge_ranking.ranking, judge_ranking.human_correlation
     print_message(
-        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: {ranking.asked} questions; all pairs would take "
-        f"{judge_ranking.n_all_pairs} in each order."
+        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: ranked with {ranking.asked} questions; comparing "
+        f"all pairs would take {judge_ranking.n_all_pairs} in each order."
     )
     if not ranking.complete:
         print_message(
-            f"  {ranking.failed} without an answer, {ranking.over_budget} over the budget: placed without preference."
+            f"  {ranking.failed} questions without an answer, {ranking.over_budget} not asked because of the budget: "
+            "their items were placed as if the judge preferred neither."
         )
     if correlation.value is not None:
         interval = (
@@ -200,7 +234,10 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
             if correlation.ci_low is None
             else f"95% interval {correlation.ci_low:.2f} to {correlation.ci_high:.2f}"
         )
-        print_message(f"  Spearman's rho with people: {correlation.value:.2f} ({interval}, n {correlation.n})")
+        print_message(
+            f"  Agreement with people's ranking: Spearman's rho = {correlation.value:.2f} ({interval}, n "
+            f"{correlation.n})"
+        )
     print_table(
         ["place", "item"],
         [

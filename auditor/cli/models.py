@@ -51,7 +51,7 @@ def pull_model(
 ) -> None:
     """Download the weights of a local model.
 
-    They are stored in the user's cache and checked. An interrupted download is resumed.
+    The files are stored in your cache folder, and their checksums are checked. An interrupted download is resumed.
 
     Example: auditor models pull smollm2-135m
     """

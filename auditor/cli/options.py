@@ -69,7 +69,9 @@ SetOption: TypeAlias = Annotated[
 ]
 LimitOption: TypeAlias = Annotated[
     int | None,
-    typer.Option("--limit", metavar="N", min=1, help="Ask about N cells only, spread over countries and topics."),
+    typer.Option(
+        "--limit", metavar="N", min=1, help="Ask about only N cells (a country and a topic), spread over both."
+    ),
 ]
 StorageOption: TypeAlias = Annotated[
     str | None,
@@ -77,7 +79,10 @@ StorageOption: TypeAlias = Annotated[
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 UncorrectedOption: TypeAlias = Annotated[
-    bool, typer.Option("--uncorrected", help="Do not correct shares of VALID by people's labels.")
+    bool,
+    typer.Option(
+        "--uncorrected", help="Show shares of VALID as the judges gave them, not corrected by people's labels."
+    ),
 ]
 PageFileOption: TypeAlias = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html, .md or .txt).")

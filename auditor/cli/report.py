@@ -25,7 +25,9 @@ def report(
         typer.Option("--format", "-f", help="html, json, md or text; by default as the file's suffix says."),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
-    brief: Annotated[bool, typer.Option("--brief", help="One page: answers, cautions and next steps.")] = False,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Write one page only: the main answers, reasons for caution and next steps.")
+    ] = False,
     with_traces: Annotated[
         bool, typer.Option("--traces", help="Also write pages with all answers, in the folder REPORT-traces.")
     ] = False,
@@ -66,7 +68,10 @@ def _write_traces(audit_report: Report, audit: str, path: Path, storage: str | N
     with open_database(resolve_storage_url(storage), create=False) as db:
         pages = write_trace_pages(db, audit, path.with_name(f"{path.stem}-traces"), path.name)
     if pages.n_omitted_cells:
-        print_message(f"{pages.n_omitted_cells} cells have no page; to read their answers: auditor traces")
+        print_message(
+            f"{pages.n_omitted_cells} countries and topics have no page, since there are too many. To read their "
+            "answers: auditor traces"
+        )
     print_message(f"Answers: {len(pages.links.by_cell)} pages in {pages.folder.resolve()}")
     return audit_report.with_trace_pages(pages.links)
 

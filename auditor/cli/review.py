@@ -20,7 +20,7 @@ NameArgument: TypeAlias = Annotated[
 ]
 RaterOption: TypeAlias = Annotated[str | None, typer.Option("--rater", help="Your name; by default the user name.")]
 PlainOption: TypeAlias = Annotated[
-    bool, typer.Option("--plain", help="Use plain text instead of the full screen, as without a terminal.")
+    bool, typer.Option("--plain", help="Use plain text, line by line, instead of the full screen.")
 ]
 OpenBookOption: TypeAlias = Annotated[
     bool, typer.Option("--open-book", help="Show authors, verdicts and survey before the decision.")
@@ -53,16 +53,29 @@ RedrawOption: TypeAlias = Annotated[
 RatersOption: TypeAlias = Annotated[
     int, typer.Option("--raters", min=2, help="With --sample: raters of each unit in the share of --second-share.")
 ]
-PlanOption: TypeAlias = Annotated[bool, typer.Option("--plan", help="Print how many labels a precision takes.")]
+PlanOption: TypeAlias = Annotated[
+    bool, typer.Option("--plan", help="Print how many labels by people a wanted precision needs, and exit.")
+]
 HalfWidthOption: TypeAlias = Annotated[
-    float, typer.Option("--half-width", min=0.005, max=0.5, help="With --plan: half-width of each model's 95% CI.")
+    float,
+    typer.Option(
+        "--half-width",
+        min=0.005,
+        max=0.5,
+        help="With --plan: half the width of the 95% CI of each model's share of VALID.",
+    ),
 ]
 DifferenceOption: TypeAlias = Annotated[
-    float, typer.Option("--difference", min=0.005, max=1, help="With --plan: difference of two models to show.")
+    float,
+    typer.Option(
+        "--difference", min=0.005, max=1, help="With --plan: difference between two models' shares of VALID to detect."
+    ),
 ]
 ServeOption: TypeAlias = Annotated[bool, typer.Option("--serve", help="Open the app in a browser on this machine.")]
-HostOption: TypeAlias = Annotated[str, typer.Option("--host", help="With --serve: the interface to listen on.")]
-PortOption: TypeAlias = Annotated[int, typer.Option("--port", help="With --serve: the port.")]
+HostOption: TypeAlias = Annotated[
+    str, typer.Option("--host", help="With --serve: the network address to serve the app on.")
+]
+PortOption: TypeAlias = Annotated[int, typer.Option("--port", help="With --serve: the number of the network port.")]
 PublicUrlOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--public-url", metavar="URL", help="With --serve: the address that browsers use, if different."),

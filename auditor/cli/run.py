@@ -36,17 +36,26 @@ ReportOption: TypeAlias = Annotated[
 ]
 EngineOption: TypeAlias = Annotated[
     EngineName | None,
-    typer.Option("--engine", help="What sends requests: this process or Ray workers; by default as in the config."),
+    typer.Option(
+        "--engine",
+        help="Where requests are sent from: local (this computer) or ray (a cluster); by default as in the config.",
+    ),
 ]
 RayAddressOption: TypeAlias = Annotated[
-    str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The Ray cluster (or set RAY_ADDRESS).")
+    str | None,
+    typer.Option(
+        "--ray-address", metavar="HOST:PORT", help="Address of the Ray cluster, HOST:PORT (or set RAY_ADDRESS)."
+    ),
 ]
 PreflightOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--preflight/--no-preflight", help="Send one call to each new model and judge before all others."),
+    typer.Option(
+        "--preflight/--no-preflight", help="First send one question to each new model and judge, to find errors early."
+    ),
 ]
 RediscoverOption: TypeAlias = Annotated[
-    bool, typer.Option("--rediscover", help="Find out again which parameters and answer formats models accept.")
+    bool,
+    typer.Option("--rediscover", help="Test again which parameters and answer formats the models' servers accept."),
 ]
 
 
@@ -87,7 +96,9 @@ def run(
     command = ["run", str(config), *(word for text in overrides for word in ("--set", shlex.quote(text)))]
     audit, progress = _run_audit(audit_config, command, storage, preflight=preflight, rediscover=rediscover)
     if rediscover and not progress.n_calls:
-        print_message("No request was sent, so nothing was rediscovered: --rediscover takes effect with new requests.")
+        print_message(
+            "No request was sent, so --rediscover had no effect: it tests what servers accept before new requests."
+        )
     _finish_run(audit, audit_config, progress, report_path)
 
 
@@ -179,5 +190,6 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
             losses = [f"{count} {outcome}" for outcome, count in row.losses.items()]
             losses += [f"{row.missing} not recorded"] if row.missing else []
             print_message(
-                f"  {row.planned - row.ok} of {row.planned} {row.counted_label} are not usable: {', '.join(losses)}"
+                f"  {row.planned - row.ok} of {row.planned} {row.counted_label} are not usable. Causes: "
+                f"{', '.join(losses)}"
             )

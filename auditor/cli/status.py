@@ -91,7 +91,10 @@ def _print_remarks(audit_status: dict[str, Any]) -> None:
             f"cost (USD): {_format_cost(preflight['cost_usd'], preflight['unpriced'])}."
         )
     for model in audit_status["drift"]:
-        print_message(f"{name}: the version of {model} changed during the audit; see the report, or --json.")
+        print_message(
+            f"{name}: the provider changed the version of {model} while the audit ran, so its answers are of several "
+            "versions. `auditor report` lists them; `auditor status --json` does for programs."
+        )
 
 
 def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str | None:

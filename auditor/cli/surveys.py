@@ -15,7 +15,7 @@ from auditor.metrics.confidence import NORMAL_QUANTILE
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
 
-app = typer.Typer(name="surveys", help="List, import, show and check surveys, the ground truth.", no_args_is_help=True)
+app = typer.Typer(name="surveys", help="List, import, show and check surveys of people.", no_args_is_help=True)
 
 PLOT_WIDTH = 41
 """Characters of a plot from -1 to +1; odd, so that zero has a column."""
@@ -145,7 +145,7 @@ def show_regions(
         [[group.name, len(group.countries), ", ".join(group.countries)] for group in country_groups.regions],
     )
     if ungrouped:
-        print_message(f"In no group, and therefore in no comparison of regions: {', '.join(ungrouped)}")
+        print_message(f"Countries in no region, and therefore in no comparison of regions: {', '.join(ungrouped)}")
 
 
 # --- output ------------------------------------------------------------------------------------------------------

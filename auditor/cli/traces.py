@@ -33,7 +33,9 @@ def traces(
     ] = None,
     outcome: Annotated[
         list[str] | None,
-        typer.Option("--outcome", metavar="NAME", help="Only this outcome, such as refused; may be repeated."),
+        typer.Option(
+            "--outcome", metavar="NAME", help="Only answers with this outcome, such as refused; may be repeated."
+        ),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=0, help="Show at most N answers; 0 shows all.")
@@ -86,7 +88,7 @@ def _print_summary(reader: TraceReader, selection: TraceSelection, limit: int) -
 
     n_shown = min(selection.n_traces, limit or selection.n_traces)
     if not reader.n_traces:
-        print_message(f"'{reader.audit.name}' has no answers yet.")
+        print_message(f"'{reader.audit.name}' has no answers yet. To ask the models, run the audit: auditor run CONFIG")
     elif not selection.n_traces:
         print_message(f"None of {pluralize(reader.n_traces, 'answer')} matches.")
     elif n_shown < selection.n_traces:
@@ -99,4 +101,7 @@ def _print_summary(reader: TraceReader, selection: TraceSelection, limit: int) -
         print_message("All models are simulated: a program made these answers and verdicts.")
     if reader.n_open_conflicts and n_shown:
         conflicts = pluralize(reader.n_open_conflicts, "conflict")
-        print_message(f"{conflicts} open: judges are numbered anew for each answer, and not named.")
+        print_message(
+            f"{conflicts} await a human decision. Until then, judges have numbers instead of names, which differ from "
+            "answer to answer."
+        )

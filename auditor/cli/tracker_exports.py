@@ -21,9 +21,9 @@ def export_inspect(
 ) -> None:
     """Write the answers as logs of Inspect AI.
 
-    There is one log for each model: open them with `inspect view --log-dir DIR`. A sample is a cell, and an epoch is
-    one answer to it. The scores are the audit's own and those of every judge; an answer without a score has none in the
-    log. Needs: pip install 'auditor[inspect]'.
+    There is one log for each model: open them with `inspect view --log-dir DIR`. In Inspect's terms, a sample is a cell
+    (a country and a topic), and an epoch is one answer to it. The scores are the audit's own and those of every judge;
+    an answer without a score has none in the log. Needs: pip install 'auditor[inspect]'.
 
     Example: auditor export inspect moral-alignment -o logs
     """
@@ -57,7 +57,7 @@ def export_mlflow(
 ) -> None:
     """Write an audit as runs of MLflow.
 
-    There is one run for each model, with the report's figures and intervals, under a parent run for the audit. The
+    MLflow gets one run for each model, with the report's figures and intervals, under a parent run for the audit. The
     artifacts of the parent run are the report and the tables of a paper. Needs: pip install 'auditor[mlflow]'.
 
     Example: auditor export mlflow moral-alignment --tracking-uri http://localhost:5000
@@ -86,8 +86,8 @@ def export_wandb(
 ) -> None:
     """Write an audit as runs of Weights & Biases.
 
-    There is one run for each model, with the report's figures, and one for the audit. Unless --online is given, runs
-    stay on this machine, for `wandb sync`. Needs: pip install 'auditor[wandb]'.
+    Weights & Biases gets one run for each model, with the report's figures, and one for the audit. Unless --online is
+    given, runs stay on this machine, for `wandb sync`. Needs: pip install 'auditor[wandb]'.
 
     Example: auditor export wandb moral-alignment -o runs
     """

@@ -18,7 +18,11 @@ def verify(
     audit: AuditArgument,
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="HASH", help="A head that was printed earlier; it must still be in the chain."),
+        typer.Option(
+            "--head",
+            metavar="HASH",
+            help="Checksum that this command printed earlier; the records that it stands for must be unchanged.",
+        ),
     ] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
@@ -26,8 +30,8 @@ def verify(
     """Check that an audit's records are complete and unchanged.
 
     Checks that no call is lost or counted twice, and that no answer or decision was changed since it was written. Exit
-    code 1: a check failed. Keep the printed head of the hash chain: with --head, anyone can check later that all
-    records up to it are still there and unchanged.
+    code 1: a check failed. Keep the checksum (the head of the hash chain) that it prints. With --head, anyone can check
+    later that all records up to then are still there and unchanged.
 
     Example: auditor verify moral-alignment
     """
@@ -45,7 +49,8 @@ def verify(
         _print_verification(verification)
         if not is_known:
             print_message(
-                f"The head {head} is not in this chain: records were deleted or changed since it was printed."
+                f"The checksum {head} is not among this audit's records: some were deleted or changed since it was "
+                "printed. Restore a backup of the database, or do not rely on this audit."
             )
     if not (verification.is_consistent and is_known):
         raise typer.Exit(1)
@@ -70,10 +75,14 @@ def _print_verification(verification: AuditVerification) -> None:
     ]
     print_table(columns, rows)
     if verification.unfounded:
-        print_message(f"{verification.unfounded} usable traces or verdicts have no recorded answer.")
+        print_message(
+            f"{verification.unfounded} usable answers or verdicts in the results have no recorded answer of a model "
+            "behind them: do not rely on them."
+        )
     for chain_break in verification.records.breaks:
         print_message(f"{chain_break.record_kind} {chain_break.row_id} {chain_break.problem}.")
     if not verification.records.breaks:
         print_message(
-            f"{verification.records.n_links} answers and decisions are unchanged. Head: {verification.records.head}"
+            f"{verification.records.n_links} answers and decisions are unchanged. To check them again later, keep "
+            f"this checksum for --head: {verification.records.head}"
         )

@@ -49,40 +49,48 @@ class AuditConfig(ConfigSection):
     name: Annotated[str, Field(pattern=AUDIT_NAME_PATTERN)]
     """The audit's name: letters, digits, dots, dashes and underscores."""
     survey: SurveySection | None = None
-    """The ground truth; needed by probes about countries and topics."""
+    """The survey of people's answers that models are compared with. Needed if questions are about countries and
+    topics."""
     task: TaskSection | None = None
-    """A file of items that models answer instead of a survey's questions."""
+    """Questions of your own, from a file, which models answer instead of a survey's questions."""
     language: str | list[str] = ENGLISH
     """Language of the prompts: an ISO 639-1 code, or `native` for each country's main languages (English if there are
     no prompts in them). With a list such as `["en", "native"]`, every cell is sampled in each of the languages; a
     language listed twice for a country is used once."""
     models: Annotated[list[ModelSection], Field(min_length=1)]
-    """The audited models, each in a table `[[models]]`."""
+    """The audited models, each in a section of its own that begins with the line `[[models]]`."""
     judges: Literal["peers"] | list[ModelSection] = "peers"
-    """`peers`: every model judges all others, never itself. Or a list of models. `[]` for no review."""
+    """The models that review the reasoning of the audited models. `peers`: every audited model reviews all others,
+    never itself. Or a list of models; `[]` for no review."""
     probes: Probes = Probes(direct=DirectProbe())
-    """What is measured, and how."""
+    """What is asked of the models, and how it is measured."""
     conflicts: ConflictSection = ConflictSection()
-    """How different two models' answers must be to be a conflict."""
+    """How far the scores of two models must differ to be called a conflict."""
     panel: PanelSection = PanelSection()
-    """How judges are assigned and votes counted."""
+    """How judges are assigned to answers, and how their votes are counted."""
     embedding: EmbeddingSection = EmbeddingSection()
-    """The sentence encoder for self-consistency."""
+    """The sentence encoder, which turns texts into vectors, so that the similarity of a model's answers can be measured
+    (self-consistency)."""
     limits: Limits = Limits()
-    """Limits on the size, cost, retries and time of the audit."""
+    """Limits on the number of questions, the cost, the repeated requests and the time of the audit."""
     check: CheckSection = CheckSection()
-    """Thresholds for `auditor check`. They do not change results."""
+    """Requirements that the command `auditor check` tests, such as a minimum correlation. They do not change
+    results."""
     run: RunSection = RunSection()
-    """The process, processes or Ray cluster that requests are sent from. It does not change results."""
+    """Where requests are sent from: this computer or a cluster. It does not change results."""
     telemetry: TelemetrySection | None = None
-    """Spans and events about calls for an OpenTelemetry collector. It does not change results."""
+    """Sends the time, cost and errors of each call to a monitoring server that you name (OpenTelemetry). Without this
+    section, nothing is sent. It does not change results."""
     batch: BatchSection | None = None
-    """Send calls in batches: about half the price, answers within a day. It does not change results."""
+    """Send questions to providers in batches: about half the price, answers within a day. It does not change
+    results."""
     storage: str | None = None
-    """Database URL. `--storage` and AUDITOR_STORAGE take precedence; the default is `sqlite:///auditor.db`. A server on
-    another machine that only the configuration names must be allowed first: `auditor trust CONFIG`."""
+    """Address of the database that stores the audit. The option `--storage` and the environment variable
+    AUDITOR_STORAGE take precedence. If none is set: `sqlite:///auditor.db`. A server on another machine that only the
+    configuration names must be allowed first: `auditor trust CONFIG`."""
     seed: int = 0
-    """Random seed; the seed of every sample is derived from it."""
+    """Starting value of the random numbers. Selections are the same again with the same seed, and the seed of every
+    sample is derived from it."""
 
     @field_validator("storage")
     @classmethod
@@ -101,7 +109,7 @@ class AuditConfig(ConfigSection):
         """Reject an empty list of languages, duplicates and unknown languages; returns the value unchanged."""
         languages = [value] if isinstance(value, str) else value
         if not languages:
-            raise ValueError("the list is empty. How to fix: Add at least one language.")
+            raise ValueError('the list of languages is empty. How to fix: Add at least one, such as "en".')
         if len(set(languages)) < len(languages):
             raise ValueError("a language is listed twice. How to fix: List each language once.")
         for name in languages:
@@ -171,7 +179,10 @@ class AuditConfig(ConfigSection):
     def _require_local_engine_for_batches(self) -> AuditConfig:
         """Reject batches together with workers on a Ray cluster."""
         if self.batch is not None and self.run.engine != "local":
-            raise ValueError("batch: requires run.engine = 'local'. How to fix: Remove this table, or run.engine.")
+            raise ValueError(
+                "batch: batches are sent only with run.engine = 'local'. How to fix: Remove the section [batch], or "
+                "run.engine."
+            )
         return self
 
     @model_validator(mode="after")

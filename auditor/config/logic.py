@@ -33,15 +33,17 @@ class LogicProbe(ProbeSection):
     )
 
     items: str = "topics"
-    """What is compared: `topics` (of a country), `traces` (of a cell), or the path of a file of items."""
+    """What judges compare in pairs: `topics` of a country, `traces` (models' reasoning on one country and topic), or
+    the path of a file of items."""
     countries: Literal["all"] | list[str] | None = None
     """Countries whose topics or traces are compared. If not set, the survey's first country."""
     relation: Literal["preference", "relevance", "temporal", "causal"] = "preference"
-    """The relation that is compared. Topics and traces allow only `preference`."""
+    """What the question about a pair is: which is preferred, more relevant, earlier (`temporal`) or the cause
+    (`causal`). Topics and traces allow only `preference`."""
     negated: bool = True
     """Whether each question is also asked in its negated form, "which is less …"."""
     both_orders: bool = True
-    """Whether each pair is shown in both orders."""
+    """Whether each pair is asked about in both orders, A and B, then B and A."""
     answer: Literal["structured", "probability"] = "structured"
     """`structured` asks for A, B or TIE as JSON. `probability` compares the probabilities of A and B as the next token;
     the provider must support log-probabilities. The more probable item wins, and no question is repeated."""
@@ -50,25 +52,25 @@ class LogicProbe(ProbeSection):
     max_words: Annotated[int, Field(ge=5)] = 60
     """Requested length of the reasoning in words."""
     max_tokens: Annotated[int, Field(ge=1)] = 200
-    """Maximum length of an answer in tokens."""
+    """Maximum length of a judge's answer in tokens."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     """Temperature of all questions except the repeats."""
     paraphrases: Annotated[int, Field(ge=1, le=10)] = 1
     """Number of wordings of the question. Every comparison is asked in each."""
     samples: Annotated[int, Field(ge=0, le=100)] = 10
-    """Repeats of a question, from which self-agreement is measured; 0 for none."""
+    """Number of times that a question is repeated, to measure whether a judge agrees with itself; 0 for none."""
     sampled_pairs: Annotated[int, Field(ge=0)] = 20
-    """Number of pairs per set that are repeated, drawn at random."""
+    """Number of pairs in each set of items whose question is repeated, drawn at random."""
     sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
     """Temperature of the repeats. With 0, all repeats would be equal."""
     k: Annotated[list[Annotated[int, Field(ge=3)]], Field(min_length=1)] = Field(default_factory=lambda: [3, 5])
-    """Sizes of the subsets on which transitivity is measured."""
+    """Sizes of the groups of items on which transitivity is measured: whether comparisons of k items form no cycle."""
     max_subsets: Annotated[int, Field(ge=1)] = 1000
-    """Maximum number of subsets of each size per set."""
+    """Maximum number of groups of each size `k` that transitivity is measured on, in each set of items."""
     max_items: Annotated[int, Field(ge=2)] = 30
-    """Maximum number of items per set. From a larger set, this many are drawn at random."""
+    """Maximum number of items in each set that are compared. From a larger set, this many are drawn at random."""
     max_pairs: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of pairs per set, drawn at random; all if not set."""
+    """Maximum number of pairs that are compared in each set of items, drawn at random; all if not set."""
 
     @property
     def unestimated_reason(self) -> str | None:

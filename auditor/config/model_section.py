@@ -29,19 +29,21 @@ DEFAULT_SLOW_TIMEOUT_S = 600.0
 
 
 class ReasoningSection(ConfigSection):
-    """How much a model may think before it answers. Its thinking is not part of the answer."""
+    """How much a model may reason internally before it answers. That text is not part of the answer."""
 
     effort: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")] | None = None
-    """The reasoning effort, in the provider's terms, such as `none`, `minimal`, `low`, `medium`, `high`."""
+    """How much the model reasons before it answers, in the provider's terms, such as `none`, `minimal`, `low`,
+    `medium`, `high`."""
     max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Tokens for thinking, added to each probe's `max_tokens`. Also sent to providers that accept such a limit
-    (Anthropic, Bedrock, Gemini before 3, OpenRouter). If not set, the number depends on the effort."""
+    """Maximum length of the reasoning before the answer, in tokens. It is added to each probe's `max_tokens`, and sent
+    to providers that accept such a limit (Anthropic, Bedrock, Gemini before 3, OpenRouter). If not set, the number
+    depends on `effort`."""
 
     @model_validator(mode="after")
     def _require_a_setting(self) -> ReasoningSection:
         """Require one of the keys."""
         if self.effort is None and self.max_tokens is None:
-            raise ValueError("sets neither effort nor max_tokens. How to fix: Set one of them, or remove the table.")
+            raise ValueError("sets neither effort nor max_tokens. How to fix: Set one of them, or remove the section.")
         return self
 
     @property
@@ -51,18 +53,21 @@ class ReasoningSection(ConfigSection):
 
 
 class CapabilitiesSection(ConfigSection):
-    """What a model's server accepts. Settings in this table are used without a test request."""
+    """Which parameters a model's server accepts. Settings in this section are used without a test request."""
 
     form: Literal["json_schema", "json_object", "tool", "text"] | None = None
-    """How structured answers are requested, from the strictest form (`json_schema`) to unconstrained text (`text`)."""
+    """How the server is asked for an answer in a fixed format, from the strictest form (`json_schema`) to unconstrained
+    text (`text`)."""
     temperature: bool | None = None
-    """Whether `temperature` is sent."""
+    """Whether requests to this model include a `temperature`, the randomness of its answers. Some servers reject it."""
     seed: bool | None = None
-    """Whether `seed` is sent."""
+    """Whether requests to this model include a `seed`, a number that makes random answers repeatable. Some servers
+    reject it."""
     token_limit_param: TokenLimitParam | None = None
-    """Name of the request parameter that limits output tokens."""
+    """Name under which this server expects the maximum length of an answer."""
     dropped_keywords: list[Annotated[str, Field(min_length=1, max_length=40)]] | None = None
-    """Keywords to omit from JSON schemas, such as `minLength`. `strict` turns off strict mode; `[]` omits nothing."""
+    """Rules of a JSON schema, such as `minLength`, that this server rejects; they are left out of requests. `strict`
+    turns off the strict mode; `[]` leaves nothing out."""
 
     @property
     def declared(self) -> DeclaredCapabilities | None:
@@ -77,64 +82,70 @@ class Price(ConfigSection):
     """Price of a model in US dollars per million tokens, for models whose price is not publicly listed."""
 
     input: Annotated[float, Field(ge=0)]
-    """Price of prompt tokens."""
+    """Price of the text that is sent to the model, in US dollars per million tokens."""
     output: Annotated[float, Field(ge=0)]
-    """Price of output tokens."""
+    """Price of the text that the model writes, in US dollars per million tokens."""
     cached_input: Annotated[float, Field(ge=0)] | None = None
-    """Price of prompt tokens read from the provider's cache. If not set, equal to `input`."""
+    """Price of text sent again that the provider still has stored (cached), in US dollars per million tokens. If not
+    set, equal to `input`."""
     as_of: date | None = None
-    """Date of the price, such as 2026-07-01. It is shown with every estimate."""
+    """Date of the price, such as 2026-07-01. It is shown with every estimate of costs."""
 
 
 class ModelSection(ConfigSection):
     """One model: its name, endpoint, rate limits and parameters."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
-    """The model's name in this audit."""
+    """The name that reports show for this model; choose any."""
     model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
-    """Provider and model, as litellm names them, such as `openai/gpt-4o` or `embedded/smollm2-135m`."""
+    """Provider and model, as the package litellm names them, such as `openai/gpt-4o`, or `embedded/smollm2-135m` for a
+    model that runs on this computer."""
     api_key: Annotated[str, Field(pattern=r"^os\.environ/\w+$")] | None = None
-    """Environment variable with the API key: `os.environ/NAME`. The key itself must not be in the file. A key of at
-    least 8 characters is removed from everything that a provider returns."""
+    """Environment variable that holds the API key: write `os.environ/NAME`. The key itself must not be in the file. A
+    key of at least 8 characters is removed from everything that a provider returns."""
     api_base: Annotated[str, AfterValidator(check_base_url)] | None = None
-    """Base URL of a server that uses the provider's protocol, such as `http://localhost:8000/v1`."""
+    """Address of the model's server, such as `http://localhost:8000/v1`. If not set, the provider's own. It must use
+    the same protocol as the provider."""
     system: str | None = None
     """Text added at the beginning of every system prompt of this model."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Overrides `probes.direct.temperature` for an audited model, or `probes.review.temperature` for a model in
     `judges`."""
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Maximum number of concurrent requests. If not set: 8 for a server in `api_base`. For a provider, it starts at 20
-    and is adjusted to the account's rate limits, up to 100."""
+    """Maximum number of requests to this model at the same time. If not set: 8 for a server in `api_base`. For a
+    provider, the number starts at 20 and is adjusted to the account's rate limits, up to 100."""
     rpm: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of requests per minute."""
+    """Maximum number of requests to this model per minute."""
     tpm: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of tokens per minute, as estimated."""
+    """Maximum number of tokens (sent and received, as estimated) per minute for this model."""
     timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Time limit of one request, in seconds. If not set: 600 for a model with `reasoning`, an embedded model, or a
     server in your network (`api_base` with a loopback or private address); 60 for all others."""
     price: Price | None = None
-    """Price of the model, if it is not publicly listed. A missing price counts as unknown, not as zero."""
+    """Price of the model, if it is not publicly listed: `{ input = 1, output = 4 }`, in US dollars per million tokens.
+    A missing price counts as unknown, not as zero."""
     reasoning: ReasoningSection | None = None
-    """How much the model may think before it answers, as in `{ effort = "low", max_tokens = 2000 }`. If not set, the
+    """How much the model may reason before it answers, as in `{ effort = "low", max_tokens = 2000 }`. If not set, the
     provider's default applies."""
     capabilities: CapabilitiesSection | None = None
-    """What the model's server accepts. Needed only if the first requests do not detect it."""
+    """Which parameters the model's server accepts. Needed only if the first requests do not detect it."""
     base_model: Annotated[str, Field(pattern=r"^\S+$")] | None = None
-    """The listed model whose price, limits and family apply if `model` itself is not listed: `azure/gpt-4o` for an
-    Azure deployment, for example."""
+    """A publicly listed model whose price, limits and family apply, if `model` itself is not listed: `azure/gpt-4o` for
+    an Azure deployment, for example."""
     params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
     """Further request parameters, sent to the provider unchanged."""
     answers: str | None = None
     """For a model `replay/NAME`: file with its recorded answers, in the columns `model,country,topic,sample,text`. Only
     the rows of NAME are used."""
     weights: str | None = None
-    """The model's weights for log-probabilities by `continuation`: a folder, a `.gguf` file or a name on the Hugging
-    Face Hub. Not needed for an embedded model."""
+    """The model's weights on this computer, for log-probabilities by the method `continuation`: a folder, a `.gguf`
+    file or a name on the Hugging Face Hub. Not needed for an embedded model."""
     family: str | None = None
-    """Family of the model, such as `meta`. If not set, it is derived from `base_model` or `model`."""
+    """Maker or family of the model, such as `meta`, for `exclude_family` and for tests of favouritism. If not set, it
+    is derived from `base_model` or `model`."""
     review_prompt: str | None = None
-    """Path of a review prompt for this judge, in the format of `prompts/en/review.md`."""
+    """File with the instructions for this judge, instead of the built-in ones, in the format of
+    `prompts/en/review.md`."""
 
     @property
     def resolved_family(self) -> str:

@@ -100,7 +100,7 @@ def _find_item(tables: Sequence[Any], name: str, override: Override, depth: int)
         return names.index(name)
     path = ".".join(override.keys[:depth])
     hint = did_you_mean(name, names, f"Names in it: {', '.join(filter(None, names)) or 'none'}.")
-    raise ConfigError(f"--set {override.key_text}: '{path}' has nothing named '{name}'.", hint)
+    raise ConfigError(f"--set {override.key_text}: '{path}' has no entry with the name '{name}'.", hint)
 
 
 def _raise_no_table(value: Any, override: Override, depth: int) -> NoReturn:
@@ -109,4 +109,4 @@ def _raise_no_table(value: Any, override: Override, depth: int) -> NoReturn:
     hint = f"Set the whole value: --set {path}=…"
     if path == "judges" and value == "peers":
         hint = 'With judges = "peers", set a key of a model: --set models.NAME.temperature=0'
-    raise ConfigError(f"--set {override.key_text}: '{path}' is not a table, so it has no keys.", hint)
+    raise ConfigError(f"--set {override.key_text}: '{path}' is a single value, so nothing can be set inside it.", hint)

@@ -16,29 +16,33 @@ DEFAULT_MAX_TRACE_CHARS = 20_000
 
 
 class DirectProbe(ConfigSection):
-    """Scores from a chain of thought in three steps."""
+    """Scores that models state as a number after reasoning in three steps."""
 
     samples: Annotated[int, Field(ge=1, le=1000)] = 5
-    """Samples per cell and language; the maximum if `tolerance` is set."""
+    """Number of times that each model is asked each question (a country and a topic), in each language; the maximum if
+    `tolerance` is set."""
     tolerance: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Sampling of a cell stops when the standard error of its mean is at most this. If not set, all samples are
-    taken."""
+    """A question is not repeated further once the standard error of the model's mean score on it is at most this. If
+    not set, all samples are taken."""
     min_samples: Annotated[int, Field(ge=2)] = 3
-    """With `tolerance`: minimum number of samples per cell. Judges see only these, so that all cells count equally."""
+    """With `tolerance`: minimum number of samples per question. Judges review only these, so that all questions count
+    equally."""
     target_width: Annotated[float, Field(gt=0, le=2)] | None = None
-    """Stop when Fisher's 95% confidence interval of r is at most this wide for every model. If not set, all cells are
-    asked. This interval treats cells as independent. The report's interval, over countries and topics, is usually
-    wider."""
+    """Stop asking once the 95% confidence interval of r (Fisher's) is at most this wide for every model. If not set,
+    all cells (a country and a topic) are asked. This interval treats cells as independent. The report's interval, over
+    countries and topics, is usually wider."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
     """Sampling temperature."""
     max_tokens: Annotated[int, Field(ge=16)] = 400
     """Maximum length of an answer in tokens. An answer that is cut off has no score."""
     mode: Literal["structured", "text"] = "structured"
-    """`structured` asks for a JSON object; `text` asks for text that ends in "SCORE = x", as in the paper."""
+    """Form of the answer that is asked for: `structured`, a JSON object; `text`, free text that ends in "SCORE = x", as
+    in the paper (EvalMORAAL, arXiv 2510.05942)."""
     max_words: Annotated[int, Field(ge=5)] = 120
     """Requested length of the reasoning in words."""
     repair: bool = True
-    """Whether a model is shown an answer of its that cannot be parsed, and asked once more. The report counts these."""
+    """Whether a model whose answer has no readable score is shown that answer and asked once more. The report counts
+    these answers."""
 
     @property
     def guaranteed_samples(self) -> int:
@@ -55,15 +59,15 @@ class DirectProbe(ConfigSection):
         """Require that sampling can stop early if `tolerance` is set: fewer samples at least than at most."""
         if self.tolerance is not None and self.min_samples >= self.samples:
             raise ValueError(
-                f"tolerance: sampling cannot stop early, since min_samples ({self.min_samples}) is not below samples "
-                f"({self.samples}). How to fix: Raise samples, or remove tolerance."
+                f"tolerance: questions cannot be repeated fewer times, since min_samples ({self.min_samples}) is not "
+                f"below samples ({self.samples}). How to fix: Raise samples, or remove tolerance."
             )
         return self
 
 
 class LogprobProbe(ConfigSection):
-    """Scores from log-probabilities: how much more likely a positive ending of a sentence is than a negative one. Each
-    cell has two sentences and five pairs of endings."""
+    """Scores from log-probabilities: how much more likely a model finds a positive ending of a sentence than a negative
+    one. Each country and topic has two sentences and five pairs of endings."""
 
     method: Literal["auto", "echo", "continuation", "choice"] = "auto"
     """`continuation` computes log-probabilities with the model's weights on this machine. `echo` needs a completions
@@ -75,39 +79,45 @@ class ReviewProbe(ConfigSection):
     """How judges review each trace."""
 
     max_words: Annotated[int, Field(ge=5)] = 60
-    """Maximum length of the justification in words."""
+    """Maximum length, in words, of the justification that a judge gives."""
     max_tokens: Annotated[int, Field(ge=16)] = 300
-    """Maximum length of a verdict in tokens. A verdict that is cut off does not count."""
+    """Maximum length of a judge's answer in tokens. A verdict that is cut off does not count."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    """Temperature of judges that do not set one themselves."""
+    """Sampling temperature of judges without a `temperature` of their own."""
     traces: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
-    """Number of traces per cell that are reviewed: `all`, or the first n with a score."""
+    """Number of a model's answers on each country and topic that judges review: `all`, or a number n for the first n
+    with a score."""
     max_trace_chars: Annotated[int, Field(ge=500)] = DEFAULT_MAX_TRACE_CHARS
     """Maximum length of a text shown to a judge, in characters. The middle of a longer text is replaced by a mark, and
     the report counts such traces. The limit also applies to an answer shown to its model again (`repair`), and to the
     answers that the probe `semantic` compares."""
     guess: bool = False
-    """Whether each judge also guesses the country, the topic and the author, which measures blinding."""
+    """Whether each judge also guesses the country, the topic and the author, which it is not told. This measures how
+    well they are hidden."""
     rewrite: Literal["none", "neutral"] = "none"
-    """`neutral`: another model restates each trace and judges review the restatement too. It measures the effect of
-    style."""
+    """`neutral`: another model restates each reasoning in neutral words, and judges review the restatement too. It
+    measures the effect of style on verdicts. `none`: no restatements."""
     rewriter: str | None = None
-    """Name of the model or judge that restates. It neither restates its own traces nor judges its restatements."""
+    """With `rewrite`: name of the model or judge that restates. It neither restates its own reasoning nor judges its
+    restatements."""
 
 
 class Probes(ConfigSection):
-    """What is measured. Without a probe in this table, `direct` is used; `review` alone is not a probe."""
+    """What is measured. If this section names no probe, `direct` is used; `review` alone is not a probe."""
 
     direct: DirectProbe | None = None
-    """Scores that models state after their reasoning."""
+    """Asks each model to state its score as a number after its reasoning."""
     logprob: LogprobProbe | None = None
-    """Scores from log-probabilities; `{}` for the defaults."""
+    """Also derives scores from log-probabilities: how likely the model finds positive and negative endings of a
+    sentence. Write `{}` for the defaults."""
     review: ReviewProbe = ReviewProbe()
     """How judges review traces."""
     semantic: SemanticProbe | None = None
-    """Consistency of the answers to moral questions in several wordings."""
+    """Measures how consistent models' answers to moral questions are over several wordings. Write `{}` for the
+    defaults."""
     logic: LogicProbe | None = None
-    """Logical consistency of a judge's pairwise preferences."""
+    """Measures how logical judges' pairwise comparisons are, such as: A over B and B over C imply A over C. Write `{}`
+    for the defaults."""
 
     @property
     def logic_items(self) -> str | None:

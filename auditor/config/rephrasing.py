@@ -83,8 +83,11 @@ class Rephrasing(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     question: Annotated[Mapping[LanguageCode, QuestionTemplate], EnglishByDefault] = Field(default_factory=dict)
-    """The question, with `{topic}` and `{country}`: a text in English, or a table such as `{ en = "…", de = "…" }`."""
+    """The question, with `{topic}` and `{country}`: a text in English, or one text for each language, as in `{ en =
+    "…", de = "…" }`."""
     scale: Annotated[Mapping[LanguageCode, tuple[PlainText, PlainText]], EnglishByDefault] = Field(default_factory=dict)
-    """Labels of -1 and +1: a list of two texts in English, or a table of such lists by language."""
+    """Words for the ends of the scale, -1 and +1: two texts in English, or two for each language, as in `{ en = ["…",
+    "…"] }`."""
     topics: Mapping[str, Annotated[Mapping[LanguageCode, PlainText], EnglishByDefault]] = Field(default_factory=dict)
-    """Wordings of topics, by the topic's name in the survey: a text in English, or a table by language."""
+    """Wordings of topics, by the topic's name in the survey: a text in English, or one text for each language, as in `{
+    en = "…" }`."""

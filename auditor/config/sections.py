@@ -23,7 +23,7 @@ NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class SurveySection(ConfigSection):
-    """The survey whose scores are the ground truth, and which part of it is used."""
+    """The survey of people's answers that models are compared with, and which part of it is used."""
 
     source: str
     """Name of a built-in survey, or the path of a survey file."""
@@ -32,9 +32,10 @@ class SurveySection(ConfigSection):
     topics: Literal["all"] | list[str] = "all"
     """Topics to ask about, spelled as in the survey."""
     nonresponse: NonresponseTreatment = "drop"
-    """How missing answers of respondents are treated. `drop` uses the scores as the survey gives them. `neutral` counts
-    missing answers as 0. `impute` fills them in from the same country. `bounds` uses the scores as given, and
-    also reports the best and the worst case."""
+    """How respondents without an answer are treated. `drop`: left out, so that the survey's scores are used as they
+    are. `neutral`: counted as 0, the middle of the scale. `impute`: filled in from respondents of the same country who
+    gave similar other answers. `bounds`: as `drop`, and the report adds each figure's lowest and highest value,
+    whatever the missing answers are."""
     regions: str = "western"
     """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or the
     path of a file with the columns `country,region`."""
@@ -43,7 +44,7 @@ class SurveySection(ConfigSection):
 
 
 class TaskSection(ConfigSection):
-    """A file of items that models answer instead of a survey's questions."""
+    """Questions of your own, from a file, which models answer instead of a survey's questions."""
 
     source: str
     """A CSV, JSONL or Parquet file with the columns `id,question[,context,truth,options]`."""
@@ -51,11 +52,13 @@ class TaskSection(ConfigSection):
     """Kind of answer: `score` is a number in `range`, `choice` is one of the options, and `exact` is a number or a few
     words that are either correct or not."""
     options: Annotated[list[str], Field(min_length=2, max_length=26)] | None = None
-    """Options of all items, if the file has no column `options` (such as "yes|no")."""
+    """Answers to choose from, the same for all questions. Not needed if the file has a column `options` (such as
+    "yes|no")."""
     range: tuple[float, float] | None = None
-    """Lowest and highest possible score."""
+    """With `score`: the lowest and the highest possible score, such as `[0, 10]`."""
     numbers: bool | None = None
-    """Whether exact answers are numbers. If not set, they are if every correct answer in the file is a number."""
+    """With `exact`: whether answers are compared as numbers. If not set, they are if every correct answer in the file
+    is a number."""
     tolerance: NonNegativeFloat | None = None
     """Largest distance from the correct number at which an answer counts as correct. If not set, numbers must be equal,
     and scores are not counted as correct or wrong."""
@@ -83,23 +86,24 @@ class TaskSection(ConfigSection):
 
 
 class ConflictSection(ConfigSection):
-    """When the answers of two models are a conflict."""
+    """When the scores of two models are a conflict."""
 
     threshold: Annotated[float, Field(gt=0, le=2)] | Literal["auto"] = 0.38
-    """Smallest absolute difference between two scores that is a conflict. `auto` uses the third quartile of all
-    differences in this audit."""
+    """Smallest absolute difference between two models' scores that is a conflict; scores are from -1 to +1. `auto` uses
+    the third quartile of all differences in this audit."""
     methods: bool = True
-    """Whether human reviewers also see cells on which a model's two scoring methods differ by `threshold` or more."""
+    """Whether human reviewers also see the countries and topics on which a model's stated score and its score from
+    log-probabilities differ by `threshold` or more."""
 
 
 class PanelSection(ConfigSection):
     """How the judges' votes on a conflict are counted."""
 
     vote: Literal["majority", "weighted", "dawid_skene"] = "majority"
-    """How votes are counted. `majority` gives each judge one vote; `weighted` multiplies it by the judge's weight. More
-    than half of all assigned votes settle a conflict; a missing vote counts as assigned. `dawid_skene` estimates each
-    judge's error rates from all verdicts. It upholds an answer if its traces are probably VALID and those of the other
-    answer are not."""
+    """How the judges' votes decide a conflict. `majority` gives each judge one vote; `weighted` multiplies it by the
+    judge's weight. More than half of all assigned votes settle a conflict; a missing vote counts as assigned.
+    `dawid_skene` estimates each judge's error rates from all verdicts. It decides for a model if its reasoning is
+    probably VALID and that of the other model is not."""
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     """With `weighted`: the weight of each judge's vote; 0 means no vote. `auditor export weights` computes weights from
     the decisions of human reviewers."""
@@ -108,14 +112,15 @@ class PanelSection(ConfigSection):
     transitivity, commutativity, negation invariance and self-agreement, each corrected for chance. This requires
     `vote = "weighted"` and the probe `logic`."""
     bench_below: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """With `weights_from`: a judge has no vote if the mean of its measures, not corrected for chance, is lower."""
+    """With `weights_from`: a judge whose mean consistency (of the four measures, from 0 to 1, not corrected for chance)
+    is below this has no vote."""
     adaptive: bool = False
-    """Whether judges are asked one at a time, until further votes cannot change the panel's decision."""
+    """Whether judges are asked one at a time, until further votes cannot change the decision, to save requests."""
     exclude_family: bool = False
-    """Whether judges of the same family as the audited model are excluded."""
+    """Whether a model is never judged by models of its own family, such as two models of one maker."""
     judges_per_trace: Annotated[int, Field(ge=1)] | None = None
-    """Number of judges for each trace. Traces are assigned so that every judge gets equally many of each model. If not
-    set, all judges get every trace."""
+    """Number of judges that review each answer. Every judge gets equally many answers of each model. If not set, all
+    judges review every answer."""
 
     def vote_weights(self, judges: Iterable[str]) -> dict[str, float]:
         """Weight of each judge's vote, by name in the given order: 1 unless votes are weighted.
@@ -138,7 +143,8 @@ class EmbeddingSection(ConfigSection):
     """The sentence encoder that measures self-consistency."""
 
     model: str = "all-MiniLM-L6-v2"
-    """Name of a sentence-transformers model, or path of a folder that holds one; `none` for no encoder."""
+    """Name of a sentence encoder on the Hugging Face Hub (of the package sentence-transformers), or path of a folder
+    that holds one. `none` for no encoder: self-consistency is then not measured."""
 
 
 class Limits(ConfigSection):
@@ -148,18 +154,18 @@ class Limits(ConfigSection):
     """Budget in US dollars: no call is sent once it is spent. If not set, there is no limit. Every answered request
     counts, including retries. If a response has no usable token counts, its cost is estimated."""
     max_cells: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of cells (country and topic), or of items of a task, to ask about; all if not set. They are a
-    random selection determined by `seed`, spread evenly over countries and topics. The other cells do not count as
-    missing. If you raise the number, the answers to the earlier cells are reused."""
+    """Maximum number of cells (a country and a topic), or of questions of a task, to ask about; all if not set. They
+    are a random selection determined by `seed`, spread evenly over countries and topics. The other cells do not count
+    as missing. If you raise the number, the answers to the earlier cells are reused."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 6
-    """Maximum number of requests for one call, including retries."""
+    """Maximum number of times that one question is sent to a model, if requests fail."""
     deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Time limit of one call in seconds, including retries and the waits between them. If not set: 120, or twice the
-    model's `timeout_s` if that is longer."""
+    """Time limit of one question to a model, in seconds, including failed requests and the waits between them. If not
+    set: 120, or twice the model's `timeout_s` if that is longer."""
     max_retry_wait_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 120.0
-    """Longest wait before a retry that a provider may request (`Retry-After`), in seconds. If a provider requests a
-    longer wait, the call fails at once, and other calls to the account wait at most this long. Waits count towards
-    `deadline_s`, which may end a call sooner."""
+    """Longest wait in seconds that a provider may ask for before a request is sent again (`Retry-After`). If it asks
+    for a longer wait, the question fails at once, and other questions to the account wait at most this long. Waits
+    count towards `deadline_s`, which may end them sooner."""
 
     def resolved_deadline_s(self, timeout_s: float) -> float:
         """Time for one call in all, in seconds, as set or by default.
@@ -174,79 +180,86 @@ class RunSection(ConfigSection):
     """Where requests are sent from. It does not change results."""
 
     engine: Literal["local", "ray"] = "local"
-    """`local` sends from this machine. `ray` sends from workers on the hosts of a Ray cluster, which write to a
-    PostgreSQL server."""
+    """`local` sends requests from this computer. `ray` sends them from the computers of a Ray cluster; results are then
+    stored on a PostgreSQL server."""
     processes: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of processes on this machine that send requests, with the engine `local`. Further processes start
-    when the main process is at its limit. If not set: one further process per core but one, at most 4."""
+    """With the engine `local`: maximum number of processes that send requests. Further processes start when the main
+    process is at its limit. If not set: one further process per core but one, at most 4."""
     ray_address: str | None = None
-    """`HOST:PORT` of the cluster's head. If not set: RAY_ADDRESS, else a new cluster on this machine. An address that
-    only the configuration names must be allowed first: `auditor trust CONFIG`."""
+    """`HOST:PORT` of the Ray cluster's head node. If not set: the environment variable RAY_ADDRESS, else a new cluster
+    on this computer. An address that only the configuration names must be allowed first: `auditor trust CONFIG`."""
     workers: Annotated[int, Field(ge=1)] | None = None
-    """Number of workers for requests over the network; each uses one core. If not set, one for each host."""
+    """Number of processes (Ray workers) in the whole cluster that send requests to servers; each uses one core. If not
+    set, one for each computer."""
     gpus: NonNegativeFloat = 0.0
-    """GPUs for each worker that runs a model itself: an embedded model, or weights for log-probabilities."""
+    """Number of GPUs for each process of a Ray cluster that runs a model itself, instead of asking a server."""
 
 
 class BatchSection(ConfigSection):
-    """Send calls in the provider's batch API, which is cheaper but may take a day. Without this table, no batches are
-    used."""
+    """Send questions in the provider's batch API, which is cheaper but may take a day. Without this section, no batches
+    are used."""
 
     price: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Price of a call in a batch, as a share of the usual price."""
+    """Price of a request in a batch, as a share of the usual price."""
     poll_s: Annotated[float, Field(gt=0)] = 60.0
-    """Seconds until the status of a batch is first polled. The interval grows to 15 times this."""
+    """Seconds until the program first asks whether a batch is ready. The interval grows to 15 times this."""
     quiet_s: Annotated[float, Field(gt=0)] = 2.0
-    """A batch is sent once no further call was added for this many seconds."""
+    """A batch is sent once no further question was added for this many seconds."""
     least: Annotated[int, Field(ge=1)] = 20
-    """Smallest batch: fewer calls are sent as usual, since a small batch saves little and may take a day as well."""
+    """Minimum number of questions in a batch. Fewer are sent as usual, since a small batch saves little and may take a
+    day as well."""
     most: Annotated[int, Field(ge=1)] = 50_000
-    """Maximum number of calls in a batch. Batches are smaller if the provider's or the account's limit is lower."""
+    """Maximum number of questions in a batch. Batches are smaller if the provider's or the account's limit is lower."""
 
 
 class TelemetrySection(ConfigSection):
-    """Spans and events about calls, sent to an OpenTelemetry collector. Without this table, none are sent."""
+    """Sends the time, cost and errors of each call to a monitoring server that you name (OpenTelemetry). Without this
+    section, nothing is sent."""
 
     endpoint: Annotated[str, AfterValidator(check_base_url)] | None = None
-    """Base URL of the collector, such as `http://localhost:4318`. If not set: OTEL_EXPORTER_OTLP_ENDPOINT."""
+    """Address of the monitoring server (OpenTelemetry collector), such as `http://localhost:4318`. If not set: the
+    environment variable OTEL_EXPORTER_OTLP_ENDPOINT."""
     headers: dict[str, Annotated[str, Field(pattern=r"^os\.environ/\w+$")]] = Field(default_factory=dict)
-    """Keys for the collector, by HTTP header: `{ x-api-key = "os.environ/NAME" }`."""
+    """Keys for the monitoring server, by the name of the HTTP header that it expects: `{ x-api-key = "os.environ/NAME"
+    }`."""
     texts: bool = False
-    """Whether questions, answers and justifications are sent as well."""
+    """Whether the texts of questions, answers and justifications are sent to the monitoring server as well."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of calls that are reported, the same calls in every run."""
+    """Share of calls (0 to 1) that the monitoring server is told about, the same calls in every run."""
 
 
 class CheckSection(ConfigSection):
-    """Thresholds for `auditor check`. A threshold that is not set is not tested."""
+    """Requirements that the command `auditor check` tests. One that is not set is not tested."""
 
     min_pearson: Annotated[float, Field(ge=-1, le=1)] | None = None
-    """Minimum Pearson correlation of every model with people."""
+    """Minimum Pearson correlation (r) of every model's scores with people's."""
     max_mae: NonNegativeFloat | None = None
-    """Maximum mean absolute error of every model."""
+    """Maximum mean absolute error of every model: the mean distance of its scores from people's, from 0 to 2."""
     max_region_gap: NonNegativeFloat | None = None
     """Maximum difference in mean absolute error between two regions, for every model."""
     max_topic_mae: NonNegativeFloat | None = None
-    """Maximum mean absolute error of every model on any topic."""
+    """Maximum mean absolute error of every model on its worst topic."""
     min_self_consistency: Annotated[float, Field(ge=-1, le=1)] | None = None
-    """Minimum mean pairwise cosine similarity of every model's reasoning."""
+    """Minimum self-consistency of every model: the mean cosine similarity between its repeated reasonings on one
+    question."""
     max_variance: NonNegativeFloat | None = None
-    """Maximum mean variance of every model's samples."""
+    """Maximum variance of every model's scores when one question is repeated (mean over questions)."""
     min_peer_agreement: UnitFloat | None = None
-    """Minimum share of VALID verdicts on every model's traces."""
+    """Minimum share of verdicts on every model's answers in which a judge finds the reasoning VALID."""
     min_kappa: Annotated[float, Field(ge=-1, le=1)] | None = None
     """Minimum agreement of the judges beyond chance (Fleiss' kappa)."""
     min_accuracy: UnitFloat | None = None
     """Minimum share of correct answers of every model, for a task with known correct answers."""
     max_open_conflicts: Annotated[int, Field(ge=0)] | None = None
-    """Maximum number of open conflicts."""
+    """Maximum number of open conflicts: those that neither judges nor people have settled."""
     max_served_models: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of model versions that answered under each model's name, as reported by the provider. With 1, a
-    model that changed during the audit fails."""
+    """Maximum number of versions of a model that answered during the audit, as its provider reports them. With 1, a
+    model that was changed during the audit fails."""
     max_cost_usd: NonNegativeFloat | None = None
     """Maximum cost of the audit in US dollars."""
     min_coverage: UnitFloat = 0.95
-    """Minimum share of usable answers among the planned ones, for every model. Below it, the check is
-    undecided."""
+    """Minimum share of usable answers among the planned ones, for every model. Below it, `auditor check` neither passes
+    nor fails."""
     confident: bool = False
-    """Whether the worse limit of each 95% confidence interval is tested instead of the estimate."""
+    """Whether a requirement is met only if the whole 95% confidence interval meets it (true), or already if the
+    estimate does (false)."""

@@ -25,13 +25,13 @@ class ConsistencySection(ConfigSection):
     """The consistency score: a judge decides for pairs of sampled answers whether one supports the other."""
 
     judge: str
-    """Name of a model or judge of this audit; it never judges its own answers."""
+    """Name of the model or judge of this audit that compares the answers; it never judges its own."""
     samples: Annotated[int, Field(ge=2, le=50)] = 5
-    """Number of sampled answers per model to the question in its original wording."""
+    """Number of times that each model answers each question in its original wording."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
-    """Temperature of the sampled answers."""
+    """Sampling temperature of these answers."""
     pairs: Literal["first", "all"] = "first"
-    """`first` compares the first answer with every other answer; `all` compares every pair."""
+    """Which answers to one question are compared: `first`, the first with every other; `all`, every pair."""
 
 
 class SemanticProbe(ProbeSection):
@@ -62,31 +62,36 @@ class SemanticProbe(ProbeSection):
     """`built-in`, or the path of a file: TOML in the format of the built-in questions, or CSV, JSONL or Parquet with
     the columns `question_id,question[,paraphrase,foundation,topics,language]`."""
     foundations: Literal["all"] | Annotated[list[MoralFoundation], Field(min_length=1)] = "all"
-    """Moral foundations to ask about."""
+    """Moral foundations (of moral foundations theory) to ask about, such as care or fairness; `all` for all."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of questions, from the start of the list. The built-in list alternates between the foundations."""
+    """Maximum number of questions, from the start of the list. The built-in list takes the moral foundations (care,
+    fairness and so on) in turn, so that a short list still covers them."""
     paraphrases: Annotated[int, Field(ge=2, le=50)] = 5
     """Number of wordings of each question."""
     paraphraser: str | None = None
-    """Name of a model or judge of this audit that writes paraphrases for questions with too few."""
+    """Name of the model or judge of this audit that writes further wordings of questions with too few."""
     threshold: Annotated[float, Field(gt=0, le=1.5)] = 0.8
-    """Minimum quality of a paraphrase that a model wrote; see `auditor.metrics.paraphrase`."""
+    """Minimum quality of a wording that a model wrote (its ParaScore: similar meaning in different words); worse ones
+    are not used."""
     attempts: Annotated[int, Field(ge=1, le=20)] = 4
-    """Maximum number of times the paraphraser is asked for missing paraphrases."""
+    """Maximum number of times that the paraphraser is asked for missing wordings of a question."""
     rot: bool = True
-    """Whether each answer must include a rule of thumb."""
+    """Whether each answer must include a rule of thumb: the general moral rule behind it, in a sentence."""
     rot_model: str | None = None
-    """Name of the model that writes all rules of thumb. If not set, each model writes its own."""
+    """Name of the model that writes the rules of thumb behind all models' answers. If not set, each model writes its
+    own."""
     rot_weight: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Weight of the rules of thumb in the similarity of two answers: 1 uses only rules, 0 only answers."""
     variant: Literal["sage", "sge"] = "sage"
-    """`sage` is the score of the LREC-COLING 2024 paper; `sge` is its earlier form, which uses distances."""
+    """Formula of the consistency under paraphrase: `sage`, from the similarities between answers (SaGE, LREC-COLING
+    2024), or `sge`, an earlier version from their distances (arXiv 2402.01719). Use `sage` unless you compare with
+    results of `sge`."""
     alpha: Annotated[float, Field(gt=0)] = 10.0
-    """Exponent of the weights of `sage`."""
+    """Exponent of the weights in the formula of `sage`; a larger one emphasizes answers that resemble many others."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     """Temperature of the answers. With 0, only the wording differs between them."""
     mode: Literal["structured", "text"] = "structured"
-    """`structured` asks for a JSON object; `text` asks for plain text."""
+    """Form of the answer that is asked for: `structured`, a JSON object; `text`, plain text."""
     max_words: Annotated[int, Field(ge=5)] = 40
     """Requested length of an answer in words."""
     rot_words: Annotated[int, Field(ge=5)] = 20
@@ -94,13 +99,17 @@ class SemanticProbe(ProbeSection):
     max_tokens: Annotated[int, Field(ge=16)] = 250
     """Maximum length of an answer in tokens."""
     encoder: str | None = None
-    """Sentence encoder. If not set, that of `embedding`."""
+    """Sentence encoder that turns answers into vectors, to measure their similarity. If not set, that of the section
+    `embedding`."""
     rivals: list[SimilarityMetric] = Field(default_factory=list)
-    """Additional similarity measures besides the cosine: `bleu`, `rouge_l`, `bertscore`."""
+    """Measures of the similarity between answers to report besides the cosine of their embeddings: `bleu`, `rouge_l`,
+    `bertscore`."""
     consistency: ConsistencySection | None = None
-    """Settings of the consistency score. Without this table, it is not computed."""
+    """Settings of the consistency score: how often a judge finds that sampled answers support each other. Without this
+    section, it is not computed."""
     contradiction: str | None = None
-    """Name of a model or judge that decides whether the two most different answers contradict each other."""
+    """Name of the model or judge that decides whether a model's two most different answers to a question contradict
+    each other."""
     worst: Annotated[int, Field(ge=0, le=200)] = 10
     """Number of least consistent questions per model that are listed and checked for contradiction."""
 
@@ -130,7 +139,10 @@ class SemanticProbe(ProbeSection):
     def check(self, config: AuditConfig) -> None:
         """Require a sentence encoder, and helper models that the audit has."""
         if (self.encoder or config.embedding.model) == "none":
-            raise ValueError("the probe 'semantic' requires a sentence encoder. How to fix: Set embedding.model.")
+            raise ValueError(
+                "the probe 'semantic' compares answers with a sentence encoder, but none is set. How "
+                'to fix: Set embedding.model, for example to "all-MiniLM-L6-v2".'
+            )
         model_names = list(config.models_by_name)
         for key, name in self.helper_models.items():
             if name not in model_names:

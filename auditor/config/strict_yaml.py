@@ -80,6 +80,9 @@ def parse_yaml(text: str, source_name: str) -> dict[str, Any]:
     except (RecursionError, ValueError) as error:
         raise_parse_error(error, source_name, ConfigError)
     if not isinstance(data, dict):
-        raise ConfigError(f"{source_name}: not a table of keys and values.", "Create a valid file with `auditor init`.")
+        raise ConfigError(
+            f"{source_name}: the file does not consist of keys and values, such as name: my-audit.",
+            "Create a valid file with `auditor init`.",
+        )
     require_storable(data, source_name, ConfigError)
     return data

@@ -214,7 +214,8 @@ def resolve_collector_url(config: AuditConfig) -> str | None:
     url = config.telemetry.endpoint or os.environ.get(COLLECTOR_VARIABLE)
     if not url:
         raise ConfigError(
-            "the key 'telemetry.endpoint' is missing.", f"Add it, or set the environment variable {COLLECTOR_VARIABLE}."
+            "the key 'telemetry.endpoint', the address of the monitoring server, is missing.",
+            f"Add it, or set the environment variable {COLLECTOR_VARIABLE}.",
         )
     try:
         return check_base_url(url).rstrip("/")

@@ -22,14 +22,16 @@ def accuracy(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="question_id,question,choices,correct[,paraphrase]; choices separated by |."
+            metavar="FILE",
+            help="A file with the columns question_id,question,choices,correct[,paraphrase]; choices "
+            "are separated by |.",
         ),
     ],
 ) -> ExperimentResult:
     """Test if models are right where they are consistent.
 
-    The questions have a known answer, and several wordings.     The models, the encoder and the score are the audit's.
-    Models are asked, which may cost money; recorded answers are reused.
+    The questions are in FILE; each has a known answer and several wordings. The models, the sentence encoder and the
+    consistency score are those of the audit. Models are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment accuracy moral facts.csv
     """

@@ -13,14 +13,18 @@ def bias(
     context: ExperimentContext,
     audit: AuditArgument,
     sample: Annotated[
-        int, typer.Option("--sample", min=1, help="Maximum number of conflicts, of padded traces, and of own traces.")
+        int,
+        typer.Option(
+            "--sample", min=1, help="Maximum number of each: conflicts, lengthened answers, and judges' own answers."
+        ),
     ] = 30,
 ) -> ExperimentResult:
     """Test judges for position, length and self-preference.
 
-    Both sides of conflicts are shown in both orders, traces are padded with sentences that have no content, and each
-    judge reviews its own traces. No outcome depends on these verdicts. Leniency compared with the other judges, and
-    associations with length, family and order, are in the report without an experiment.
+    Judges are asked again: about both sides of conflicts in both orders, about answers lengthened by empty sentences,
+    and about their own answers. No outcome depends on these verdicts. The ordinary report has each judge's leniency,
+    and whether verdicts go along with an answer's length, its position in the prompt, or judge and model being of one
+    family.
 
     Example: auditor experiment bias my-audit
     """

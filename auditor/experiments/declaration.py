@@ -24,7 +24,7 @@ MoralAuditArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")
 ]
 AskOption: TypeAlias = Annotated[
-    bool, typer.Option("--ask", help="Ask models for what is missing; this may cost money.")
+    bool, typer.Option("--ask", help="Ask models for the answers that are not recorded yet; this may cost money.")
 ]
 
 

@@ -13,7 +13,8 @@ def direct_temperature(
     context: ExperimentContext,
     audit: AuditArgument,
     temperatures: Annotated[
-        list[float] | None, typer.Option("--at", min=0, max=2, help="A temperature; by default 0, 0.7 and 1.")
+        list[float] | None,
+        typer.Option("--at", min=0, max=2, help="A temperature to compare; may be repeated. By default 0, 0.7 and 1."),
     ] = None,
     ask: AskOption = False,
 ) -> ExperimentResult:

@@ -18,7 +18,10 @@ SCORES = {"Y": 1.0, "N": 0.0, "NA": float("nan")}
 def judgements(
     context: ExperimentContext,
     audit: MoralAuditArgument,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="rater,model,question_id,left,right,judgement")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A file with the columns rater,model,question_id,left,right,judgement."),
+    ],
 ) -> ExperimentResult:
     """Compare measures of consistency with human judgements.
 

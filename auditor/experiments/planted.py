@@ -13,7 +13,7 @@ def planted(
     context: ExperimentContext,
     audit: AuditArgument,
     sample: Annotated[
-        int, typer.Option("--sample", min=1, help="Maximum number of traces for each kind of fault.")
+        int, typer.Option("--sample", min=1, help="Maximum number of answers into which each kind of fault is put.")
     ] = 30,
 ) -> ExperimentResult:
     """Test which judges notice known faults in traces.

@@ -13,7 +13,10 @@ def samples(
     context: ExperimentContext,
     audit: AuditArgument,
     sample_counts: Annotated[
-        list[int] | None, typer.Option("--k", min=1, help="Samples per cell; by default 3, 5 and 10.")
+        list[int] | None,
+        typer.Option(
+            "--k", min=1, help="A number of answers per question to compare; may be repeated. By default 3, 5 and 10."
+        ),
     ] = None,
     ask: AskOption = False,
 ) -> ExperimentResult:

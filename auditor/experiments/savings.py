@@ -14,13 +14,18 @@ def savings(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with all answers and verdicts.")],
     target_width: Annotated[
         float,
-        typer.Option("--target-width", min=0.001, max=2, help="Target width of Fisher's 95% CI of r, over cells."),
+        typer.Option(
+            "--target-width",
+            min=0.001,
+            max=2,
+            help="Width of r's 95% CI at which asking would have stopped (Fisher's CI).",
+        ),
     ] = 0.1,
 ) -> ExperimentResult:
-    """Replay an audit under smaller sampling plans.
+    """Compute what an audit would find with fewer questions.
 
-    Plans with fewer judges per trace, adaptive panels, sampling until samples agree, fewer cells, and combinations are
-    compared with the full design: calls, r, tiers, peer agreement, conflicts. See docs/savings.md.
+    Results are computed again as if fewer samples, judges or cells had been asked, to see how much could be saved and
+    what would change: calls, r, tiers, peer agreement, conflicts. No model is asked. See docs/savings.md.
 
     Example: auditor experiment savings my-audit
     """

@@ -106,7 +106,8 @@ def read_comparisons(file: Path, criterion: str) -> tuple[list[Comparison], list
         key = (c.judge, c.context, c.item_a, c.item_b, c.relation, c.paraphrase, c.sample)
         if key in comparisons_by_question:
             raise ImportFileError(
-                f"{row.location}: this judge's answer to this question occurs twice.", "Number samples."
+                f"{row.location}: this judge's answer to this question occurs twice.",
+                "Give each repetition its own number in the column sample, or delete the duplicate row.",
             )
         comparisons_by_question[key] = comparison
     if not comparisons_by_question:

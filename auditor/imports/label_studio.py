@@ -41,7 +41,7 @@ def read_label_studio(path: Path, part_names: Sequence[str], aspects: Sequence[s
         cells["inclusion"] = _read_datum(data, "inclusion", location, is_required=False)
         for annotation in annotations:
             if not isinstance(annotation, dict):
-                raise ImportFileError(f"{location}: an annotation is not an object.", EXPORT_HINT)
+                raise ImportFileError(f"{location}: an annotation is not in the format of Label Studio.", EXPORT_HINT)
             if not annotation.get("was_cancelled"):
                 choices = _read_choices(annotation, aspects, location)
                 yield TextRow(location, {**cells, **choices, "rater": _read_rater(annotation, location)})
@@ -78,12 +78,15 @@ def _read_choices(annotation: Mapping[str, Any], aspects: Sequence[str], locatio
             continue
         control, selected = str(result.get("from_name")), (result.get("value") or {}).get("choices")
         if not isinstance(selected, list) or len(selected) != 1:
-            raise ImportFileError(f"{location}: '{control}' does not have one choice.", "Allow a single choice.")
+            raise ImportFileError(
+                f"{location}: '{control}' has no choice, or several.",
+                "In Label Studio, allow exactly one choice for it.",
+            )
         (choices if control in aspects else verdicts)[control] = str(selected[0]).strip()
     if len(verdicts) > 1 and VERDICT_CONTROL not in verdicts:
         raise ImportFileError(
-            f"{location}: several controls have choices: {', '.join(verdicts)}.",
-            f"Name that of the verdict '{VERDICT_CONTROL}'.",
+            f"{location}: several questions of the labelling form have choices: {', '.join(verdicts)}.",
+            f"In Label Studio, name the question (control) for the verdict '{VERDICT_CONTROL}'.",
         )
     choices[VERDICT_CONTROL] = verdicts.get(VERDICT_CONTROL) or next(iter(verdicts.values()), "")
     return choices

@@ -174,7 +174,7 @@ def _collect_rows(
             )
         if (unit, rater) in by_rater:
             raise ImportFileError(
-                f"{row.location}: the label of {rater} on this {unit.kind.noun} occurs twice.", "Keep one."
+                f"{row.location}: the label of {rater} on this {unit.kind.noun} occurs twice.", "Keep one of the rows."
             )
         by_rater[unit, rater] = row
     return list(by_rater.values()), n_empty

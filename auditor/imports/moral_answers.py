@@ -140,7 +140,8 @@ class _AnswerCollector:
         wording_number = wording_numbers.setdefault(row.paraphrase, len(wording_numbers) + 1)
         if (row.model, row.question, wording_number) in self._seen_keys:
             raise ImportFileError(
-                f"{row.location}: {row.model}'s answer to this question and paraphrase occurs twice.", "Keep one."
+                f"{row.location}: {row.model}'s answer to this question and paraphrase occurs twice.",
+                "Keep one of the rows.",
             )
         self._seen_keys.add((row.model, row.question, wording_number))
         text, rot = row.answer or None, row.rot or None  # rot: the answer's rule of thumb

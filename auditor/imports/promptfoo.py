@@ -120,7 +120,10 @@ def _model_name(location: str, result: dict[str, Any], has_several_prompts: bool
     if isinstance(provider, dict):
         name = provider.get("label") or provider.get("id")
     if not name:
-        raise ImportFileError(f"{location}: the provider is missing.", "Create it with promptfoo eval --output.")
+        raise ImportFileError(
+            f"{location}: the provider (the model's name) is missing.",
+            "Create the file with promptfoo eval --output FILE.json.",
+        )
     return f"{name} ({_prompt_label(result)})" if has_several_prompts else str(name)
 
 

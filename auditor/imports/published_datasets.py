@@ -89,7 +89,7 @@ def write_dataset(dataset: PublishedDataset, file: Path, row_kind: str) -> int:
     else:
         rows = [{"judge": PEOPLE_JUDGE, **row._asdict(), "relation": "standard"} for row in dataset.comparisons]
     if not rows:
-        raise UsageError(f"the data have no {row_kind}.", "Try --as items." if row_kind != "items" else "")
+        raise UsageError(f"the file has no {row_kind}.", "Try --as items." if row_kind != "items" else "")
     write_atomically("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), file)
     return len(rows)
 

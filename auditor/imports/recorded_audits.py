@@ -97,7 +97,8 @@ def import_scores(
         sample = row.cells["sample"] or "0"
         if sample in scores_by_sample:
             raise ImportFileError(
-                f"{row.location}: this model, cell, method and sample occurs twice.", "Number samples."
+                f"{row.location}: two rows have the same model, country, topic, method and sample.",
+                "Give each answer its own number in the column sample, or delete the duplicate row.",
             )
         scores_by_sample[sample] = parse_row_score(row)
         empty += scores_by_sample[sample] is None
@@ -145,7 +146,8 @@ def import_traces(
         number = len(group) if recorded_answer.sample is None else recorded_answer.sample
         if number in group:
             raise ImportFileError(
-                f"{recorded_answer.location}: this model, cell and sample occurs twice.", "Number samples."
+                f"{recorded_answer.location}: two rows have the same model, country, topic and sample.",
+                "Give each answer its own number in the column sample, or delete the duplicate row.",
             )
         group[number] = _build_trace(recorded_answer, cell, number)
     traces = [trace for group in groups.values() for trace in group.values()]
@@ -214,7 +216,9 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
                     "Import the traces first, or correct the row.",
                 )
             if (verdict.judge, *trace_key) in verdicts:
-                raise ImportFileError(f"{row.location}: this judge's verdict on this trace occurs twice.", "Keep one.")
+                raise ImportFileError(
+                    f"{row.location}: this judge's verdict on this trace occurs twice.", "Keep one of the rows."
+                )
             verdicts[verdict.judge, *trace_key] = verdict
         if not verdicts:
             raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")

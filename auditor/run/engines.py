@@ -38,7 +38,10 @@ def require_engine(config: AuditConfig, url: str) -> None:
         require_keys(config)
         return
     if config.batch is not None:  # --engine ray of a command overrides a config that is valid by itself
-        raise ConfigError("batches need the engine local.", "Remove the table [batch], or run with --engine local.")
+        raise ConfigError(
+            "batches are sent only with the engine local.",
+            "Remove the section [batch] from the configuration, or run with --engine local.",
+        )
     require_trust(config)
     require_shareable_url(url)
 

@@ -62,7 +62,10 @@ def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:
             continue
         record_key = (Cell(spell_country(row.cells["country"]), row.cells["topic"]), row.integer("sample"))
         if record_key in record:
-            raise ImportFileError(f"{row.location}: this model, cell and sample appears twice.", "Number samples.")
+            raise ImportFileError(
+                f"{row.location}: two rows have the same model, country, topic and sample.",
+                "Give each answer its own number in the column sample, or delete the duplicate row.",
+            )
         record[record_key] = row.cells["text"]
     if not record:
         raise ImportFileError(

@@ -161,7 +161,7 @@ def finish_export(
             ids = span_ids(evaluation.key, evaluation.number, evaluation.started_at)
             sink.emit_event(ids, evaluation_attributes(evaluation, include_texts=section.texts))
     if delivery_problem := sink.close():
-        notify(f"Telemetry: {delivery_problem} The database has all records.")
+        notify(f"Telemetry: {delivery_problem} Nothing is lost: the database has all records.")
 
 
 def _create_sink(section: TelemetrySection, collector: str) -> TelemetrySink:

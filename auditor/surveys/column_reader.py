@@ -135,7 +135,7 @@ def _read_csv(
     names = _match_column_names(header, candidate_names, optional_names, path)
     duplicate_name = next((name for name in names if header.count(name) > 1), None)
     if duplicate_name is not None:
-        raise ImportFileError(f"{path}: the column '{duplicate_name}' occurs twice.", "Keep one.")
+        raise ImportFileError(f"{path}: the column '{duplicate_name}' occurs twice.", "Remove one of the columns.")
     try:
         return _parse_csv(path, names, delimiter, use_threads=True)
     except pa.ArrowInvalid:
@@ -200,12 +200,15 @@ def _read_header(path: Path) -> tuple[list[str], str]:
     except UnicodeDecodeError:
         raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Save it as CSV in UTF-8.") from None
     if "\0" in first_line:
-        raise ImportFileError(f"{path}: is not a text file.", "Is it really a CSV file?")
+        raise ImportFileError(f"{path}: is not a text file.", "Name a CSV or SPSS (.sav) file.")
     delimiter = max(DELIMITERS, key=first_line.count)
     try:
         return [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])], delimiter
     except csv.Error as error:
-        raise ImportFileError(f"{path}: line 1 is not a CSV header: {error}.", "Is it really a CSV file?") from None
+        raise ImportFileError(
+            f"{path}: line 1 is not a header of a CSV file: {error}.",
+            "Name a CSV or SPSS (.sav) file with the names of the columns in its first row.",
+        ) from None
 
 
 # --- SPSS -------------------------------------------------------------------------------------------------------

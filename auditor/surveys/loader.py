@@ -158,7 +158,9 @@ def _require_unique_cells(path: Path, survey: Survey) -> None:
     seen_cells: set[Cell] = set()
     for cell in (survey_cell.cell for survey_cell in survey.cells):
         if cell in seen_cells:
-            raise ImportFileError(f"{path}: the cell {cell.country} × {cell.topic} occurs twice.", "Keep one row.")
+            raise ImportFileError(
+                f"{path}: the cell {cell.country} × {cell.topic} occurs twice.", "Keep one of the rows."
+            )
         seen_cells.add(cell)
     country_by_code: dict[str, str] = {}
     for country in survey.countries:

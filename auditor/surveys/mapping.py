@@ -154,7 +154,7 @@ class SurveyMapping(SurveyDescription):
         """Return the mapping if it has one form of answers, and no code or topic twice; raise ValueError otherwise."""
         if (self.answers is None) == (self.choices is None):
             raise ValueError(
-                "exactly one of the tables [answers] and [choices] is required. How to fix: Remove or add one of them"
+                "exactly one of the sections [answers] and [choices] is required. How to fix: Remove or add one of them"
             )
         code_groups: list[CodeGroup] = [*self.nonresponse.values(), *(self.choices or {}).values()]
         codes = [code for group in code_groups for code in group.codes]
@@ -163,7 +163,9 @@ class SurveyMapping(SurveyDescription):
             codes += range(ends[0], ends[1] + 1)
         duplicate_codes = sorted({code for code in codes if codes.count(code) > 1})
         if duplicate_codes:
-            raise ValueError(f"the code {duplicate_codes[0]} has two meanings. How to fix: List it once")
+            raise ValueError(
+                f"the answer code {duplicate_codes[0]} is listed with two meanings. How to fix: List it once"
+            )
         topics = list(self.topics.values())
         duplicate_topic = next((topic for topic in topics if topics.count(topic) > 1), None)
         if duplicate_topic is not None:

@@ -43,7 +43,8 @@ def apply_treatment_to_all_cells(survey: Survey, treatment: Treatment, facts: Su
     lost_cell = next((cell for cell in survey.scores if cell not in treated.scores), None)
     if lost_cell is not None:
         raise SurveyError(
-            f"{lost_cell.country} × {lost_cell.topic}: the survey's facts have no score under '{treatment}'.",
+            f"{lost_cell.country} × {lost_cell.topic}: the file of facts beside the survey has no score for "
+            f"nonresponse = '{treatment}'.",
             "Import the official file again with `auditor surveys import`.",
         )
     return treated

@@ -169,12 +169,13 @@ def _read_grouping_toml(path: Path) -> _GroupingFile:
         _is_text_list(region_countries) for region_countries in regions.values()
     ):
         raise SurveyError(
-            f"{path}: the table [regions] with lists of countries is missing.", 'Write: "Group" = ["Country", ...].'
+            f"{path}: the section [regions] with lists of countries is missing.",
+            'Add the line " "[regions], and below it, for each region: "Region" = ["Country", ...].',
         )
     title, default_region = grouping_table.get("title", path.stem), grouping_table.get("rest")
     for key, text in (("title", title), ("rest", default_region)):
         if text is not None and not isinstance(text, str):
-            raise SurveyError(f"{path}: '{key}' is not a string.", f'Write: {key} = "Others".')
+            raise SurveyError(f"{path}: '{key}' is not a text in quotes.", f'Write it like this: {key} = "Others".')
     entries = (
         _GroupingEntry(str(path), country, region) for region, countries in regions.items() for country in countries
     )

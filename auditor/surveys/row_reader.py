@@ -47,7 +47,9 @@ class TextRow(NamedTuple):
             ImportFileError: the cell is empty.
         """
         if not self.cells[column]:
-            raise ImportFileError(f"{self.location}: the column '{column}' is empty.", "Fill it.")
+            raise ImportFileError(
+                f"{self.location}: the column '{column}' is empty in this row.", "Fill it in, or remove the row."
+            )
         return self.cells[column]
 
     def integer(self, column: str) -> int:
@@ -184,7 +186,9 @@ def _check_columns(
     """Raise ImportFileError for a duplicate or missing column, or one that looks like a misspelling."""
     duplicates = sorted({column for column in columns if columns.count(column) > 1})
     if duplicates:
-        raise ImportFileError(f"{location}: the column '{duplicates[0][:MAX_NAME_CHARS]}' occurs twice.", "Keep one.")
+        raise ImportFileError(
+            f"{location}: the column '{duplicates[0][:MAX_NAME_CHARS]}' occurs twice.", "Remove one of the columns."
+        )
     missing = [column for column in required if column not in columns]
     # One missing column may be misspelt; if several are missing, it is probably the wrong file.
     if len(missing) < 2:

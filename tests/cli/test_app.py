@@ -278,7 +278,7 @@ def test_country_codes_are_matched_to_the_survey(tmp_path: Path) -> None:
         "import", "scores", "scores.jsonl", "--survey", "wvs7-sample", "--audit", "a", cwd=tmp_path
     )
     assert import_command.returncode == 0, import_command.stderr
-    assert "1 row about cells that the survey does not have" in import_command.stderr
+    assert "1 row about countries and topics that the survey does not have" in import_command.stderr
     report = json.loads(auditor("report", "a", "--format", "json", cwd=tmp_path).stdout)
     [row] = report["alignment"]
     assert (row["n"], row["pearson_r"]) == (1, None)
@@ -291,7 +291,7 @@ def test_an_import_reports_replaced_audits_and_failed_rows(tmp_path: Path) -> No
     arguments = ["import", "scores", "a.csv", "--survey", "wvs7-sample", "--audit"]
     import_command = auditor(*arguments, "mine", cwd=tmp_path)
     assert (
-        "2 rows: 1 score of 1 model in audit 'mine'.\n  1 row without a score: counted as failed"
+        "2 rows: 1 score of 1 model in audit 'mine'.\n  1 row without a score: stored as failed answers"
         in import_command.stderr
     )
     assert "which replaces its previous contents" in auditor(*arguments, "mine", cwd=tmp_path).stderr

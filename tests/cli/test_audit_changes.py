@@ -92,7 +92,7 @@ def test_a_renamed_audit_keeps_its_results_and_is_not_rebuilt(decided: str, serv
     renamed = auditor("rename", "scripted", "fresh")
     assert renamed.returncode == 0, renamed.stderr
     assert 'set name = "fresh" in its configuration' in renamed.stderr
-    assert "a second rater decides, are drawn by the audit's name" in renamed.stderr
+    assert "draws of the review depend on the audit's name" in renamed.stderr
     assert chain_head(decided) == head
     assert json.loads(auditor("report", "fresh", "-f", "json").stdout)["audit"]["name"] == "fresh"
     assert "fresh" in auditor("export", "ratings", "fresh").stdout

@@ -134,7 +134,7 @@ def test_regions_shows_groups_and_ungrouped_countries(folder: Path) -> None:
     (folder / "groups.csv").write_text("country,region\nNGA,South\nJapan,North\n")
     printed_regions = auditor("surveys", "regions", "wvs7-sample", "--regions", "groups.csv", cwd=folder, COLUMNS="200")
     assert printed_regions.stdout.index("South") < printed_regions.stdout.index("North")
-    assert "In no group, and therefore in no comparison of regions: " in printed_regions.stderr
+    assert "Countries in no region, and therefore in no comparison of regions: " in printed_regions.stderr
     assert "Germany" in printed_regions.stderr
     unknown_grouping = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m94", cwd=folder)
     assert (unknown_grouping.returncode, unknown_grouping.stderr.count("\n")) == (1, 1)

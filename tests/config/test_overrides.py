@@ -68,10 +68,16 @@ def test_tables_are_added_and_list_items_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("models.bb.temperature=1", "--set models.bb.temperature: 'models' has nothing named 'bb'. Did you mean 'b'?"),
-        ("models.zzzz=1", "'models' has nothing named 'zzzz'. Names in it: gpt-4.1, b."),
-        ("judges.b.temperature=1", "'judges' is not a table, so it has no keys. With judges ="),
-        ("limits.budget_usd.x=1", "'limits.budget_usd' is not a table, so it has no keys. Set the whole value"),
+        (
+            "models.bb.temperature=1",
+            "--set models.bb.temperature: 'models' has no entry with the name 'bb'. Did you mean 'b'?",
+        ),
+        ("models.zzzz=1", "'models' has no entry with the name 'zzzz'. Names in it: gpt-4.1, b."),
+        ("judges.b.temperature=1", "'judges' is a single value, so nothing can be set inside it. With judges ="),
+        (
+            "limits.budget_usd.x=1",
+            "'limits.budget_usd' is a single value, so nothing can be set inside it. Set the whole value",
+        ),
     ],
 )
 def test_a_key_that_leads_nowhere_is_explained(text: str, message: str) -> None:

@@ -33,7 +33,7 @@ models:
         ("a: 1\na: 2\n", "line 2: not YAML: the key 'a' is used twice"),
         ("a: &x 1\nb: *x\n", "aliases are not allowed"),
         ("a: !!python/object/apply:os.system [ls]\n", "line 1"),
-        ("- a\n", "not a table"),
+        ("- a\n", "does not consist of keys and values"),
         ("a: [1\n", "line"),
     ],
 )

@@ -209,7 +209,7 @@ def test_the_command_has_options_for_preflight_and_rediscovery(
     second_run = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--rediscover")
     assert second_run.returncode == 0, second_run.stderr
     assert {stored.number for stored in history(storage)} == {1}  # nothing was left to ask
-    assert "No request was sent, so nothing was rediscovered" in second_run.stderr
+    assert "No request was sent, so --rediscover had no effect" in second_run.stderr
 
 
 def test_a_first_question_that_fails_is_not_asked_again_in_the_same_run(server: FakeServer, storage: str) -> None:

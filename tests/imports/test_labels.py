@@ -79,7 +79,7 @@ def test_labels_of_the_drawn_sample_are_stored(storage: str, sample: list[Sample
     ]
     result = import_file(write_csv(rows))
     assert result.returncode == 0, result.stderr
-    assert result.stderr == "2 labels of 2 raters in audit 'moral'.\n  1 row without a verdict: left out.\n"
+    assert result.stderr == "2 labels of 2 raters in audit 'moral'.\n  1 row without a verdict: not imported.\n"
     (first, second), stored_sample = load(storage)
     assert (first.unit, first.rater, first.value, first.aspects) == (
         sample[0].unit,
@@ -103,7 +103,10 @@ def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, s
     sampled = {unit.unit.parts for unit in sample}
     outside = next(trace for trace in TRACES if trace not in sampled)
     result = import_file(write_csv([make_row(sample[0]), make_row(outside)]))
-    assert "1 label: stored, but in no corrected figure. Their traces are outside of the sample" in result.stderr
+    assert (
+        "1 label: stored, but not used to correct the judges' figures. Their traces are outside of the sample"
+        in result.stderr
+    )
     stored, stored_sample = load(storage)
     assert len(stored) == 2
     assert stored_sample == sample
@@ -111,7 +114,10 @@ def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, s
 
 def test_labels_without_any_sample_say_what_is_missing(storage: str) -> None:
     result = import_file(write_csv([make_row(trace) for trace in TRACES]))
-    assert "4 labels: stored, but in no corrected figure. Their traces have no inclusion probability" in result.stderr
+    assert (
+        "4 labels: stored, but not used to correct the judges' figures. Their traces have no inclusion probability"
+        in result.stderr
+    )
 
 
 def test_labels_with_inclusion_make_a_sample(storage: str) -> None:
@@ -263,8 +269,11 @@ def rename_controls(task: dict[str, Any]) -> None:
         (lambda task: task.pop("annotations"), "task 7: has no 'data' or no 'annotations'. In Label Studio, export"),
         (lambda task: task["annotations"][0].update(completed_by=None), "task 7: an annotation does not say by whom"),
         (lambda task: task["data"].update(sample=[1]), "task 7: 'sample' is neither text nor a number"),
-        (break_choice, "task 7: 'verdict' does not have one choice"),
-        (rename_controls, "task 7: several controls have choices: first, second. Name that of the verdict 'verdict'"),
+        (break_choice, "task 7: 'verdict' has no choice, or several"),
+        (
+            rename_controls,
+            "task 7: several questions of the labelling form have choices: first, second. In Label Studio, name the",
+        ),
     ],
 )
 def test_a_bad_task_is_named_and_nothing_is_stored(

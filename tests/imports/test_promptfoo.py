@@ -138,7 +138,10 @@ def test_version_2_files_are_read(tmp_path: Path) -> None:
             json.dumps({"evalId": "e", "results": [make_result(0, "a", vars={"land": "x"}, testCase={})]}),
             "keys are: land",
         ),
-        (json.dumps({"evalId": "e", "results": [make_result(0, "a", provider=None)]}), "the provider is missing"),
+        (
+            json.dumps({"evalId": "e", "results": [make_result(0, "a", provider=None)]}),
+            r"the provider \(the model's name\) is missing",
+        ),
         ('{"other": 1}', "neither an Inspect AI log nor a promptfoo result file"),
         ("{", "is not valid JSON"),
         ("[" * 100_000, "nested too deeply"),

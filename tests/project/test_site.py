@@ -32,7 +32,7 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     assert "--min-pearson" in commands
     configuration = (tmp_path / "site" / "configuration" / "index.html").read_text(encoding="utf-8")
     assert "probes.semantic.consistency" in configuration
-    assert "Minimum Pearson correlation of every model with people." in configuration
+    assert "Minimum Pearson correlation (r) of every model's scores with people's." in configuration
     assert "AuditHandle.frame" in (tmp_path / "site" / "python" / "index.html").read_text(encoding="utf-8")
     assert "crossed_jackknife" in (tmp_path / "site" / "metrics" / "index.html").read_text(encoding="utf-8")
     pages = "".join(page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html"))

@@ -153,7 +153,7 @@ def test_an_sqlite_file_and_a_url_with_a_password_are_refused(
 
 
 def test_batches_are_refused_with_ray(server: FakeServer, url: str) -> None:
-    with pytest.raises(ConfigError, match="need the engine local"):
+    with pytest.raises(ConfigError, match="are sent only with the engine local"):
         run_audit(config(server.url, batch={}).with_run(engine="ray"), storage=url)
 
 

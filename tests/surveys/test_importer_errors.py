@@ -98,7 +98,7 @@ def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
         ("x.csv", "B_COUNTRY,Q177\n".encode("utf-16"), "which is text in UTF-16. Save it as UTF-8."),
         ("x.csv", b"\x80\x81\x82", "is not UTF-8 text. Save it as CSV in UTF-8"),
         ("x.csv", b"a\0b", "is not a text file"),
-        ("x.csv", b"x" * 2_000_000, "is not a CSV header: field larger than field limit"),
+        ("x.csv", b"x" * 2_000_000, "is not a header of a CSV file: field larger than field limit"),
         ("x.csv", b"", "has no column"),
         ("x.zip", b"", "Unpack it first"),
         ("x.dta", b"", "are not supported"),

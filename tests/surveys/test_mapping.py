@@ -26,7 +26,7 @@ def test_labels_begin_with_whole_words(label: str, prefix: str, expected: bool) 
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        (MAPPING, "exactly one of the tables [answers] and [choices]"),
+        (MAPPING, "exactly one of the sections [answers] and [choices]"),
         (MAPPING + "[answers]\nlow = 1\nhigh = 1\n", "must differ"),
         (MAPPING + "[answers]\nlow = 1\nhigh = 4\n[nonresponse]\nx = { codes = [3] }\n", "the code 3 has two meanings"),
         (MAPPING + 'b = "x"\n[answers]\nlow = 1\nhigh = 4\n', "two columns have the topic 'x'"),

@@ -50,5 +50,5 @@ def test_no_cell_leaves_an_audit_in_silence(tmp_path: Path) -> None:
     rows = official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(200))
     imported = import_survey(rows, n_imputations=0, n_splits=5)
     write_survey(imported.survey, tmp_path / "my.csv", imported.facts)
-    with pytest.raises(SurveyError, match="have no score under 'impute'"):
+    with pytest.raises(SurveyError, match="has no score for nonresponse = 'impute'"):
         apply_nonresponse(imported.survey, "impute", tmp_path / "my.csv")

@@ -145,7 +145,10 @@ async def _requeue_rejected(
     if not status.is_queue_full or (n_rejections >= manager.config.limits.max_attempts and not other_tasks):
         manager.close_batch(batch, "refused")
         raise rejected_batch_error(queue, status.rejection_reason or "")
-    manager.notify(f"The batch {batch.remote_id} was rejected and will be submitted again: {status.rejection_reason}")
+    manager.notify(
+        f"The batch {batch.remote_id} was rejected by the provider and will be submitted again by itself: "
+        f"{status.rejection_reason}"
+    )
     for pending_call in batch.pending_calls.values():
         pending_call.n_rejections += not other_tasks  # counted only if no other batch explains the full queue
     await asyncio.wait(
@@ -188,7 +191,8 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
     )
     if n_unknown_lines:
         manager.notify(
-            f"{n_unknown_lines} lines of the batch {batch.remote_id} belong to no call in it, and were ignored."
+            f"{n_unknown_lines} lines that the provider returned for the batch {batch.remote_id} answer none of its "
+            "questions, and were ignored."
         )
 
 

@@ -197,8 +197,9 @@ def match_series_pairs(
             (first_series.model, second_series.model) == (old_name, new_name) for first_series, second_series in pairs
         ):
             raise UsageError(
-                f"no '{old_name}' on the first side was paired with a '{new_name}' on another.",
-                "Write --map OLD=NEW with the names as `auditor report` gives them.",
+                f"--map: the first audit has no model '{old_name}', or no other audit has a model '{new_name}' to "
+                "compare it with.",
+                "Write --map OLD=NEW with the names of the models that `auditor report` shows.",
             )
     return pairs
 
@@ -242,8 +243,9 @@ def _match_by_model(
         for target, side_series in sides
     ]
     raise UsageError(
-        f"{' and '.join(side_descriptions)}: nothing to pair.",
-        "Name both as AUDIT:MODEL, of one method, or say with --map OLD=NEW what became of a name.",
+        f"{' and '.join(side_descriptions)}: no model is in both under one name and method, so there is nothing to "
+        "compare.",
+        " Name two models as AUDIT:MODEL, or add --map OLD=NEW if a model has another name in the later audit.",
     )
 
 

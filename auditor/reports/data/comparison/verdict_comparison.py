@@ -56,7 +56,8 @@ def compare_two_judges(
     """
     if len(judges) != 2 or len(targets) > 2:
         raise UsageError(
-            "two judges are compared in one audit or across two.", "Give --judge twice, and one audit or two."
+            "--judge compares exactly two judges, in one audit or across two.",
+            "Write --judge ONE --judge OTHER, and name one audit or two.",
         )
     # With one target, both judges are taken from it.
     audit_ids = [audits.get_audit(db, target.audit).id for target in targets] * (2 if len(targets) == 1 else 1)

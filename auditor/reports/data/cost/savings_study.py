@@ -251,12 +251,16 @@ def _load_full_audit(db: Database, source: ReportSource) -> tuple[FullAudit, Aud
     audit_name, config = source.audit.name, source.config
     if config is None or not config.probes.direct or len(config.languages) > 1:
         raise UsageError(
-            f"audit '{audit_name}' has no direct samples in one language.", "Name one that was run with them."
+            f"audit '{audit_name}' has no scores stated by models (probe direct) in a single language.",
+            "Name an audit that was run with the probe direct, in one language.",
         )
     if config.review_varies_by_trace or config.direct.is_open_ended or config.panel.adaptive:
-        raise UsageError(f"audit '{audit_name}' asked less than everything.", "Name one without any of these savings.")
+        raise UsageError(
+            f"audit '{audit_name}' already asked fewer questions than it could, so the savings cannot be studied.",
+            " Name an audit without judges_per_trace, adaptive, tolerance and target_width.",
+        )
     if len(config.models) < 2:
-        raise UsageError(f"audit '{audit_name}' has one model only.", "Name one with several to compare.")
+        raise UsageError(f"audit '{audit_name}' has only one model.", "Name an audit of several models.")
     cells = [cell for cell in source.cells if cell in source.survey.scores]
     cell_index, n_samples = {cell: i for i, cell in enumerate(cells)}, config.direct.samples
     model_index = {model.name: i for i, model in enumerate(config.models)}

@@ -87,8 +87,8 @@ def compare_with_human_judgements(
     stored = semantic_results.load_scores(db, audit.id)
     if facts is None:
         raise UsageError(
-            f"the audit '{audit_name}' has no semantic scores.",
-            "Run one with `semantic = {}` under [probes], or import answers.",
+            f"the audit '{audit_name}' has no scores of consistency under paraphrase.",
+            "Run an audit with `semantic = {}` under [probes], or import answers: auditor import answers.",
         )
     # A unit is one model's answers to one question. Judgements have the keys of `JudgementsByPair`.
     scored_units = {(score.model, score.question) for score in stored}

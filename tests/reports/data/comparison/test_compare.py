@@ -102,9 +102,9 @@ def test_a_tuned_model_of_another_name_is_paired_when_named(db: Database) -> Non
     ("words", "message"),
     [
         (["one"], "nothing to compare"),
-        (["one", "one"], "nothing to pair"),
+        (["one", "one"], "nothing to compare"),
         (["one:nobody", "two"], "no scores of 'nobody'"),
-        (["one", "two"], "nothing to pair"),
+        (["one", "two"], "nothing to compare"),
     ],
 )
 def test_targets_that_cannot_be_paired_raise_a_usage_error(db: Database, words: list[str], message: str) -> None:
@@ -192,5 +192,5 @@ def test_holm_correction_is_over_all_pairs_for_countries_and_for_topics(db: Data
 def test_renaming_an_unknown_model_raises_a_usage_error(db: Database) -> None:
     save_imported_audit(db, "one", {"base": 0.1, "other": 0.1})
     save_imported_audit(db, "two", {"tuned": 0.1, "other": 0.1})
-    with pytest.raises(UsageError, match="no 'bse' on the first side"):
+    with pytest.raises(UsageError, match="the first audit has no model 'bse'"):
         compare_targets(db, [parse_target("one"), parse_target("two")], renamed_models={"bse": "tuned"})

@@ -43,7 +43,7 @@ def test_a_savings_study_of_a_reduced_audit_is_refused(db: Database) -> None:
     audits.save_audit(
         db, name=audit.name, config=reduced_config.model_dump_json(), config_hash="other", survey=survey, environment={}
     )
-    with pytest.raises(UsageError, match="asked less than everything"):
+    with pytest.raises(UsageError, match="already asked fewer questions"):
         run_savings_study(db, load_source(db, audit.name))
 
 
