@@ -43,14 +43,14 @@ def make_ranking(
     [
         (
             make_ranking(make_tier_row("a"), make_tier_row("b", 2, may_be_best=False)),
-            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is worse "
-            f"by 0.05 (95% CI 0 to 0.10). {CELLS}",
+            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is "
+            f"significantly worse, by 0.05 (95% CI 0 to 0.10, cut off at 0 by the method). {CELLS}",
         ),
         (
             # In one tier, but the comparison with the best alone tells b from a.
             make_ranking(make_tier_row("a"), make_tier_row("b", may_be_best=False)),
-            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is worse "
-            f"by 0.05 (95% CI 0 to 0.10). {CELLS}",
+            "Over all countries, prefer a: its mean absolute error is the lowest (0.20). The next model, b, is "
+            f"significantly worse, by 0.05 (95% CI 0 to 0.10, cut off at 0 by the method). {CELLS}",
         ),
         (
             make_ranking(
@@ -78,8 +78,8 @@ def make_ranking(
                 by="r",
                 left_out={"c": "has a score on 3% of the cells"},
             ),
-            "Over all countries, a has the highest r (0.96). The next model, b, is worse by 0.09 (95% CI 0 to 0.15). "
-            "The comparison uses the 40 cells that all ranked models share.",
+            "Over all countries, a has the highest r (0.96). The next model, b, is significantly worse, by 0.09 (95% "
+            "CI 0 to 0.15, cut off at 0 by the method). The comparison uses the 40 cells that all ranked models share.",
         ),
         (
             make_ranking(make_tier_row("a")),
