@@ -66,8 +66,10 @@ REVIEW_ASPECTS: tuple[ReviewAspect, ...] = (
     ReviewAspect(
         "score_fit",
         label="score",
-        survey=AspectQuestion("score_fit", "does the score fit the reasoning", "Fit of the score"),
-        task=AspectQuestion("answer_fit", "is the answer the one that the reasoning leads to", "Fit of the answer"),
+        survey=AspectQuestion("score_fit", "does the score fit the reasoning", "Score fits the reasoning"),
+        task=AspectQuestion(
+            "answer_fit", "is the answer the one that the reasoning leads to", "Answer fits the reasoning"
+        ),
     ),
 )
 """All aspects, in the order in which judges rate them and in which they are shown."""

@@ -16,7 +16,7 @@ def temperature(
         str, typer.Option("--temperatures", metavar="LIST", help="Temperatures, each in [0, 2].")
     ] = "0,0.5,1",
 ) -> ExperimentResult:
-    """Compare variation between wordings and between repetitions.
+    """Compare variation over wordings and over repetitions.
 
     Models are asked, which may cost money; recorded answers are reused.
 

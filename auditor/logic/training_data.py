@@ -114,7 +114,9 @@ def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: Tra
     """
 
     if not rows:
-        raise UsageError("the comparisons determine no ranking, so there is nothing to write.")
+        raise UsageError(
+            "the comparisons determine no ranking, so there is nothing to write.", "Collect comparisons of more pairs."
+        )
     if file.suffix not in (".jsonl", ".parquet"):
         raise UsageError(f"{file}: the file name must end in .jsonl or .parquet.", "Rename the file.")
     records = training_records(rows, row_format)

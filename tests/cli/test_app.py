@@ -61,7 +61,7 @@ def test_the_help_names_every_command() -> None:
         (["import", "scores", "none.csv", "--survey", "wvs7-sample", "--audit", "a"], 1, "none.csv"),
         (["import", "scores", "none.csv", "--survey", "wvs8", "--audit", "a"], 1, "wvs"),
         (["report", "x", "-o", "x.pdf"], 2, "is not a report format"),
-        (["models", "pull", "nothing"], 1, "the weights 'nothing' are unknown"),
+        (["models", "pull", "nothing"], 1, "'nothing' is not a model that auditor can download"),
     ],
 )
 def test_each_user_error_is_one_line(tmp_path: Path, arguments: list[str], exit_code: int, message: str) -> None:
@@ -253,7 +253,10 @@ def test_imported_scores_give_the_r_of_scipy(tmp_path: Path) -> None:
         ("model,country,topic,method\na,Germany,divorce,direct\n", "score"),
         ("model,country,topic,method,score\na,Germany,divorce,direct,1.2\n", "1.2"),
         ("model,country,topic,method,score\na,Germany,divorce,direct,x\n", "line 2"),
-        ("model,country,topic,method,score\na,Germany,divorce,direct,0\na,Germany,divorce,direct,0\n", "occurs twice"),
+        (
+            "model,country,topic,method,score\na,Germany,divorce,direct,0\na,Germany,divorce,direct,0\n",
+            "two rows have the same model",
+        ),
         ("model,country,topic,method,score\na,,divorce,direct,0\n", "country"),
         ("model,country,topic,method,score\n", "has no rows"),
         ("", "scores.csv"),

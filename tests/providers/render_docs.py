@@ -141,7 +141,7 @@ def _batches(page: ProviderPage) -> str:
     """Whether calls can be sent in batches."""
     if find_batch_provider(page.section) is None:
         return "no"
-    return "if the server offers them" if page.setup.is_local or page.setup.name == "huggingface" else "yes"
+    return "if the server offers batches" if page.setup.is_local or page.setup.name == "huggingface" else "yes"
 
 
 def _form(page: ProviderPage) -> str:

@@ -71,7 +71,7 @@ def test_a_grouping_of_ones_own(tmp_path: Path) -> None:
         ("regions = 3\n", "lists of countries is missing"),
         ("[regions]\nA = 'UK'\n", "lists of countries is missing"),
         ("regions", "not valid TOML"),
-        ("rest = 3\n[regions]\nA = ['UK']\n", "'rest' is not a string"),
+        ("rest = 3\n[regions]\nA = ['UK']\n", "'rest' is not a text in quotes"),
     ],
 )
 def test_a_grouping_that_cannot_be_used_says_why(tmp_path: Path, toml: str, message: str) -> None:

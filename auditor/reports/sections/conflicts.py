@@ -245,8 +245,7 @@ def describe_conflict(row: ListedConflictReport) -> list[Inline]:
         scale = " on the scale from −1 to +1" if row.left.answer is not None else ""
         nodes.append(f" The {sides} differ by {format_number(abs(row.difference))}{scale}.")
     if row.seats:
-        nodes += [f" Of {pluralize(row.seats, 'assigned judge')}, {format_count(row.left.votes)} voted for "]
-        nodes += [Name(row.left.model), f" and {format_count(row.right.votes)} for ", Name(row.right.model), "."]
+        nodes += _describe_votes(row)
     else:
         nodes.append(" No judge voted." if is_voted else " Judges do not vote on it.")
     if row.decision is not None:
@@ -262,6 +261,15 @@ def describe_conflict(row: ListedConflictReport) -> list[Inline]:
         nodes.append(" The difference is within the sampling noise.")
     nodes.append(f" Status: {STATE_LABELS[row.state]}")
     return [*nodes, ", for ", Name(row.winner), "."] if row.winner else [*nodes, "."]
+
+
+def _describe_votes(row: ListedConflictReport) -> list[Inline]:
+    """The judges' votes for each side, and the number of judges that voted for none."""
+    nodes: list[Inline] = [f" Of {pluralize(row.seats, 'assigned judge')}, {format_count(row.left.votes)} voted for "]
+    n_others = row.seats - row.left.votes - row.right.votes
+    link = ", " if n_others else " and "
+    end = f", and {format_count(n_others)} favoured neither or gave no verdict." if n_others else "."
+    return [*nodes, Name(row.left.model), f"{link}{format_count(row.right.votes)} for ", Name(row.right.model), end]
 
 
 def _describe_decision(row: ListedConflictReport, decision: Decision) -> list[Inline]:

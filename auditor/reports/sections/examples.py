@@ -78,10 +78,12 @@ def _build_verdicts(verdicts: list[ExampleVerdict], aspect_titles: dict[str, str
 def _describe_verdict(verdict: ExampleVerdict, aspect_titles: dict[str, str]) -> list[Inline]:
     """One verdict, the aspects that are not met, and the justification."""
     nodes: list[Inline] = [Strong("VALID" if verdict.valid else "INVALID"), *_list_unmet(verdict, aspect_titles)]
-    return [*nodes, ": “", Name(verdict.justification), "”"] if verdict.justification else nodes
+    return (
+        [*nodes, ". The judge’s justification: “", Name(verdict.justification), "”"] if verdict.justification else nodes
+    )
 
 
 def _list_unmet(verdict: ExampleVerdict, aspect_titles: dict[str, str]) -> list[Inline]:
     """The aspects that a judge finds not met, in brackets; empty without any."""
     titles = [aspect_titles.get(name, name) for name in verdict.unmet_aspects]
-    return [" (not met: ", *join_names(titles), ")"] if titles else []
+    return [" (criteria not met: ", *join_names(titles), ")"] if titles else []

@@ -55,8 +55,8 @@ def build_failures_section(report: Report) -> Section | None:
     ]
     if failures.not_listed:
         remark: Text = [
-            f"{pluralize(failures.not_listed, 'further reason')} with {format_count(failures.requests_not_listed)} "
-            "requests: ",
+            f"To list {pluralize(failures.not_listed, 'further reason')} of "
+            f"{format_count(failures.requests_not_listed)} failed requests: ",
             Code(f"auditor errors {report.audit.name}"),
         ]
         blocks.append(Paragraph(remark, "note"))

@@ -50,9 +50,9 @@ class _BiasRow:
 def build_padding_table(judges: Sequence[JudgeRow]) -> Table:
     """Build the table of the experiment that pads traces; without rows where no trace was padded."""
     caption = (
-        "Share of VALID on padded traces minus that on the same traces as written; 0 is none. The padding has no "
-        "content, so a difference is caused by the length. P-values are adjusted for all biases of the report (Holm). "
-        "n counts traces."
+        "Share of VALID on padded traces minus that on the same traces as written; 0 means no bias. The padding has "
+        "no content, so a difference is caused by the length. P-values are adjusted for all biases of the report "
+        "(Holm). n counts traces."
     )
     columns = [
         Column("Judge", "name"),
@@ -67,8 +67,8 @@ def build_bias_table(judges: Sequence[JudgeRow]) -> Table:
     """Build the table of all differences, by kind and judge; those that no judge can have are left out."""
     rows = sorted(_build_rows(judges), key=lambda row: 2.0 if row.adjusted_p_value is None else row.adjusted_p_value)
     caption = (
-        "Differences in the share of VALID; 0 is none. Associations do not show a bias, since traces differ in other "
-        "ways too."
+        "Differences in the share of VALID verdicts; 0 means none. Associations do not show a bias, since traces "
+        "differ in other ways too."
     )
     label_error_columns = (
         [Column("With up to 10% wrong truths", "estimate", "with_label_errors", style="signed")]

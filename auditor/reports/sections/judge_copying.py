@@ -40,7 +40,8 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
         "judge-pairs", "Copying between judges", caption, pairs, columns, derived, max_rows=MAX_LONG_TABLE_ROWS
     )
     caption = (
-        "Number of judges with independent errors that are equivalent to the panel. Only judges with at least "
+        "Effective number of judges: so many judges with independent errors would be worth "
+        "as much as the panel. Only judges with at least "
         f"{MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on labelled traces are included."
     )
     columns = [Column("Judges with enough errors", "number", "judges"), Column("Effective number", "estimate")]

@@ -156,8 +156,9 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     columns = [Column("Measure", "name"), Column("Value", "estimate")]
     yield Table("panel-agreement", "Agreement of the panel", caption, columns, measures)
     caption = (
-        "Share of traces on which the judge agrees with most others, and alpha of the others. If the change is above 0 "
-        "with p below 0.05, the judge disagrees more with the others than they do with each other."
+        "Share of traces on which the judge agrees with most others, and Krippendorff’s alpha of the other judges "
+        "without it. If the change is above 0 with p below 0.05, the judge disagrees more with the others than they "
+        "do with each other."
     )
     titles = {"agreement": "Agrees with the majority", "alpha_without": "Alpha without it"}
     columns = [
@@ -173,8 +174,9 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on biases, voting rules, and the relation of peer agreement to agreement with people."""
     yield build_bias_table(panel.judges)
     caption = (
-        "Traces that each voting rule finds VALID or INVALID or leaves open. The last column is a share of the traces "
-        "that both rules decide."
+        "Number of traces that each voting rule finds VALID or INVALID, or leaves open (without a verdict). "
+        "Contradicts the majority: the share with the opposite verdict, of the traces on which the rule and the "
+        "plain majority both reach one."
     )
     columns = [
         Column("Rule", "name"),

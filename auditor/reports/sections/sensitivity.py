@@ -28,12 +28,12 @@ def build_assumptions(report: Report) -> list[Block]:
     """State what the intervals assume, and link to the figures without one zone or family of topics."""
     if not report.alignment:
         return []
-    assumption = "95% CIs assume that countries and topics are exchangeable."
+    assumption = "95% CIs treat the countries and topics as a random draw from similar ones."
     if not report.sensitivity:
         return [Paragraph(assumption)]
     text: Text = [
         f"{assumption} They are too narrow if countries of one cultural zone, or topics of one family, are alike: ",
-        Link("how much depends on one of these", "sensitivity"),
+        Link("how much the figures depend on one of these", "sensitivity"),
         ".",
     ]
     return [Paragraph(text)]

@@ -56,10 +56,11 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
     """The table of one ranking, below a summary with its scope, criterion and size."""
     criterion = "Pearson’s r (higher is better)" if ranking.by == "r" else "mean absolute error (lower is better)"
     reason = f" No tiers: {ranking.reason}." if ranking.reason else ""
+    scope = _name_scope(ranking)
     table = tabulate(
         f"tiers-{position}",
         f"Tiers: {ranking.scope}, by {ranking.by}",
-        f"Models by {criterion}, {ranking.scope}, on the cells that all ranked models have.{reason}",
+        f"Models ranked by {criterion} in {scope}, on the cells for which all ranked models have a score.{reason}",
         ranking.rows,
         [
             Column("Model", "name"),
@@ -77,13 +78,18 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
     ]
     size = f"{pluralize(ranking.cells, 'shared cell')} of {pluralize(ranking.countries, 'country', 'countries')}"
     return Disclosure(
-        f"{ranking.scope[:1].upper()}{ranking.scope[1:]}, by {_name_criterion(ranking)}",
+        f"{scope[:1].upper()}{scope[1:]}, by {_name_criterion(ranking)}",
         [replace(table, rows=[*table.rows, *excluded_rows])]
         if table.rows or excluded_rows
         else [Paragraph(table.caption)],
         detail=f"{ranking.method} · {size} and {pluralize(ranking.topics, 'topic')}",
         is_open=position <= MAX_OPEN_RANKINGS,
     )
+
+
+def _name_scope(ranking: TierRanking) -> str:
+    """The countries of a ranking; the regions of the grouping `western` are adjectives."""
+    return f"{ranking.scope} countries" if ranking.scope.endswith("Western") else ranking.scope
 
 
 def _name_criterion(ranking: TierRanking) -> str:
@@ -119,8 +125,7 @@ def describe_closest(report: Report) -> str:
 
 def describe_preference(ranking: TierRanking) -> str:
     """Describe in one or two sentences which model to prefer in one scope, and how certain that is."""
-    noun = " countries" if ranking.scope.endswith("Western") else ""
-    scope = "Over all countries" if ranking.scope == ALL_COUNTRIES else f"For {ranking.scope}{noun}"
+    scope = "Over all countries" if ranking.scope == ALL_COUNTRIES else f"For {_name_scope(ranking)}"
     if ranking.method == Method.LOGPROB:
         scope += ", by log-probabilities"
     if not ranking.rows or ranking.rows[0].value is None:

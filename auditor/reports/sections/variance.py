@@ -56,9 +56,10 @@ def build_variance_section(report: Report) -> Section | None:
     table = tabulate(
         "variance",
         "Where the uncertainty comes from",
-        "Share of the variance of each figure by source. Standard error: implied by the sources. Samples: a dash "
-        "where cells have one sample, whose randomness is then in the column of cells. Languages: a dash where there "
-        "is one. Set to 0: sources with a negative estimate, which are too small to detect.",
+        "Share of the variance of each figure that comes from each source. Standard error: of the figure, from the "
+        "sum of these variances. Samples: the randomness of repeated answers; a dash where each cell has one sample, "
+        "so that the column Cells includes it. Languages: a dash where there is one. Set to 0: sources whose "
+        "variance has a negative estimate, which are too small to detect.",
         rows,
         columns,
         derived,
@@ -80,8 +81,8 @@ def _summarize_sources(rows: Sequence[VarianceRow]) -> str:
     )
     source, n = largest.most_common(1)[0]
     return (
-        f"The largest source of uncertainty is {SOURCE_PHRASES[source]}: for {format_count(n)} of "
-        f"{pluralize(len(rows), 'figure')}."
+        f"For {format_count(n)} of {pluralize(len(rows), 'figure')} of the models, the largest source of uncertainty "
+        f"is {SOURCE_PHRASES[source]}."
     )
 
 

@@ -187,7 +187,8 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
             BatchCallResponse(pending_call.call.key, None, not_sent_reason=f"the batch is {status.provider_status}"),
         )
     manager.notify(
-        f"The batch {batch.remote_id} of '{model_name}' is {status.provider_status}: {n_pending} calls were collected."
+        f"The batch {batch.remote_id} of '{model_name}' is {status.provider_status}: the answers to {n_pending} "
+        "calls were collected."
     )
     if n_unknown_lines:
         manager.notify(

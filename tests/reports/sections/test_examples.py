@@ -31,7 +31,10 @@ def test_an_example_has_scores_reasoning_and_verdicts(report: Report) -> None:
     [verdicts] = blocks_of(section, List)
     items = [item for item in verdicts.items if isinstance(item, ListItem)]
     assert [item.status for item in items] == ["positive", "negative"]
-    assert text_of(items[1].content) == "INVALID (not met: Cultural accuracy): “It does not follow.”"
+    assert (
+        text_of(items[1].content) == "INVALID (criteria not met: Cultural accuracy). The judge’s "
+        "justification: “It does not follow.”"
+    )
 
 
 def test_missing_reasoning_and_verdicts_are_stated(report: Report) -> None:

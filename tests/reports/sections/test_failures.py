@@ -56,7 +56,7 @@ def test_the_table_has_the_message_and_the_known_fix(report: Report) -> None:
 def test_further_reasons_are_counted_with_the_command_that_lists_them(report: Report) -> None:
     text = text_of(build_failures_section(make_report(report, not_listed=2)))
     assert "28 requests failed." in text
-    assert f"2 further reasons with 18 requests: auditor errors {report.audit.name}" in text
+    assert f"To list 2 further reasons of 18 failed requests: auditor errors {report.audit.name}" in text
 
 
 def test_a_providers_message_is_escaped_on_the_page(report: Report) -> None:

@@ -52,7 +52,7 @@ def test_the_section_starts_with_the_largest_change_of_each_figure(report: Repor
     )
     document = build_report_document(changed)
     by_id = {section.id: section for section in document.sections}
-    assert "95% CIs assume that countries and topics are exchangeable." in text_of(by_id["answer"])
+    assert "95% CIs treat the countries and topics as a random draw from similar ones." in text_of(by_id["answer"])
     text = text_of(by_id["sensitivity"].blocks[0])
     assert (
         "Leaving out one cultural zone changes r by at most 0.20 (birch), the mean absolute error by at most 0.25 "
@@ -71,7 +71,7 @@ def test_without_families_the_change_without_one_topic_is_named(report: Report) 
 
 def test_without_zones_the_assumption_remains_and_the_section_is_left_out(report: Report) -> None:
     bare = with_rows(report)
-    assert "exchangeable" in text_of(build_assumptions(bare))
+    assert "random draw" in text_of(build_assumptions(bare))
     assert build_sensitivity_section(bare) is None
     assert build_assumptions(bare.model_copy(update={"alignment": []})) == []
 

@@ -21,6 +21,13 @@ from auditor.reports.number_format import (
 
 FIRM_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
 """Smallest alpha for firm and for tentative conclusions: Krippendorff, Content Analysis, 4th ed. 2019, ch. 12."""
+VOTING_RULE_NOTES = {
+    "copies split": "judges that copy each other share one vote",
+    "weighted by agreement with the rest": "a judge that agrees with the others more often counts more",
+    "weighted as configured": "with the weights of the configuration",
+    "dawid-skene": "a judge counts by its error rates, estimated from all verdicts",
+}
+"""What each voting rule does, by its name in the report."""
 HIGH_PREVALENCE = 0.85
 """Share of one ruling from which kappa and alpha are low although judges hardly differ."""
 
@@ -210,8 +217,9 @@ def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:
         elif row.differs.value is not None:
             n_opposed = round(row.differs.value * row.differs.n)
             yield (
-                f"The voting rule “{row.rule}” contradicts the plain majority on {n_opposed} of "
-                f"{pluralize(row.differs.n, 'trace')} that both settle, and leaves {row.open} open."
+                f"The voting rule “{row.rule}” ({VOTING_RULE_NOTES[row.rule]}) and the plain majority both reach a "
+                f"verdict on {pluralize(row.differs.n, 'trace')}; they differ on {n_opposed} of these. The rule "
+                f"reaches no verdict on {row.open}."
             )
 
 

@@ -60,7 +60,8 @@ def test_an_answer_has_its_result_verdicts_and_cost() -> None:
     assert "m on divorce in Egypt, answer 2: score +0.25, people’s −0.50" in text
     assert "1 of 2 judges voted VALID:" in text
     expected = (
-        "oak: VALID (met: Cultural accuracy; not met: Fit of the score; confidence 0.80): “It follows.” (shortened)"
+        "oak: VALID (met: Cultural accuracy; not met: Score fits the reasoning; confidence 0.80): “It follows.” "
+        "(shortened)"
     )
     assert expected in text
     assert "fir: INVALID" in text
