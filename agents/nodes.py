@@ -305,7 +305,7 @@ async def await_human(state: AuditState, runtime: Runtime[RunContext]) -> AuditS
 
 async def report(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
     """Mark the audit as finished; its report is computed from storage alone."""
-    await enter_stage(runtime.context, "report")
+    await enter_stage(runtime.context, audits.REPORTING)
     await asyncio.to_thread(audits.set_stage, runtime.context.db, runtime.context.audit_id, audits.FINISHED)
     return {}
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, case, func, insert, select, update
 
 from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
 from auditor.errors import StorageError, did_you_mean
@@ -19,6 +19,8 @@ from auditor.text_safety import truncate_text
 
 AWAITING_HUMAN = "person"
 """Stage of an audit whose model calls are finished, and whose open conflicts wait for a human reviewer."""
+REPORTING = "report"
+"""Stage between the last decision of a human reviewer, or the vote of the judges, and the end."""
 FINISHED = "done"
 DELETED_PREFIX = "deleted/"
 """Beginning of the names of deleted audits; no other name has a slash."""
@@ -134,9 +136,19 @@ def save_audit(
 
 
 def set_stage(db: Database, audit_id: int, stage: str) -> None:
-    """Store the stage that an audit has reached, and the time if the stage is a final one."""
+    """Store the stage that an audit has reached, and when its calls to models finished.
+
+    That time is stored at the first final stage and deleted by a new run. The end of a review does not change it.
+    """
     table = table_of(AuditRow)
-    values = {"stage": stage, "updated_at": utc_now(), "finished_at": utc_now() if stage in FINAL_STAGES else None}
+    now = utc_now()
+    finished_at: Any = None
+    if stage == REPORTING:
+        finished_at = table.c.finished_at
+    elif stage in FINAL_STAGES:
+        is_after_run = table.c.stage.in_((AWAITING_HUMAN, REPORTING))
+        finished_at = case((is_after_run, func.coalesce(table.c.finished_at, now)), else_=now)
+    values = {"stage": stage, "updated_at": now, "finished_at": finished_at}
     db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
 
 

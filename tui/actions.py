@@ -223,11 +223,11 @@ def key_name(key: str) -> str:
 
 
 def render_key_tables() -> str:
-    """Render the keys of every screen as Markdown tables, for `docs/review.md`."""
+    """Render the keys of every screen as Markdown tables, for `docs/keys.md`."""
     lines = []
     for screen in dict.fromkeys(action.screen for action in ACTIONS):
         lines += [
-            f"### {screen.capitalize()}",
+            f"## {screen.capitalize()}",
             "",
             "| key | action | plain-text command | name |",
             "|---|---|---|---|",

@@ -33,7 +33,7 @@ def demo(
 ) -> None:
     """Audit simulated models with known properties.
 
-    It takes about a minute, and needs no key, no network and no language model. The simulated models are audited as
+    It takes about half a minute, and needs no key, no network and no language model. The simulated models are audited as
     real ones are, and the properties that the report finds are compared with the known ones. The results say nothing
     about any real model, and every page says so. Some conflicts between models stay open, so that you can try `auditor
     review`.
@@ -106,17 +106,14 @@ def run_worked_example(config: AuditConfig, storage: str | None, progress: RunPr
 
 
 def _print_findings(report: Report) -> None:
-    """Print a table of the planted properties: in whom each was planted, its estimate, and in whom it was found."""
+    """Print a table of the planted properties: in whom each was planted, with its estimate, and where it was found."""
     from auditor.cli.planted_findings import find_planted_properties
     from auditor.reports.number_format import format_interval, format_number
 
-    rows = [
-        [
-            finding.label,
-            ", ".join(finding.planted_in),
-            f"{format_number(finding.figures[0])} ({format_interval(*finding.figures[1:])})",
-            "as planted" if finding.is_found else ", ".join(finding.found_in) or "none",
-        ]
-        for finding in find_planted_properties(report)
-    ]
+    rows: list[list[str]] = []
+    for finding in find_planted_properties(report):
+        label, found_in = finding.label, "as planted" if finding.is_found else ", ".join(finding.found_in) or "none"
+        for name, (value, low, high) in finding.figures.items():
+            rows.append([label, name, f"{format_number(value)} ({format_interval(low, high)})", found_in])
+            label = found_in = ""  # shown once for each property
     print_table(["planted property (figure)", "planted in", "estimate (95% CI)", "found in"], rows, data=False)

@@ -47,7 +47,7 @@ def _suggest_commands(commands: Collection[str]) -> Iterator[tuple[str, str]]:
             yield from _continue_audit(overview, configs)
     if not configs and all(overview.is_simulated for overview in overviews):
         if not overviews and "demo" in commands:
-            yield format_command("demo"), "see a report in a minute, without a key or network"
+            yield format_command("demo"), "see a report in half a minute, without a key or network"
         yield format_command("init"), "write a configuration for an audit of your own"
     if len(overviews) > 1:
         yield format_command("status"), f"list all {len(overviews)} audits"

@@ -27,13 +27,13 @@ class PlantedFinding:
         label: the property, with the figure that shows it.
         planted_in: names of the models or judges that have it.
         found_in: names of those that the report shows to have it.
-        figures: of the first model or judge that has it.
+        figures: of each model, judge or pair of judges that has it, by name.
     """
 
     label: str
     planted_in: tuple[str, ...]
     found_in: tuple[str, ...]
-    figures: Figures
+    figures: Mapping[str, Figures]
 
     @property
     def is_found(self) -> bool:
@@ -112,7 +112,7 @@ def _find_inconsistency(report: Report, personas: Mapping[str, Persona]) -> Plan
         )
 
     return _finding(
-        "contradicts itself (share of samples with the same sign)",
+        "does not always keep its sign (share of samples; 1 = always)",
         [name for name, persona in personas.items() if persona.swing],
         [name for name in rows if is_outlier(name)],
         {name: _figures(row.sign_agreement) for name, row in rows.items()},
@@ -146,8 +146,8 @@ def _find_copying(report: Report, personas: Mapping[str, Persona]) -> PlantedFin
 def _finding(
     label: str, planted_in: list[str], found_in: list[str], figures_by_name: Mapping[str, Figures]
 ) -> PlantedFinding:
-    """A finding with the figures of the first name that it was planted in."""
-    figures = figures_by_name.get(planted_in[0], (None, None, None)) if planted_in else (None, None, None)
+    """A finding with the figures of those that it was planted in."""
+    figures = {name: figures_by_name.get(name, (None, None, None)) for name in planted_in}
     return PlantedFinding(label, tuple(planted_in), tuple(found_in), figures)
 
 

@@ -376,6 +376,8 @@ def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(
 ) -> None:
     run_audit(config(server.url), storage=storage)
     requests_before = len(server.requests)
+    finished_at = open_audit("scripted", storage=storage).report().audit.finished_at
+    assert finished_at is not None
     open_conflicts = [c for c in stored(storage)["conflicts"] if c.state is ConflictState.OPEN]
     assert open_conflicts
     if memory_is_lost:
@@ -388,10 +390,13 @@ def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(
             assert resume_after_review("scripted", storage=storage) == len(open_conflicts) - 1 - i
     assert stored(storage)["stage"] == "done"
     assert len(server.requests) == requests_before
-    states = open_audit("scripted", storage=storage).report().conflicts.states
-    assert states["person"] == len(open_conflicts)
-    assert states.get("open", 0) == 0
+    report = open_audit("scripted", storage=storage).report()
+    assert report.conflicts.states["person"] == len(open_conflicts)
+    assert report.conflicts.states.get("open", 0) == 0
+    assert report.audit.finished_at == finished_at  # a review adds no answer
     assert resume_after_review("scripted", storage=storage) == 0
+    run_audit(config(server.url), storage=storage)
+    assert str(open_audit("scripted", storage=storage).report().audit.finished_at) > finished_at
 
 
 def test_an_audit_without_conflicts_ends_without_a_person(server: FakeServer, storage: str) -> None:

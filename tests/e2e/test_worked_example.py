@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -36,10 +37,11 @@ def test_each_planted_property_is_found_where_it_was_planted_and_nowhere_else(se
     assert [set(finding.planted_in) for finding in findings] == [*EXPECTED]
     assert [set(finding.found_in) for finding in findings] == [*EXPECTED]
     for finding, absent in zip(findings, ABSENT, strict=True):
-        _, low, high = finding.figures
-        assert low is not None
-        assert high is not None
-        assert not low <= absent <= high, finding
+        assert set(finding.figures) == set(finding.planted_in)
+        for _, low, high in finding.figures.values():
+            assert low is not None
+            assert high is not None
+            assert not low <= absent <= high, finding
     assert report.conflicts.states["open"] > 10  # for `auditor review`
     assert report.conflicts.states["majority"] > report.conflicts.states["open"]
     assert report.cost.total.usd == 0.0
@@ -51,6 +53,8 @@ def test_the_command_writes_the_report_and_says_what_was_found(tmp_path: Path) -
     assert result.returncode == 0, result.stderr
     assert "all models are simulated" in result.stderr.lower()
     assert result.stderr.count("as planted") == len(EXPECTED)
+    for name in set().union(*EXPECTED):
+        assert re.search(rf" {name} +\d\.\d\d \(\d\.\d\d to ", result.stderr), name
     assert "auditor review simulated-demo" in result.stderr
     page = (tmp_path / "simulated-demo.html").read_text(encoding="utf-8")
     assert "Worked example: simulated models" in page

@@ -130,10 +130,9 @@ def test_ci_runs_the_readmes_test_command() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_the_review_page_has_the_current_key_bindings() -> None:
-    page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
-    assert render_key_tables().strip() in page, (
-        "put what `python -m auditor.tui.actions` prints at the end of docs/review.md"
+def test_the_page_of_keys_has_the_current_key_bindings() -> None:
+    assert read_page("keys").endswith(f"\n\n{render_key_tables().strip()}\n"), (
+        "put what `python -m auditor.tui.actions` prints at the end of docs/keys.md"
     )
 
 

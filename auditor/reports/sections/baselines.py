@@ -129,7 +129,7 @@ def describe_gain(row: GainRow) -> str:
     if r.value is None:
         return f"cannot be tested on differences between countries: {r.reason}"
     findings = {
-        "positive": "captures some of the differences between countries",
+        "positive": "captures differences between countries",
         "negative": "is negatively correlated with the differences between countries",
         "unclear": "is not shown to capture differences between countries",
         "neutral": "may or may not capture differences between countries",

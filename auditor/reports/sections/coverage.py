@@ -57,9 +57,13 @@ def build_coverage_section(report: Report) -> Section | None:
         "excluded everywhere else."
     )
     blocks: list[Block] = [Paragraph(_summarize_coverage(coverage.total), "finding"), Paragraph(introduction, "note")]
+    complete = [noun for noun, rows, _ in groups if noun and rows and all(row.ok == row.planned for row in rows)]
     for noun, rows, is_open in groups:
-        table = _build_table(noun, rows, causes)
-        blocks += [Disclosure(f"By {noun}" if noun else "In total", [table], is_open=is_open)] if rows else []
+        if rows and noun not in complete:
+            table = _build_table(noun, rows, causes)
+            blocks.append(Disclosure(f"By {noun}" if noun else "In total", [table], is_open=is_open))
+    if complete:
+        blocks.append(Paragraph(f"All planned answers of each {join_with_and(complete)} are usable."))
     return Section("coverage", "What is missing?", [*blocks, *map(Paragraph, _list_notes(coverage))], "Coverage")
 
 

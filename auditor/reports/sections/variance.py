@@ -17,7 +17,8 @@ _EXPLANATION = (
     "few countries or topics, this division is rough. Wording is not a source, since all samples have the same."
 )
 
-
+MIN_STD_ERROR = 0.005
+"""Least standard error of r that is worth halving: below it, the 95% CI is about the shown value ± 0.01."""
 SOURCE_PHRASES = {
     "country": "the choice of countries",
     "topic": "the choice of topics",
@@ -35,7 +36,11 @@ def build_variance_section(report: Report) -> Section | None:
     labels = SeriesLabels.of(report)
     with_people = [cell for cell in report.audit.cells if cell.survey is not None]
     sizes = len({cell.country for cell in with_people}), len({cell.topic for cell in with_people})
-    advice = [f"{labels.label(row)}: {describe_purchase(row, *sizes)}" for row in rows if row.figure == "r"]
+    advice = [
+        f"{labels.label(row)}: {describe_purchase(row, *sizes)}"
+        for row in rows
+        if row.figure == "r" and (row.std_error or 0.0) >= MIN_STD_ERROR
+    ]
     derived: Mapping[str, Callable[[VarianceRow], Cell]] = {
         "model": labels.label,
         "negative": lambda row: ", ".join(row.negative) or None,

@@ -32,7 +32,7 @@ from tests.reports.sections.node_text import text_of
 @pytest.mark.parametrize(
     ("value", "low", "high", "text"),
     [
-        (0.2, 0.1, 0.3, "captures some of the differences between countries (r within topics = 0.20, 95% CI 0.10 to"),
+        (0.2, 0.1, 0.3, "captures differences between countries (r within topics = 0.20, 95% CI 0.10 to"),
         (0.2, -0.1, 0.3, "is not shown to capture differences"),
         (-0.2, -0.3, -0.1, "is negatively correlated with the differences"),
         (

@@ -42,6 +42,19 @@ def test_only_the_total_and_the_models_are_open(report: Report) -> None:
     assert [disclosure.is_open for disclosure in blocks_of(section, Disclosure)] == [True, True, False, False, False]
 
 
+def test_groups_without_missing_answers_are_one_sentence(report: Report) -> None:
+    groups = {
+        name: [row.model_copy(update={"ok": row.planned, "losses": {}, "missing": 0}) for row in rows]
+        for name, rows in (("judges", report.coverage.judges), ("countries", report.coverage.countries))
+    }
+    section = build_coverage_section(report.model_copy(update={"coverage": report.coverage.model_copy(update=groups)}))
+    assert section is not None
+    assert [table.id for table in blocks_of(section, Table)] == [
+        "coverage-total", "coverage-by-model", "coverage-by-topic",
+    ]  # fmt: skip
+    assert "All planned answers of each judge and country are usable." in text_of(section)
+
+
 def test_undocumented_finish_reasons_and_shortened_traces_are_stated(report: Report) -> None:
     rows = [FinishReasonRow(name="alder", reason="eos<b>", answers=2)]
     coverage = report.coverage.model_copy(

@@ -66,3 +66,18 @@ def test_each_series_and_figure_has_a_row_whose_shares_add_up(report: Report) ->
 def test_without_shares_there_is_no_section(report: Report) -> None:
     rows = [row.model_copy(update={"shares": None, "reason": "too few"}) for row in report.variance]
     assert build_variance_section(report.model_copy(update={"variance": rows})) is None
+
+
+def test_advice_is_given_only_where_the_standard_error_is_worth_halving(report: Report) -> None:
+    rows = [row for row in report.variance if row.shares is not None and row.figure == "r"]
+    assert len(rows) > 1
+    for std_error, n_advised in ((0.002, len(rows) - 1), (0.006, len(rows))):
+        variance = [rows[0].model_copy(update={"std_error": std_error}), *rows[1:]]
+        section = build_variance_section(report.model_copy(update={"variance": variance}))
+        assert section is not None
+        [advice] = blocks_of(section, List)
+        assert len(advice.items) == n_advised
+    precise = [row.model_copy(update={"std_error": 0.002}) for row in rows]
+    section = build_variance_section(report.model_copy(update={"variance": precise}))
+    assert section is not None
+    assert blocks_of(section, List) == []
