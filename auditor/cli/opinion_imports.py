@@ -22,7 +22,7 @@ def import_opinions(
     regions: RegionsOption = "western",
     storage: StorageOption = None,
 ) -> None:
-    """Create an audit from answers on the survey's own scale that were recorded elsewhere.
+    """Create an audit from answers on the survey's own scale.
 
     No model is asked. The report compares them with the shares of people's answers. A mode is verbalized (shares that
     a model stated), sampled (answers as single people) or tokens (probabilities of the answers).

@@ -33,7 +33,7 @@ def import_survey_file(
     high: Annotated[int | None, typer.Option("--high", help="With --shares: the answer of the last column.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Convert an official survey file, or a table of shares of answers, to a survey of scores.
+    """Convert an official file or a table of shares to a survey.
 
     Built-in mappings: wvs7, pew2013, evs-wvs-2017, wvs-trend-wave6. Three more files are written: a description, facts
     from the respondents' answers (kinds of nonresponse, scores under each treatment of it, and reliability), and the

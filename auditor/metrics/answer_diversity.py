@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import lgamma
+
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.stats import binom
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._shares import check_sizes, read_shares, unit_points
@@ -91,5 +92,14 @@ def rarefied_entropy(shares: ArrayLike, m: int) -> Floats:
     divided = read_shares(shares)
     part = np.arange(1, m + 1) / m
     terms = -part * np.log2(part)
-    entropies: Floats = (binom.pmf(np.arange(1, m + 1), m, divided[..., None]) @ terms).sum(axis=-1)
+    entropies: Floats = (_binomial_probabilities(np.arange(1, m + 1), m, divided[..., None]) @ terms).sum(axis=-1)
     return entropies
+
+
+def _binomial_probabilities(counts: NDArray[np.intp], m: int, shares: Floats) -> Floats:
+    """Probability of each count among m draws, by share; shapes are broadcast."""
+    coefficients = np.array([lgamma(m + 1) - lgamma(k + 1) - lgamma(m - k + 1) for k in counts.tolist()])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        missed = np.where(counts < m, (m - counts) * np.log1p(-shares), 0.0)
+        probabilities: Floats = np.exp(coefficients + counts * np.log(shares) + missed)
+    return probabilities

@@ -12,9 +12,9 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics._special import stdtrit
 from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import (

@@ -11,10 +11,10 @@ from math import isfinite
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._shares import check_sizes, cumulate, cut_widths, read_shares
+from auditor.metrics._special import ndtr
 from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 

@@ -16,20 +16,21 @@ TEXT = (Path(__file__).parents[2] / "docs" / "surveys.md").read_text(encoding="u
 BASE = {"name": "a", "survey": {"source": "x"}, "judges": [], "models": [{"name": "m", "model": "openai/gpt-4o"}]}
 
 
-def blocks(kind: str) -> list[str]:
-    """Contents of the page's code blocks of a kind."""
-    return re.findall(rf"^```{kind}\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
+def blocks(*, of_config: bool) -> list[str]:
+    """Contents of the page's TOML blocks: those that are part of an audit's configuration, or the others."""
+    found = re.findall(r"(<!-- part of audit\.toml -->\n)?^```toml\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
+    return [block for mark, block in found if bool(mark) is of_config]
 
 
 def test_every_config_section_loads() -> None:
-    sections = blocks("toml audit")
+    sections = blocks(of_config=True)
     assert len(sections) >= 4
     for section in sections:
         AuditConfig.model_validate(BASE | tomllib.loads(section))
 
 
 def test_the_mapping_loads(tmp_path: Path) -> None:
-    [mapping] = blocks("toml")
+    [mapping] = blocks(of_config=False)
     path = tmp_path / "my.toml"
     path.write_text(mapping, encoding="utf-8")
     assert set(load_mapping(path).topics.values()) == {"divorce", "suicide"}

@@ -105,7 +105,7 @@ def test_a_broken_connection_fails_the_whole_group_and_writes_nothing_twice(post
         released.set()
         blocking_job.result(60)
         for future in group:
-            with pytest.raises(StorageError, match="run the same command again"):
+            with pytest.raises(StorageError, match="What was saved is kept"):
                 future.result(60)
         db.write(lambda c: c.execute(insert_row, {"text": "later"}))
         with db.read() as connection:

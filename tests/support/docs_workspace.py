@@ -171,6 +171,15 @@ def _tables(folder: Path) -> None:
             "question_id,question,choices,correct,paraphrase",
             *(f"f{i},Is {i} even?,yes|no,{'no' if i % 2 else 'yes'},Is the number {i} even?" for i in range(4)),
         ],
+        "table.csv": [
+            "country,topic,n,p1,p2,p3,p4",
+            "Japan,divorce,1353,0.05,0.15,0.45,0.35",
+            "Kenya,divorce,1266,0.55,0.25,0.15,0.05",
+        ],
+        "opinions.csv": [
+            "model,country,topic,mode,p1,p2,p3",
+            *(f"gpt,{country},getting a divorce,verbalized,0.2,0.3,0.5" for country in ("Australia", "Japan")),
+        ],
         "labels.csv": [
             "rater,model,country,topic,sample,verdict,score_fit",
             *(f"ben,gpt,{c},{t},0,VALID,true" for c in COUNTRIES for t in TOPICS),

@@ -73,9 +73,9 @@ def make_distribution(
     )
 
 
-def describe(distribution: DistributionReport | None) -> str:
+def describe(report: Report, distribution: DistributionReport) -> str:
     """All texts of the section."""
-    return text_of(build_distribution_section(Report.model_construct(distribution=distribution)))
+    return text_of(build_distribution_section(report.model_copy(update={"distribution": distribution})))
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,15 @@ def describe(distribution: DistributionReport | None) -> str:
         (make_row(NOT_ASKED), "(sampled answers) cannot be compared: not asked"),
     ],
 )
-def test_one_sentence_says_what_a_model_knows_and_how_diverse_it_is(row: DistributionModelRow, sentence: str) -> None:
-    assert sentence in describe(make_distribution(row))
+def test_one_sentence_says_what_a_model_knows_and_how_diverse_it_is(
+    report: Report, row: DistributionModelRow, sentence: str
+) -> None:
+    assert sentence in describe(report, make_distribution(row))
 
 
-def test_distances_stand_beside_their_floor() -> None:
-    section = build_distribution_section(Report.model_construct(distribution=make_distribution(make_row(NOT_ASKED))))
+def test_distances_have_a_column_with_their_floor(report: Report) -> None:
+    distribution = make_distribution(make_row(NOT_ASKED))
+    section = build_distribution_section(report.model_copy(update={"distribution": distribution}))
     assert section is not None
     models, baselines, groups = blocks_of(section, Table)
     titles = [text_of(column.title) for column in models.columns]
@@ -109,18 +112,18 @@ def test_distances_stand_beside_their_floor() -> None:
     assert "sex: women minus men" in text_of(groups.rows)
 
 
-def test_what_the_figures_lack_is_said() -> None:
-    text = describe(make_distribution(make_row(NOT_ASKED, unusable=3), has_sizes=False))
+def test_missing_answers_and_sizes_are_stated(report: Report) -> None:
+    text = describe(report, make_distribution(make_row(NOT_ASKED, unusable=3), has_sizes=False))
     assert "3 answers could not be used and are in no figure." in text
     assert "has no sample sizes, so there is no floor" in text
-    assert "has no sample sizes" not in describe(make_distribution(make_row(NOT_ASKED)))
+    assert "has no sample sizes" not in describe(report, make_distribution(make_row(NOT_ASKED)))
 
 
-def test_choices_have_their_own_distances() -> None:
-    text = describe(make_distribution(make_row(NOT_ASKED), is_ordered=False))
+def test_choices_have_distances_for_options(report: Report) -> None:
+    text = describe(report, make_distribution(make_row(NOT_ASKED), is_ordered=False))
     assert "Jensen-Shannon distance (bits)" in text
     assert "Floor of W1" not in text
 
 
-def test_there_is_no_section_without_answers() -> None:
-    assert build_distribution_section(Report.model_construct(distribution=None)) is None
+def test_there_is_no_section_without_answers(report: Report) -> None:
+    assert build_distribution_section(report.model_copy(update={"distribution": None})) is None
