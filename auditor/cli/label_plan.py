@@ -54,7 +54,8 @@ def print_label_progress(storage: str | None, audit: str) -> None:
 
     with open_database(resolve_database_url(storage), create=False) as db:
         audit_id = audits.get_audit(db, audit).id
-        sample, labels = (load(db, audit_id, LabelKind.TRACE) for load in (load_sample, load_labels))
+        sample = load_sample(db, audit_id, LabelKind.TRACE)
+        labels = load_labels(db, audit_id, LabelKind.TRACE)
     sequence = track_share(sample, labels) if labels else None
     if sequence is not None and sequence.n:
         print_message(
