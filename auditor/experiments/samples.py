@@ -22,8 +22,9 @@ def samples(
 ) -> ExperimentResult:
     """Compare results with more or fewer samples per cell.
 
-    The results are accuracy, stability and cost.     Fewer samples are random subsets of the recorded ones. More
-    samples need --ask: they are an audit of their own named AUDIT.kN, which asks only for what is not recorded yet.
+    The results are accuracy, stability and cost. Those for fewer samples are computed from random subsets of the
+    recorded samples. More samples need --ask: they are an audit of their own named AUDIT.kN, which asks only for what
+    is not recorded yet.
 
     Example: auditor experiment samples my-audit --k 3 --k 5 --k 10 -o samples.html
     """

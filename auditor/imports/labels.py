@@ -77,7 +77,9 @@ def import_labels(
         reader = _LabelReader(db, stored_audit, kind, file.name)
         rows, n_empty = _collect_rows(reader.read(file), {unit.unit for unit in units}, audit)
         if not rows:
-            raise ImportFileError(f"{file}: has no label.", "Check that it is the right file.")
+            raise ImportFileError(
+                f"{file}: no row has a label.", "Check that it is the right file, and that the verdicts are filled in."
+            )
         drawable_units = select_drawable_units(units)
         sampled = _find_new_sample(db, stored_audit, kind, rows, {unit.unit: unit for unit in drawable_units})
         in_force = {(label.unit, label.rater): label for label in labels.load_labels(db, stored_audit.id, kind)}

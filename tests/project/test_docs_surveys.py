@@ -18,8 +18,8 @@ BASE = {"name": "a", "survey": {"source": "x"}, "judges": [], "models": [{"name"
 
 def blocks(*, of_config: bool) -> list[str]:
     """Contents of the page's TOML blocks: those that are part of an audit's configuration, or the others."""
-    found = re.findall(r"(<!-- part of audit\.toml -->\n)?^```toml\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
-    return [block for mark, block in found if bool(mark) is of_config]
+    matches = re.findall(r"(<!-- part of audit\.toml -->\n)?^```toml\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
+    return [block for mark, block in matches if bool(mark) is of_config]
 
 
 def test_every_config_section_loads() -> None:

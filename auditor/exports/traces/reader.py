@@ -10,15 +10,22 @@ from auditor.domain import Cell, Method, Verdict, total_cost
 from auditor.exports.trace_records import TraceRecord, join_trace_records
 from auditor.exports.traces.selection import TraceFilter, TraceSelection, select_traces
 from auditor.exports.traces.verdicts import describe_anonymous_verdicts, describe_verdicts, make_name_mask
-from auditor.reports.data.traces.schema import CellTraces, PromptMessage, TraceReport, TraceVerdict
+from auditor.reports.data.traces.schema import (
+    CellTraces,
+    PromptMessage,
+    SentenceComparison,
+    TraceReport,
+    TraceVerdict,
+)
 from auditor.storage import audits, count_queries, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.review_queue import ConflictQueue
+from auditor.storage.transcripts import load_transcripts
 
 
 class TraceReader:
-    """The answers of one audit.
+    """The answers of one audit; in an audit by log-probabilities alone, the comparisons of sentences.
 
     While conflicts are open or disputed, judges are numbered instead of named: whoever reads an answer may still have
     to decide a conflict on it.
@@ -39,6 +46,7 @@ class TraceReader:
         self._config = load_stored_config(self.audit.config)
         self._human_scores = {} if self.survey.task else self.survey.scores  # a task's are correct answers
         self._counts = count_queries.count_traces(db, self.audit.id)
+        self._counts = self._counts or count_queries.count_sentence_pairs(db, self.audit.id)
         counts = ConflictQueue(db, self.audit.id, rater="").count_by_status()
         self.n_open_conflicts = counts[ConflictStatus.OPEN] + counts[ConflictStatus.DISPUTED]
 
@@ -94,7 +102,18 @@ class TraceReader:
             item,
             [self._build_trace(record, item.truth if item else None) for record in records],
             {model: self._direct_scores.get((model, cell)) for model in models},
+            self._load_comparisons(cell, models),
         )
+
+    def _load_comparisons(self, cell: Cell, models: Sequence[str]) -> list[SentenceComparison]:
+        """Load the comparisons behind the log-probability scores of some models on a cell, with their prompts."""
+        pairs = [pair for pair in results.load_sentence_pairs(self._db, self.audit.id, [cell]) if pair.model in models]
+        transcripts = load_transcripts(self._db, [pair.key for pair in pairs if pair.key])
+        comparisons = []
+        for pair in pairs:
+            messages = transcripts[pair.key].messages if pair.key in transcripts else ()
+            comparisons.append(SentenceComparison(pair, "\n".join(message.content for message in messages)))
+        return sorted(comparisons, key=lambda row: (models.index(row.score.model), row.score.number))
 
     @cached_property
     def _direct_scores(self) -> dict[tuple[str, Cell], float | None]:

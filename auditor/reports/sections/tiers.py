@@ -32,8 +32,8 @@ _EXPLANATION = (
     "No model of the first tier is significantly worse than another model. A model of a lower tier is significantly "
     "worse than at least one model of the tier above. Tiers and the 95% CIs of ranks are corrected for the number of "
     "pairs of models, separately in each ranking. Best and worst rank: ends of the 95% CI of the rank. From the best "
-    "other: difference from the best other model, with its 95% CI over countries and topics (Hsu’s method). By this "
-    "method, a CI that ends at 0 means that the order is certain: the model is better, or worse, than the best other. "
+    "other: difference from the best other model, with its 95% CI over countries and topics (Hsu’s method). This "
+    "method cuts CIs off at 0: a CI with one end at 0 shows a significant difference in the direction of its other end. "
     "May be the best: no other model is significantly better."
 )
 

@@ -184,14 +184,21 @@ def _fit_confidence(confidence: Floats, agreement: Floats) -> tuple[float, float
     def gradient(linear: Floats) -> Floats:
         return np.asarray(expit(linear) - agreement)
 
-    both = minimize(
-        lambda b: deviance(b[0] * log_odds + b[1]),
-        np.zeros(2),
-        jac=lambda b: np.array([gradient(b[0] * log_odds + b[1]) @ log_odds, gradient(b[0] * log_odds + b[1]).sum()]),
-    )
-    at_slope_1 = minimize(
-        lambda b: deviance(log_odds + b[0]), np.zeros(1), jac=lambda b: np.array([gradient(log_odds + b[0]).sum()])
-    )
+    def loss(b: Floats) -> float:
+        return deviance(b[0] * log_odds + b[1])
+
+    def loss_gradient(b: Floats) -> Floats:
+        residuals = gradient(b[0] * log_odds + b[1])
+        return np.array([residuals @ log_odds, residuals.sum()])
+
+    def loss_at_slope_1(b: Floats) -> float:
+        return deviance(log_odds + b[0])
+
+    def gradient_at_slope_1(b: Floats) -> Floats:
+        return np.array([gradient(log_odds + b[0]).sum()])
+
+    both = minimize(loss, np.zeros(2), jac=loss_gradient)
+    at_slope_1 = minimize(loss_at_slope_1, np.zeros(1), jac=gradient_at_slope_1)
     return float(both.x[0]), float(at_slope_1.x[0])
 
 

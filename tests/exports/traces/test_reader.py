@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.domain import ConflictState, Outcome
+from auditor.domain import Cell, ConflictState, Outcome, SentencePairScore
+from auditor.exports.traces.pages import write_trace_pages
 from auditor.exports.traces.reader import TraceReader
 from auditor.exports.traces.selection import TraceFilter
 from auditor.reports.data.traces.schema import TraceReport
@@ -97,3 +98,31 @@ def test_answers_are_filtered(made_audit: SyntheticDatabase) -> None:
         selection = reader.select(TraceFilter(outcomes=[outcome.value]))
         expected = [trace for trace in everything if trace.outcome == outcome]
         assert [t for cell in reader.iterate_cells(selection) for t in cell.traces] == expected
+
+
+def make_comparison(model: str, cell: Cell, number: int) -> SentencePairScore:
+    """A comparison without a recorded call."""
+    return SentencePairScore(model, cell, number, "right", "wrong", Outcome.OK, 0.5 + number)
+
+
+def test_comparisons_of_sentences_stand_on_the_page_of_their_cell(settled: Database) -> None:
+    reader = TraceReader(settled, "population")
+    cell, model = reader.select().cells[0], reader.models[1]
+    rows = [make_comparison(model, cell, number) for number in (1, 0)]
+    results.save_sentence_pairs(settled, reader.audit.id, [*rows, make_comparison("gone", cell, 0)])
+    first, second, *_ = reader.iterate_cells(reader.select())
+    assert [row.score for row in first.comparisons] == rows[::-1]
+    assert [row.prompt for row in first.comparisons] == ["", ""]
+    assert not second.comparisons
+
+
+def test_an_audit_by_log_probabilities_alone_has_pages(tmp_path: Path) -> None:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        audit = populate(db, models=3, countries=3, topics=3)
+        traces = results.load_traces(db, audit.id)
+        results.delete_traces(db, audit.id, [(trace.model, trace.cell, trace.sample) for trace in traces])
+        results.save_sentence_pairs(db, audit.id, [make_comparison(traces[0].model, traces[0].cell, 0)])
+        reader = TraceReader(db, "population")
+        [cell_traces] = reader.iterate_cells(reader.select())
+        assert (cell_traces.cell, len(cell_traces.comparisons), len(cell_traces.traces)) == (traces[0].cell, 1, 0)
+        assert write_trace_pages(db, "population", tmp_path / "pages").links.by_cell

@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import PrivateAttr
 
-from auditor.domain import Cell, TaskItem
+from auditor.domain import Cell, SentencePairScore, TaskItem
 from auditor.reports.data.report_model import ReportModel
 
 
@@ -90,6 +90,14 @@ class TraceReport(ReportModel):
 
 
 @dataclass(frozen=True, slots=True)
+class SentenceComparison:
+    """A comparison behind a log-probability score, and what the model was sent for it; empty if not recorded."""
+
+    score: SentencePairScore
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
 class CellTraces:
     """The answers on one cell.
 
@@ -98,6 +106,7 @@ class CellTraces:
         item: the item of a task; None in an audit of a survey.
         traces: by model, in the order of the audit, and sample.
         scores: the models' scores by direct questions, by model; a model without a usable answer has None.
+        comparisons: the comparisons behind the log-probability scores of these models, by model and number.
     """
 
     cell: Cell
@@ -105,6 +114,7 @@ class CellTraces:
     item: TaskItem | None
     traces: Sequence[TraceReport]
     scores: dict[str, float | None]
+    comparisons: Sequence[SentenceComparison] = ()
 
 
 @dataclass(frozen=True, slots=True)

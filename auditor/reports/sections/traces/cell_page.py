@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from auditor.domain import Outcome, lettered_options, total_cost
-from auditor.reports.data.traces.schema import CellTraces, PromptMessage, TraceReport
+from auditor.reports.data.traces.schema import CellTraces, PromptMessage, SentenceComparison, TraceReport
 from auditor.reports.document import (
     Block,
     Callout,
+    Column,
     Disclosure,
     Document,
     Facts,
@@ -20,6 +21,7 @@ from auditor.reports.document import (
     Paragraph,
     Quote,
     Section,
+    Table,
 )
 from auditor.reports.number_format import format_count, format_signed, format_usd, pluralize
 from auditor.reports.sections.simulation_note import build_simulation_note, label_kind
@@ -27,6 +29,7 @@ from auditor.reports.sections.traces.answer import (
     build_answer_blocks,
     build_prompt_blocks,
     describe_result,
+    label_outcome,
     tag_answer,
 )
 
@@ -72,7 +75,11 @@ def build_cell_document(cell_traces: CellTraces, audit: PageAudit, links: PageLi
         kind=label_kind(kind, is_simulated=audit.is_simulated),
         title=f"{topic}, {country}" if country else topic,
         subtitle=["Audit ", Name(audit.name)],
-        sections=[*sections, _build_prompts_section(prompts)],
+        sections=[
+            *sections,
+            *_build_comparisons(cell_traces.comparisons),
+            *([_build_prompts_section(prompts)] if cell_traces.traces else []),
+        ],
         opening=[
             _build_navigation(links),
             *build_audit_notes(audit),
@@ -110,10 +117,13 @@ def _build_navigation(links: PageLinks) -> Paragraph:
 
 def _list_key_figures(cell_traces: CellTraces) -> list[tuple[str, str]]:
     """People's score or the correct answer, and the number, usability and cost of the answers."""
-    traces = cell_traces.traces
+    traces, comparisons = cell_traces.traces, cell_traces.comparisons
     figures = [("people’s score", format_signed(cell_traces.survey))] if cell_traces.survey is not None else []
     if cell_traces.item is not None and cell_traces.item.truth is not None:
         figures.append(("correct answer", cell_traces.item.truth))
+    compared = [("log-probability comparisons", format_count(len(comparisons)))] if comparisons else []
+    if not traces:
+        return [*figures, *compared]
     n_usable = sum(trace.outcome == Outcome.OK for trace in traces)
     costs = [trace.cost_usd for trace in traces if trace.cost_usd is not None]
     is_lower_bound = any(trace.cost_usd is None and trace.requests for trace in traces)
@@ -121,6 +131,7 @@ def _list_key_figures(cell_traces: CellTraces) -> list[tuple[str, str]]:
         *figures,
         ("answers" if len(traces) > 1 else "answer", format_count(len(traces))),
         ("usable", format_count(n_usable)),
+        *compared,
         ("cost", format_usd(total_cost(costs), is_lower_bound and bool(costs))),
     ]
 
@@ -157,6 +168,37 @@ def _build_model_section(
         for trace in traces
     ]
     return Section(f"model-{position}", Name(model), [Paragraph(text, "note"), *answers], contents_title=model)
+
+
+def _build_comparisons(comparisons: Sequence[SentenceComparison]) -> list[Section]:
+    """The comparisons behind log-probability scores, with what was sent for each; empty without any."""
+    if not comparisons:
+        return []
+    rows = [
+        (
+            Name(row.score.model),
+            Name(row.prompt) if row.prompt else None,
+            Name(row.score.positive),
+            Name(row.score.negative),
+            row.score.difference,
+            label_outcome(row.score.outcome),
+        )
+        for row in comparisons
+    ]
+    columns = (
+        Column("Model", "name"),
+        Column("What was sent"),
+        Column("Positive end"),
+        Column("Negative end"),
+        Column("Difference", "number", style="signed"),
+        Column("Outcome"),
+    )
+    caption = (
+        "Difference: log-probability of the positive end minus that of the negative end, in nats. Above 0, the model "
+        "finds the positive end more probable. A score is the mean of these differences, rescaled for each model."
+    )
+    table = Table("comparisons", "log-probability comparisons", caption, columns, rows)
+    return [Section("logprob", "Log-probability comparisons", [table], "Log-probabilities")]
 
 
 def _number_prompts(traces: Sequence[TraceReport]) -> dict[tuple[PromptMessage, ...], int]:

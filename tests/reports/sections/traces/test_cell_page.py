@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from auditor.domain import Cell, TaskItem
-from auditor.reports.data.traces.schema import CellTraces, PromptMessage
-from auditor.reports.document import Disclosure, Quote
+from auditor.domain import Cell, Outcome, SentencePairScore, TaskItem
+from auditor.reports.data.traces.schema import CellTraces, PromptMessage, SentenceComparison
+from auditor.reports.document import Disclosure, Name, Quote, Table
 from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.render.html import render_html
 from auditor.reports.sections.traces.cell_page import PageAudit, PageLinks, build_cell_document
@@ -42,3 +42,24 @@ def test_an_item_has_its_text_options_and_correct_answer() -> None:
     assert "1 conflict of this audit is open." in html
     assert "worked example with simulated models" in document.kind
     assert "made by a program, not by a language model" in html
+
+
+def test_comparisons_of_sentences_are_a_table_with_what_was_sent() -> None:
+    cell = Cell("Egypt", "divorce")
+    scores = [
+        SentencePairScore("m", cell, 0, "right", "wrong", Outcome.OK, -0.25),
+        SentencePairScore("m", cell, 1, "good", "bad", Outcome.NOT_MEASURABLE),
+    ]
+    comparisons = [SentenceComparison(scores[0], "In Egypt divorce is"), SentenceComparison(scores[1], "")]
+    document = build_cell_document(
+        CellTraces(cell, None, None, [], {}, comparisons), PageAudit("a"), PageLinks(index="index.html")
+    )
+    assert [section.id for section in document.sections] == ["logprob"]
+    [table] = [block for block in iterate_blocks(document) if isinstance(block, Table)]
+    assert [[str(value) for value in row[3:]] for row in table.rows if isinstance(row, tuple)] == [
+        [str(Name("wrong")), "-0.25", "usable"],
+        [str(Name("bad")), "None", "not measurable"],
+    ]
+    html = render_html(document)
+    assert "In Egypt divorce is" in html
+    assert "−0.25" in html
