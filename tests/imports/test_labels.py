@@ -174,7 +174,7 @@ def test_traces_without_a_verdict_are_in_no_imported_sample(storage: str) -> Non
         verdicts = [v for v in results.load_verdicts(db, audit_id) if v.model == "birch"]
         results.save_verdicts(db, audit_id, [replace(v, outcome=Outcome.TIMEOUT, ruling=None) for v in verdicts])
     rows = [make_row(trace, inclusion=0.5) for trace in (TRACES[0], ("birch", *TRACES[0][1:]))]
-    assert "1 label: stored, but in no corrected figure" in import_file(write_csv(rows)).stderr
+    assert "1 label: stored, but not used to correct the judges' figures" in import_file(write_csv(rows)).stderr
     stored, sample = load(storage)
     assert len(stored) == 2
     assert [(sampled.unit.parts, sampled.n_in_stratum) for sampled in sample] == [(TRACES[0], 120)]
@@ -288,7 +288,8 @@ def test_a_bad_task_is_named_and_nothing_is_stored(
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{}", "is not a list of tasks"), ("[1]", "task 1: has no 'data'"), ("[]", "has no label")]
+    ("text", "message"),
+    [("{}", "is not a list of tasks"), ("[1]", "task 1: has no 'data'"), ("[]", "no row has a label")],
 )
 def test_another_json_file_is_refused(storage: str, text: str, message: str) -> None:
     Path("export.json").write_text(text, encoding="utf-8")

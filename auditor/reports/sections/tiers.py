@@ -33,8 +33,8 @@ _EXPLANATION = (
     "worse than at least one model of the tier above. Tiers and the 95% CIs of ranks are corrected for the number of "
     "pairs of models, separately in each ranking. Best and worst rank: ends of the 95% CI of the rank. From the best "
     "other: difference from the best other model, with its 95% CI over countries and topics (Hsu’s method). This "
-    "method cuts CIs off at 0: a CI with one end at 0 shows a significant difference in the direction of its other end. "
-    "May be the best: no other model is significantly better."
+    "method cuts CIs off at 0: a CI with one end at 0 shows a significant difference, in the direction of the other "
+    "end. May be the best: no other model is significantly better."
 )
 
 
