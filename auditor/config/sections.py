@@ -112,8 +112,8 @@ class PanelSection(ConfigSection):
     transitivity, commutativity, negation invariance and self-agreement, each corrected for chance. This requires
     `vote = "weighted"` and the probe `logic`."""
     bench_below: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """With `weights_from`: a judge whose mean consistency (of the four measures, from 0 to 1, not corrected for chance)
-    is below this has no vote."""
+    """With `weights_from`: a judge has no vote if the mean of its four measures (transitivity, commutativity, negation
+    invariance, self-agreement; from 0 to 1, not corrected for chance) is below this."""
     adaptive: bool = False
     """Whether judges are asked one at a time, until further votes cannot change the decision, to save requests."""
     exclude_family: bool = False

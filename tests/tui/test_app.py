@@ -125,7 +125,7 @@ async def test_keys_can_be_changed(run: Run, tmp_path: Path) -> None:
         await driver.press("z")
         assert "left answer chosen" in driver.text
         await driver.press("H")
-        assert "z  Choose the left answer." in driver.text
+        assert "z  Choose the answer on the left." in driver.text
 
 
 async def test_themes_change_and_are_remembered(run: Run, tmp_path: Path) -> None:
