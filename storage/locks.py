@@ -125,8 +125,9 @@ def hold_server_lock(engine: Engine, audit_name: str) -> Iterator[None]:
     """
     with engine.connect().execution_options(auditor_reads=True, isolation_level="AUTOCOMMIT") as connection:
         lock_query = text("SELECT pg_try_advisory_lock(:kind, :audit)")
-        if not connection.execute(lock_query, {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name)}).scalar_one():
-            raise LockHeldError(find_server_lock_holder(connection, audit_name) or "another process")
+        while not connection.execute(lock_query, {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name)}).scalar_one():
+            if holder := find_server_lock_holder(connection, audit_name):  # None: it ended since the query before
+                raise LockHeldError(holder)
         try:
             yield
         finally:
