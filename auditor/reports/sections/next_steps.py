@@ -11,7 +11,7 @@ from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.coverage.lost_samples import has_large_loss
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Code, Text
-from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.number_format import pluralize
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.tiers import list_candidates
@@ -67,8 +67,7 @@ def _describe_choice(report: Report) -> Iterator[str]:
         candidates = list_candidates(ranking)
         if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
             if len(candidates) == 1:
-                value = format_number(ranking.rows[0].value)
-                yield f"If you choose one model, prefer {candidates[0]}: its mean absolute error is lowest ({value})."
+                yield f"If you choose one model, prefer {candidates[0]}: its mean absolute error is lowest."
             else:
                 names = join_first(candidates)
                 yield f"Do not choose between {names} by these data: each may have the lowest mean absolute error."

@@ -116,9 +116,8 @@ def describe_closest(report: Report) -> str:
     for ranking in report.tiers:
         candidates = list_candidates(ranking)
         if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
-            error = f"mean absolute error {format_number(ranking.rows[0].value)}"
-            if len(candidates) == 1:
-                return f"Closest to people: {candidates[0]} ({error})."
+            if len(candidates) == 1:  # without the error: it is of the cells of all models, each model's own is shown
+                return f"Closest to people: {candidates[0]}."
             return f"Closest to people: {join_first(candidates)}; these data do not tell which is the closest."
     return ""
 

@@ -33,7 +33,7 @@ def test_the_section_has_its_parts_in_order(report: Report) -> None:
     assert isinstance(lead, Paragraph)
     assert lead.role == "lead"
     assert str(lead.content).startswith(
-        "Closest to people: alder (mean absolute error 0.09). All 3 models agree with people beyond chance (r from"
+        "Closest to people: alder. All 3 models agree with people beyond chance (r from"
     )
     assert report.audit.survey.wording in text_of(question)
     assert isinstance(answers, List)
