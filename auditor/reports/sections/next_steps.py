@@ -46,7 +46,7 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
         review = [
             f"Decide the {conflicts} that the judges could not resolve, to measure the judges: ",
             Code(f"auditor review {name}"),
-            ". This does not change how close models are to people.",
+            ". Your decisions do not change any model’s agreement with people.",
         ]
     else:
         review = []
