@@ -64,4 +64,4 @@ def test_the_two_intervals_of_a_share_are_named_where_they_differ() -> None:
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_share_of_too_few_units_names_them(unit: str, cells: str, n: int) -> None:
     share = share_over_units([1] * n, [2] * n, {unit: range(n)})
-    assert f"; for these {cells} " in describe_interval(share)
+    assert f"; 95% CI for these {cells} only: " in describe_interval(share)
