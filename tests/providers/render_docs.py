@@ -191,7 +191,9 @@ def _trust(page: ProviderPage) -> str:
 
 def _verification(page: ProviderPage) -> str:
     """How the behaviour described was verified."""
-    wire_format = f"tests that simulate the documented requests and responses in ten situations ({page.dialect.reference})"
+    wire_format = (
+        f"tests that simulate the documented requests and responses in ten situations ({page.dialect.reference})"
+    )
     real_server = f"; audits against {page.notes['real_server']}" if "real_server" in page.notes else ""
     gaps = [
         f"{situation.value.replace('_', ' ')} ({expectation.not_applicable.rstrip('.')})"

@@ -76,7 +76,7 @@ def describe_conflicts(report: Report) -> str:
         interval = describe_interval(conflicts.settled, 0, "percent")
         sentences.append(
             f"The judges alone settle {format_share(conflicts.settled.value)} ({interval}). A conflict is settled "
-            f"{rule_phrase}. Conflicts that people decided afterwards count here as the judges left them."
+            f"{rule_phrase}. For this share, conflicts that people decided afterwards count as the judges left them."
         )
     if total and conflicts.within_noise.value is not None:
         n_within = round(conflicts.within_noise.value * conflicts.within_noise.n)
@@ -172,10 +172,10 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
     """Build the tables that count conflicts by kind and status, and by pair of models."""
     all_column = Column("All", "number", emphasis=True)
     kinds = [ConflictKind(row.kind) for row in conflicts.kinds]
-    explanations = "; ".join(f"{kind.label}: {kind.spec.explanation}" for kind in kinds)
+    explanations = "; ".join(f"{kind.label} ({kind.spec.explanation})" for kind in kinds)
     caption = (
         "Number of conflicts by kind and status. A conflict is contested if the people who reviewed it disagree. The "
-        f"kinds are: {explanations}."
+        f"kinds are {explanations}."
     )
     state_columns = [Column(STATE_LABELS[state].capitalize(), "number") for state in conflicts.states]
     rows = [

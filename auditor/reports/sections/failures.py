@@ -32,8 +32,8 @@ def build_failures_section(report: Report) -> Section | None:
         "failures",
         "Reasons of failures",
         "Failed requests by model, outcome, HTTP status and message; those that left the most calls without a usable "
-        "answer come first. The message shown is that of the provider to the first request of the row. The messages "
-        "to its other requests differ at most in numbers, ids and quoted names.",
+        "answer come first. Each row shows the provider’s message for its first request; the messages for its other "
+        "requests differ at most in numbers, ids and quoted names.",
         failures.groups,
         [
             Column("Model", "name", "name"),

@@ -186,8 +186,8 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     differs = {"differs": lambda row: None if row.rule == "majority" else row.differs}
     yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns, differs)
     caption = (
-        "Correlation, over models, between peer agreement and r with people (−1 to +1). Positive: peers (the other "
-        "models, as judges) prefer models that agree with people."
+        "Correlation, over models, between peer agreement and agreement with people (r), from −1 to +1. Positive: "
+        "peers (the other models, as judges) prefer models that agree with people."
     )
     columns = [Column("Method", "name"), *CORRELATION_COLUMNS]
     title = "Peer agreement and agreement with people"

@@ -176,8 +176,8 @@ def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:
     if gaps[0].compared == 2:
         return (
             f"Gaps between two regions: {gaps[0].second} minus {gaps[0].first}. A positive gap in MAE, or a negative "
-            f"one in r, means less agreement with people in {gaps[0].second}. 95% CIs are for other countries and "
-            f"topics like these; that of r uses Fisher’s z. {P_VALUE_NOTE}"
+            "one in r, means less agreement with people in the first of these two regions. 95% CIs are for other "
+            f"countries and topics like these; that of r uses Fisher’s z. {P_VALUE_NOTE}"
         )
     left_out = list(dict.fromkeys(name for gap in gaps for name in gap.left_out))
     left_out_text = f" Excluded, with fewer than five countries: {', '.join(left_out)}." if left_out else ""

@@ -102,9 +102,9 @@ def _summarize_consistency(report: Report) -> str:
 def _build_consistency_alignment_table(rows: Sequence[ConsistencyAlignmentRow]) -> Table:
     """Build the table of the correlations, over models, of consistency with agreement with people."""
     caption = (
-        "Correlations, over models, of self-consistency and of the variance of the scores with r with people (−1 to "
-        "+1). If consistent models agree more with people, the first is positive and the second negative. "
-        f"{CORRELATION_REMARK}"
+        "Correlations, over models, of self-consistency and of the variance of the scores with agreement with people "
+        "(r), from −1 to +1. If consistent models agree more with people, the first is positive and the second "
+        f"negative. {CORRELATION_REMARK}"
     )
     titles = {"cosine": "Self-consistency (cosine)", "variance": "Variance of the score"}
     columns = [Column("Method", "name"), Column("Figure", "text", "figure"), *CORRELATION_COLUMNS]

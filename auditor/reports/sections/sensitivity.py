@@ -75,11 +75,11 @@ def build_sensitivity_section(report: Report) -> Section | None:
     if not report.sensitivity:
         return None
     caption = (
-        "Range of each figure when each cultural zone, and each topic family, is left out in turn. Beside the lowest "
-        "and the highest value is the zone or family without which it results. “Fewest left” is the smallest number of "
-        "remaining countries or topics. Zones are those of the Inglehart-Welzel map, or United Nations regions for "
-        "countries not on it. Families of topics are those of the survey. If it has none, one topic at a time is left "
-        "out instead."
+        "Range of each figure when each cultural zone, and each topic family, is left out in turn. The columns "
+        "“Without” name the zone or family whose omission gives the lowest and the highest value. “Fewest left” is the "
+        "smallest number of remaining countries or topics. Zones are those of the Inglehart-Welzel map, or United "
+        "Nations regions for countries not on it. Families of topics are those of the survey. If it has none, one "
+        "topic at a time is left out instead."
     )
     labels = SeriesLabels.of(report)
     derived = {"model": labels.label, "figure": lambda row: FIGURE_LABELS[row.figure]}

@@ -132,7 +132,10 @@ def test_three_findings_are_shown_with_the_number_compared(report: Report) -> No
     assert block is not None
     [shown] = blocks_of(block, List)
     assert len(shown.items) == 3
-    assert f"These findings were selected from {findings.compared} figures by country and topic." in text_of(block)
+    assert (
+        f"These findings were selected from {findings.compared} figures, each for one country or one topic."
+        in text_of(block)
+    )
 
 
 def test_no_finding_and_a_small_audit_have_different_sentences(report: Report) -> None:
