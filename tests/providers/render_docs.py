@@ -86,7 +86,7 @@ def _table_row(page: ProviderPage) -> str:
         _logprobs(page).split(" (")[0],
         "yes" if _has_seed(page) else "no",
         _batches(page),
-        "wire format, real server" if "real_server" in page.notes else "wire format",
+        "simulated, and on a real server" if "real_server" in page.notes else "simulated",
     )
     return f"| {' | '.join(cells)} |"
 
