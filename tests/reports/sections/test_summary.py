@@ -155,7 +155,7 @@ def test_steps_name_commands_and_are_few(report: Report) -> None:
     assert len(steps) == MAX_STEPS
     n_open = report.conflicts.states["open"] + report.conflicts.states["disputed"]
     assert (
-        f"Decide the {n_open} conflicts that the judges could not resolve, to measure the judges: auditor review "
+        f"To measure the judges, decide the {n_open} conflicts that they could not resolve: auditor review "
         "population. Your decisions do not change any model’s agreement with people."
     ) in steps
     assert any(step.startswith("If you choose one model, prefer alder") for step in steps)
