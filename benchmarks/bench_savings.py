@@ -39,7 +39,7 @@ TOPICS, SAMPLES, REGIONS = 23, 5, 6
 PAGE = Path(__file__).parents[1] / "docs" / "savings.md"
 BEGIN, END = "<!-- table: bench_savings -->", "<!-- end of table -->"
 TRUTH_HEADING = "Against the true r of each model over the same cells, with any number of samples:"
-TRUTH_COLUMNS = ("bias of r", "bias of corrected r", "intervals of r that hold the true r")
+TRUTH_COLUMNS = ("bias of r", "bias of corrected r", "intervals of r that contain the true r")
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,8 @@ def measure_stopping(runs: int = 2000, cells: int = 1357) -> list[str]:
     Cells are drawn independently, with a known r.
     """
     lines = [
-        "| true r | width aimed at | cells asked | bias of r | intervals that hold it | of as many cells, not chosen |"
+        "| true r | width aimed at | cells asked | bias of r | intervals that contain it | "
+        "intervals that contain it, if as many cells are asked without stopping |"
     ]
     lines.append("|---|---|---|---|---|---|")
     for r, width in ((0.3, 0.2), (0.6, 0.1), (0.6, 0.2), (0.9, 0.05)):

@@ -115,7 +115,7 @@ def _explain_missing(correlation: Estimate, unit: str) -> str | None:
     if correlation.value is None:
         return (correlation.reason or "").replace("pairs", plural)
     if correlation.n < MIN_TEST_UNITS:
-        return f"too few {plural}: a test needs at least {MIN_TEST_UNITS}, and an interval {MIN_INTERVAL_UNITS}"
+        return f"a test needs at least {MIN_TEST_UNITS} {plural}, and an interval {MIN_INTERVAL_UNITS}"
     if correlation.n < MIN_INTERVAL_UNITS:
         return f"too few {plural}: an interval needs at least {MIN_INTERVAL_UNITS}"
     return correlation.reason

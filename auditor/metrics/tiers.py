@@ -125,7 +125,7 @@ def model_tiers(
     ]
     comparison = replace(comparison, values=np.array([value for value, _ in replicates]))
     if min(table.n_countries, table.n_topics) < MIN_UNITS:
-        reason = f"tiers need at least {MIN_UNITS} countries and {MIN_UNITS} topics that all models share"
+        reason = f"a comparison needs at least {MIN_UNITS} countries and {MIN_UNITS} topics that all models share"
         return replace(comparison, reason=reason)
     by_country, by_topic = (np.stack([kinds[unit][0] for _, kinds in replicates]) for unit in ("country", "topic"))
     transform, figures = _transform_figures(statistic, (comparison.values, by_country, by_topic))

@@ -152,7 +152,7 @@ def describe_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = 
     cells_interval = format_cells_interval(estimate, digits, style)
     if estimate.ci_low is None or estimate.ci_high is None:
         return f"no 95% CI: {estimate.reason}" + (
-            f"; for {name_cells(estimate)} {cells_interval}" if cells_interval else ""
+            f"; 95% CI for {name_cells(estimate)} only: {cells_interval}" if cells_interval else ""
         )
     low, high = (format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high))
     if cells_interval and estimate.generalizes_to:

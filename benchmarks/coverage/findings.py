@@ -48,7 +48,9 @@ def list_problems(summary: Summary) -> list[Problem]:
     if not summary.is_covering:
         problems.append(Problem("coverage", f"covers {summary.coverage:.1%}"))
     if summary.is_too_wide:
-        problems.append(Problem("width", f"mean width {summary.mean_width:.2f} times the oracle's"))
+        problems.append(
+            Problem("width", f"the interval is on average {summary.mean_width:.2f} times as wide as needed")
+        )
     elif summary.is_overcovering:
         problems.append(Problem("width", f"covers {summary.coverage:.2%}"))
     return problems

@@ -24,6 +24,28 @@ TITLES = {
     "alpha": "Krippendorff's alpha",
     "ac1": "Gwet's AC1",
     "spearman": "Spearman's rank correlation",
+    "r difference of equal models": "Difference of r between equally good models",
+    "mae of all places": "MAE in every country or topic, jointly",
+    "bias of all places": "Bias in every country or topic, jointly",
+    "mae difference of a place": "Difference of MAE between two models in one country or topic",
+    "mae from the best": "Difference of MAE from the best other model",
+    "r from the best": "Difference of r from the best other model",
+    "share of these cells": "Share, for these cells only",
+    "valid share of a judge": "One judge's share of VALID verdicts",
+    "agreement with the others": "Agreement of a judge with the other judges",
+    "paired difference of verdicts": "Difference of the shares of VALID on the same traces",
+    "length bias against labels": "Preference of a judge for long traces, compared with labels",
+    "error correlation beyond other pairs": "Correlation of two judges' errors beyond that of other pairs",
+    "corrected mean of these traces": "Corrected share of VALID, for these traces",
+    "corrected mean over other units": "Corrected share of VALID, for other countries and topics",
+    "calibrated mean of these traces": "Calibrated share of VALID, for these traces",
+    "rogan-gladen share of these traces": "Rogan–Gladen share of VALID, for these traces",
+    "corrected difference of these traces": "Corrected difference between two models, for these traces",
+    "corrected difference over other units": "Corrected difference between two models, for other countries and topics",
+    "mean of shares over sets": "Mean share over item sets",
+    "pooled share over sets": "Share pooled over item sets",
+    "area under the curve": "Area under the ROC curve of verdicts",
+    "gap slope with intercept": "Slope of a model's gaps on people's gaps, with an intercept",
 }
 """Headings of the figures that are not their keys with a capital letter."""
 
@@ -136,7 +158,7 @@ def _render_figure(results: Sequence[Result], naive_label: str) -> Iterator[str]
 
 
 def _format_cell(result: Result | None) -> str:
-    """Coverage in percent, and the mean and median width as multiples of the oracle's."""
+    """Coverage in percent, and the mean and median width as multiples of the ideal interval's."""
     if result is None:
         return ""
     summary = result.summary

@@ -64,7 +64,7 @@ def test_simultaneous_intervals_are_compared_with_what_all_pairs_need() -> None:
     [
         ({"coverage": 0.9, "coverage_high": 0.919}, "covers 90.0%"),
         ({"coverage": 0.9, "coverage_high": 0.921}, None),
-        ({"mean_width": 1.31}, "mean width 1.31 times the oracle's"),
+        ({"mean_width": 1.31}, "the interval is on average 1.31 times as wide as needed"),
         ({"coverage": 1.0, "coverage_low": 0.996}, "covers 100.00%"),
         ({"coverage": 1.0, "coverage_low": 0.996, "smaller_side": 6}, None),
         ({"coverage": 0.5, "coverage_high": 0.6, "n_runs": 20}, None),
@@ -88,7 +88,9 @@ def test_a_new_fault_a_passing_control_and_an_outdated_limit_fail_the_run(monkey
         "the known limit of r in t3, 5 × 5 (coverage) no longer applies"
     ]
     wide_too = replace(known, summary=replace(bad, mean_width=1.5))
-    assert findings.find_violations([wide_too]) == ["r in world t3, 5 × 5: mean width 1.50 times the oracle's"]
+    assert findings.find_violations([wide_too]) == [
+        "r in world t3, 5 × 5: the interval is on average 1.50 times as wide as needed"
+    ]
 
 
 def test_a_planted_fault_that_is_not_named_and_a_method_without_a_fault_fail_the_run() -> None:

@@ -71,7 +71,7 @@ def test_too_few_models_have_a_value_and_a_reason() -> None:
     four = correlate_models(*_pair(3, 4))
     assert four.value is not None
     assert (four.p_value, four.ci_low, four.resampled) == (None, None, ())
-    assert four.reason == "too few models: a test needs at least 5, and an interval 8"
+    assert four.reason == "a test needs at least 5 models, and an interval 8"
     two = correlate_models([1.0, 2.0, NAN], [2.0, 1.0, 3.0])
     assert (two.value, two.p_value, two.models, two.reason) == (None, None, 2, "fewer than 3 models (2)")
     constant = correlate_models([1.0] * 6, np.arange(6.0))

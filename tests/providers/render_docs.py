@@ -39,9 +39,9 @@ DIALECT_NAMES = {
 """Modules of dialects whose name differs from that of `auditor init --provider`."""
 FORMS = {"json_schema": "JSON schema", "json_object": "JSON object", "tool": "tool", "text": "text"}
 MEASURES = {
-    LogprobMeasure.ECHO: "of a sentence's ends (`echo`)",
-    LogprobMeasure.PROMPT: "of a sentence's ends (`prompt_logprobs`)",
-    LogprobMeasure.CHOICE: "of the next token (`choice`)",
+    LogprobMeasure.ECHO: "probabilities of the end of a sentence (`echo`)",
+    LogprobMeasure.PROMPT: "probabilities of the end of a sentence (`prompt_logprobs`)",
+    LogprobMeasure.CHOICE: "probabilities of the next token (`choice`)",
 }
 
 
@@ -86,7 +86,7 @@ def _table_row(page: ProviderPage) -> str:
         _logprobs(page).split(" (")[0],
         "yes" if _has_seed(page) else "no",
         _batches(page),
-        "wire format, real server" if "real_server" in page.notes else "wire format",
+        "simulated, and on a real server" if "real_server" in page.notes else "simulated",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -115,7 +115,7 @@ def _config_lines(page: ProviderPage) -> str:
     if section.api_key is not None and setup.key_variable is not None:
         lines.append(f"api_key = {json.dumps(section.api_key)}")
     elif section.api_key is not None:
-        lines.append(f"# api_key = {json.dumps(section.api_key)}   # if your server wants one")
+        lines.append(f"# api_key = {json.dumps(section.api_key)}   # if your server requires one")
     if section.api_base is not None:
         lines.append(f"api_base = {json.dumps(section.api_base)}")
     if section.params:
@@ -134,14 +134,14 @@ def _key(page: ProviderPage) -> str:
     if setup.prefix == "bedrock":
         return "none; the AWS credentials of this machine sign the requests"
     variable = f", such as `{page.dialect.key_variable}`" if page.dialect.key_variable else ""
-    return f"none; if your server wants one, a variable of your choice{variable}"
+    return f"none; if your server requires one, a variable of your choice{variable}"
 
 
 def _batches(page: ProviderPage) -> str:
     """Whether calls can be sent in batches."""
     if find_batch_provider(page.section) is None:
         return "no"
-    return "if the server offers batches" if page.setup.is_local or page.setup.name == "huggingface" else "yes"
+    return "only if the server offers batches" if page.setup.is_local or page.setup.name == "huggingface" else "yes"
 
 
 def _form(page: ProviderPage) -> str:
@@ -154,9 +154,9 @@ def _discovery(expectation: Expectation) -> str:
     """Words on the requests that finding the form takes."""
     n_requests = expectation.discovery_requests
     if n_requests == 0:
-        return ", with this model; the first request is accepted"
+        return " for this model; the server accepts the first request"
     plural = "requests are" if n_requests > 1 else "request is"
-    return f", with this model; {n_requests} {plural} refused first, once per audit"
+    return f" for this model; {n_requests} {plural} refused first, once in each audit"
 
 
 def _logprobs(page: ProviderPage) -> str:
@@ -191,7 +191,9 @@ def _trust(page: ProviderPage) -> str:
 
 def _verification(page: ProviderPage) -> str:
     """How the behaviour described was verified."""
-    wire_format = f"the documented wire format, in ten situations ({page.dialect.reference})"
+    wire_format = (
+        f"tests that simulate the documented requests and responses in ten situations ({page.dialect.reference})"
+    )
     real_server = f"; audits against {page.notes['real_server']}" if "real_server" in page.notes else ""
     gaps = [
         f"{situation.value.replace('_', ' ')} ({expectation.not_applicable.rstrip('.')})"

@@ -57,11 +57,11 @@ def test_the_two_intervals_of_a_share_are_named_where_they_differ() -> None:
     items = ShareEstimate(0.5, 9, 0.2, 0.8, None, ("item",), cells_ci_low=0.4, cells_ci_high=0.6)
     assert describe_interval(items) == "95% CI 0.20 to 0.80 for other items like these, 0.40 to 0.60 for these items"
     cells_only = ShareEstimate(0.5, 9, reason="too few topics", cells_ci_low=0.4, cells_ci_high=0.6)
-    assert describe_interval(cells_only) == "no 95% CI: too few topics; for these cells 0.40 to 0.60"
+    assert describe_interval(cells_only) == "no 95% CI: too few topics; 95% CI for these cells only: 0.40 to 0.60"
 
 
 @pytest.mark.parametrize(("unit", "cells"), [("item", "items"), ("question", "questions"), ("country", "cells")])
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_share_of_too_few_units_names_them(unit: str, cells: str, n: int) -> None:
     share = share_over_units([1] * n, [2] * n, {unit: range(n)})
-    assert f"; for these {cells} " in describe_interval(share)
+    assert f"; 95% CI for these {cells} only: " in describe_interval(share)

@@ -100,7 +100,7 @@ def _audit(db: Database, name: str, cells: Sequence[Cell], samples: int) -> Audi
     survey = Survey(
         name="made",
         title="A made-up survey",
-        source="Made up; says nothing of any country.",
+        source="Made up; describes no real country.",
         wording="How justifiable is {topic} in {country}?",
         scale=("never justifiable", "always justifiable"),
         cells=tuple(SurveyCell(cell, round(0.4 - 0.05 * i, 2), n=1200) for i, cell in enumerate(cells)),

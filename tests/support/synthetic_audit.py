@@ -145,7 +145,7 @@ def _survey(rng: np.random.Generator, countries: Sequence[str], topics: Sequence
     return Survey(
         name="population",
         title="A made-up survey",
-        source="Drawn at random; says nothing of any country.",
+        source="Drawn at random; describes no real country.",
         wording="How justifiable is {topic} in {country}?",
         scale=("never justifiable", "always justifiable"),
         cells=tuple(cells),

@@ -134,7 +134,7 @@ def _describe_fragile(rows: Sequence[AlignmentRow], statuses: Sequence[Status]) 
     if not names:
         return ""
     subject = "This" if len(rows) == 1 else f"For {join_first(names)}, this"
-    return f" {subject} holds only if the lost samples are like the others."
+    return f" {subject} holds only if the samples without a usable score are like the others."
 
 
 def _classify_together(rows: Sequence[AlignmentRow]) -> list[Status]:

@@ -66,13 +66,13 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
     marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
     ceiling_note = "" if any(row.ceiling is not None for row in rows) else " (not available here)"
     caption = (
-        "Agreement with people over cells (country × topic) with scores of both. r and ρ range from −1 to +1; higher "
-        f"is better. MAE, RMSE and bias are on the scale of the scores, from −1 ({low_label}) to +1 ({high_label}). "
-        "Lower MAE and RMSE are better; a positive bias is more permissive than people. r without sampling noise "
-        "estimates r for unlimited samples per cell (Spearman’s correction, for the model only). The highest r is "
-        f"what a perfect model is expected to reach against this survey{ceiling_note}. Lost samples are planned ones "
-        "without a usable score, such as refusals, in all cells. 95% CIs and p (test of r = 0) are over countries and "
-        f"topics.{marks.remark('Values of r without sampling noise')}"
+        "Agreement with people over the cells (country × topic) for which both the model and people have a score. r "
+        "and ρ range from −1 to +1; higher is better. MAE, RMSE and bias are on the scale of the scores, from −1 "
+        f"({low_label}) to +1 ({high_label}). Lower MAE and RMSE are better; a positive bias is more permissive than "
+        "people. r without sampling noise estimates r for unlimited samples per cell (Spearman’s correction, for the "
+        f"model only). The highest r is what a perfect model is expected to reach against this survey{ceiling_note}. "
+        "Lost samples are planned ones without a usable score, such as refusals. 95% CIs and p (test of r = 0) are for "
+        f"other countries and topics like these.{marks.remark('Values of r without sampling noise')}"
     )
     derived = {"model": labels.label, **DERIVED_CELLS, **marks.derived}
     columns = [*ALIGNMENT_COLUMNS, *marks.columns]
@@ -84,10 +84,11 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
 def build_alignment_remarks(report: Report) -> Paragraph:
     """Remarks on the columns of the alignment table."""
     n_not_asked = report.audit.survey.cells - report.audit.survey.asked
-    not_asked = f"People were not asked in {n_not_asked}; in the others" if n_not_asked else "In these,"
+    not_asked = f"People were not asked in {n_not_asked} of them; in the others," if n_not_asked else "In these,"
     return Paragraph(
-        f"Dropped cells (a country and a topic) lack a score. {not_asked} no answer of the model was usable. Cells of "
-        "one country or topic are correlated, so the 95% CI is a two-way jackknife over countries and topics. It "
-        f"generalizes to other countries and topics, and needs at least {MIN_UNITS} of each.",
+        f"Cells (a country and a topic) without a score of people or of the model are dropped. {not_asked} no answer "
+        "of the model was usable. Cells of one country or topic are correlated, so the 95% CI is a two-way jackknife "
+        f"over countries and topics. It generalizes to other countries and topics, and needs at least {MIN_UNITS} of "
+        "each.",
         "note",
     )

@@ -25,10 +25,11 @@ from auditor.reports.sections.phrasing import (
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate, tabulate_matrix
 
 _INTRODUCTION = (
-    "A baseline predicts people’s scores without a model: by the mean of the topic over countries, of the country "
-    "over topics, or of the topic over the region. Baselines use only this audit’s cells, and are compared on the "
-    "cells that the model has scores on. MAE excludes the predicted cell from the mean. r includes it, since "
-    "excluding it biases r downwards; the r of a baseline is therefore an upper limit."
+    "A baseline predicts people’s scores without a model: by the mean of the topic over countries, of the country over "
+    "topics, or of the topic over the region. Baselines use only this audit’s cells (a cell is a country and a topic). "
+    "Each is compared with a model on the cells for which the model has scores. For MAE, the predicted cell is left "
+    "out of the mean. For r it is included, since leaving it out biases r downwards; the r of a baseline is therefore "
+    "an upper limit."
 )
 
 
@@ -148,8 +149,9 @@ def _build_baselines_table(report: Report, labels: SeriesLabels) -> Table:
         "baselines",
         "Agreement of baselines with people",
         "r within topics measures how well the model captures differences between countries: each topic’s mean is "
-        "subtracted from both sides. The other columns are r (higher is better) and mean absolute error (MAE, lower "
-        "is better) of each baseline. 95% CIs are over countries and topics; n counts cells.",
+        "subtracted from the scores of the model and of people. The other columns are r (higher is better) and mean "
+        "absolute error (MAE, lower is better) of each baseline. 95% CIs are for other countries and topics like "
+        "these; n counts cells.",
         [Column("Model", "name"), *(Column(title, "estimate", emphasis=i == 0) for i, title in enumerate(titles))],
         [[label, *map(by_title.get, titles)] for label, by_title in cells.items()],
     )
@@ -161,7 +163,8 @@ def _build_differences_table(report: Report, labels: SeriesLabels) -> Table:
         "baseline-differences",
         "Models minus baselines",
         "Mean absolute error of the model minus that of the baseline, on the same cells. Negative: the model is "
-        "closer to people. 95% CIs are over countries and topics. P-values are adjusted for all rows (Holm).",
+        "closer to people. 95% CIs are for other countries and topics like these. P-values are adjusted for all rows "
+        "(Holm).",
         report.baselines,
         [
             Column("Model", "name"),

@@ -36,7 +36,7 @@ def _coverage_cautions(report: Report) -> Iterator[str]:
     for row in report.coverage.total:
         if row.planned and row.ok < MIN_COVERAGE * row.planned:
             usable = format_percent(row.ok, row.planned)
-            yield f"Only {usable} of the planned {row.counted_label} are usable; “What is missing?” lists the others."
+            yield f"Only {usable} of the planned {row.counted_label} are usable; “What is missing?” has the reasons."
 
 
 def _sampling_cautions(report: Report) -> Iterator[str]:

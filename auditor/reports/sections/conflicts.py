@@ -76,7 +76,7 @@ def describe_conflicts(report: Report) -> str:
         interval = describe_interval(conflicts.settled, 0, "percent")
         sentences.append(
             f"The judges alone settle {format_share(conflicts.settled.value)} ({interval}). A conflict is settled "
-            f"{rule_phrase}. Conflicts that people decided afterwards are included."
+            f"{rule_phrase}. For this share, conflicts that people decided afterwards count as the judges left them."
         )
     if total and conflicts.within_noise.value is not None:
         n_within = round(conflicts.within_noise.value * conflicts.within_noise.n)
@@ -172,8 +172,11 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
     """Build the tables that count conflicts by kind and status, and by pair of models."""
     all_column = Column("All", "number", emphasis=True)
     kinds = [ConflictKind(row.kind) for row in conflicts.kinds]
-    explanations = "; ".join(f"{kind.label}: {kind.spec.explanation}" for kind in kinds)
-    caption = f"Number of conflicts by kind and status. Contested: people disagree. Kinds: {explanations}."
+    explanations = "; ".join(f"{kind.label} ({kind.spec.explanation})" for kind in kinds)
+    caption = (
+        "Number of conflicts by kind and status. A conflict is contested if the people who reviewed it disagree. The "
+        f"kinds are {explanations}."
+    )
     state_columns = [Column(STATE_LABELS[state].capitalize(), "number") for state in conflicts.states]
     rows = [
         Row([kind.label, *row.states.values(), row.total]) for kind, row in zip(kinds, conflicts.kinds, strict=True)
@@ -182,7 +185,7 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
     columns = [Column("Kind", "name"), *state_columns, all_column]
     yield Table("conflicts-by-kind", "Conflicts by kind and status", caption, columns, rows)
     if conflicts.pairs:
-        title, caption = "Conflicts by pair of models", "Number of conflicts between each two models, by kind."
+        title, caption = "Conflicts by pair of models", "Number of conflicts between each pair of models, by kind."
         columns = [
             *make_columns("name", {"left": "First model", "right": "Second model"}),
             *(Column(ConflictKind(kind).label.capitalize(), "number") for kind in conflicts.pairs[0].kinds),
@@ -191,7 +194,7 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
         pairs = sorted(conflicts.pairs, key=lambda row: -row.total)
         rows = [Row([row.left, row.right, *row.kinds.values(), row.total]) for row in pairs]
         table = Table("conflicts-by-pair", title, caption, columns, rows, max_rows=MAX_LONG_TABLE_ROWS)
-        yield Disclosure("By pair of models", [table], is_open=len(conflicts.pairs) <= MAX_OPEN_PAIRS)
+        yield Disclosure("Conflicts by pair of models", [table], is_open=len(conflicts.pairs) <= MAX_OPEN_PAIRS)
 
 
 def _build_largest_section(conflicts: ConflictsReport) -> Section:

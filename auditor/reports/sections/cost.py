@@ -81,9 +81,9 @@ def describe_cost(cost: CostReport) -> Iterator[str]:
         )
     if total.answers and total.cached_tokens is not None:
         # `told_tokens` counts prompt tokens of the answers that report cached tokens.
-        scope = "" if total.told_tokens == total.prompt_tokens else " of the answers that report it"
+        scope = "" if total.told_tokens == total.prompt_tokens else " in answers that report this"
         share = format_percent(total.cached_tokens, total.told_tokens)
-        yield f"Providers read {share} of the prompt tokens{scope} from their caches."
+        yield f"Of the prompt tokens{scope}, providers read {share} from their caches."
     if total.reasoning_tokens is not None and total.completion_tokens:
         amount = "at an unknown cost" if total.reasoning_usd is None else f"for {format_usd(total.reasoning_usd)}"
         yield (

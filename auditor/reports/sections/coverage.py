@@ -96,8 +96,8 @@ def _build_table(noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) 
     table = tabulate(
         f"coverage-{f'by-{noun}' if noun else 'total'}",
         f"Coverage {f'by {noun}' if noun else 'in total'}",
-        "Scores, verdicts and other answers: planned, usable, and missing by cause. Share is usable out of planned "
-        "(higher is better).",
+        "Scores, verdicts and other answers: planned, usable, and missing by cause. “Share” is the usable share of "
+        "the planned answers (higher is better).",
         sorted(rows, key=lambda row: row.ok / row.planned if row.planned else 1.0) if noun in LONG_GROUPS else rows,
         columns,
         derived,

@@ -34,9 +34,9 @@ def build_findings_block(report: Report) -> Section | None:
         for row in findings.rows[:MAX_FINDINGS]
     ]
     note = (
-        f"These findings were selected from {compared} by country and topic. The 95% CIs hold for all of these "
-        "jointly (Bonferroni), so they are valid for the largest too. They are too short where differences are "
-        "strongly skewed. A model has at most one finding of each kind."
+        f"These findings were selected from {compared}, each for one country or one topic. The 95% CIs hold for all of "
+        "these jointly (Bonferroni), so they are valid for the largest too. These intervals are too narrow where "
+        "differences are strongly skewed. A model has at most one finding of each kind."
     )
     blocks: list[Block] = [List(items, is_findings=True), Paragraph(note, "note")]
     return Section("findings", TITLE, blocks)

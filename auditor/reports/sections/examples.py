@@ -22,8 +22,9 @@ def build_examples_section(report: Report) -> Section | None:
         f": the model’s score is {format_signed(largest.score)}, people’s {format_signed(largest.survey)}.",
     ]
     note = (
-        "These are the cells with the largest differences, not typical ones. Each quotation is the sample with the "
-        "score nearest to the model’s, of those that judges reviewed. Judges are not named, to keep reviewers blinded."
+        "These are the cells with the largest differences, not typical ones. Each quotation is the answer whose score "
+        "is nearest to the model’s mean score, among the answers that judges reviewed. Judges are not named, to keep "
+        "reviewers blinded."
     )
     examples = [
         _build_example(example, i, list_aspects(report), report.trace_pages.find(example.country, example.topic))

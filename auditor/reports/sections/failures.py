@@ -24,16 +24,16 @@ def build_failures_section(report: Report) -> Section | None:
     unsent_sentence = describe_unsent_calls(failures.unsent_calls)
     unsent_note = f"{unsent_sentence} " if unsent_sentence else ""
     summary = (
-        f"{pluralize(n_requests, 'request')} failed. Retries may have succeeded: "
+        f"{pluralize(n_requests, 'request')} failed. Some were repeated with success; "
         f"{pluralize(failures.unusable, 'call')} {'has' if failures.unusable == 1 else 'have'} no usable answer for "
-        f"this reason. {unsent_note}Failures include requests that detected what a server accepts."
+        f"this reason. {unsent_note}Failures include trial requests, which test which parameters a server accepts."
     )
     table = tabulate(
         "failures",
         "Reasons of failures",
-        "Failed requests by model, outcome, HTTP status and message; those that left most calls without a usable "
-        "answer come first. The message is the provider’s, of the first request of the group. The others differ from "
-        "it at most in numbers, ids and quoted names.",
+        "Failed requests by model, outcome, HTTP status and message; those that left the most calls without a usable "
+        "answer come first. Each row shows the provider’s message for its first request; the messages for its other "
+        "requests differ at most in numbers, ids and quoted names.",
         failures.groups,
         [
             Column("Model", "name", "name"),

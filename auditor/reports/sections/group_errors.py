@@ -118,7 +118,8 @@ def build_map_section(report: Report) -> Section | None:
     if world_map.spec is None:
         return None
     n_series = len({label for row in errors.values() for label, error in row.items() if error.value is not None})
-    average_text = f", averaged over {n_series} series of scores" if n_series > 1 else ""
+    noun = "series of scores (a model and a method each)" if SeriesLabels.of(report).shows_method else "models"
+    average_text = f", averaged over {n_series} {noun}" if n_series > 1 else ""
     figure = Figure(
         "map",
         world_map.spec,

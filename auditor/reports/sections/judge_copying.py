@@ -40,9 +40,9 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
         "judge-pairs", "Copying between judges", caption, pairs, columns, derived, max_rows=MAX_LONG_TABLE_ROWS
     )
     caption = (
-        "Effective number of judges: so many judges with independent errors would be worth "
-        "as much as the panel. Only judges with at least "
-        f"{MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on labelled traces are included."
+        "The effective number of judges says how many judges with independent errors would be worth as much as this "
+        f"panel. Only judges with at least {MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on labelled traces are "
+        "included."
     )
     columns = [Column("Judges with enough errors", "number", "judges"), Column("Effective number", "estimate")]
     rows = [copying] if copying.pairs else []

@@ -59,8 +59,8 @@ def suggest_labels(report: Report) -> Paragraph | None:
         return Paragraph(f"People’s labels are not used: {quality.reason.replace('AUDIT', name)}.", "note")
     return Paragraph(
         [
-            "Nothing here compares the judges with people on a random sample of all traces. To measure their errors "
-            f"and correct for them, label about {pluralize(quality.suggested_labels, 'trace')}: ",
+            "This report does not compare the judges with people on a random sample of traces. To measure the judges’ "
+            f"errors and correct for them, label about {pluralize(quality.suggested_labels, 'trace')}: ",
             Code(f"auditor review {name} --sample {quality.suggested_labels}"),
             ". Each model’s share of VALID is then known to about ± 10 percentage points.",
         ],

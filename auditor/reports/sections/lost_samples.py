@@ -73,8 +73,8 @@ def _list_gap_cautions(report: Report, labels: SeriesLabels) -> Iterator[str]:
         names = join_first([name for name, _, _ in bounds], "model" if not labels.shows_method else "")
         low, high = min(low for _, low, _ in bounds), max(high for _, _, high in bounds)
         yield (
-            f"The sign of the gap of {names} between {first} and {second} is not known because of lost samples: it "
-            f"lies between {format_signed(low)} and {format_signed(high)}."
+            f"Because of lost samples, it is not known in which of two regions, {first} or {second}, the mean absolute "
+            f"error of {names} is larger: the difference lies between {format_signed(low)} and {format_signed(high)}."
         )
 
 
@@ -125,8 +125,8 @@ def build_lost_samples_section(report: Report) -> Section | None:
         return None
     text = (
         "More than 5% of the planned samples of these models have no usable score: they were refused, cut off, "
-        "unreadable or failed. The bounds hold whatever their scores would have been. They assume the scores from −1 "
-        "to +1 that make the figure smallest, or largest."
+        "unreadable or failed. The bounds hold whatever scores these lost samples would have had: they assume the "
+        "scores from −1 to +1 that make the figure smallest, or largest."
     )
     finding = next(list_lost_sample_cautions(report), "Some regions have lost more than 5% of their planned samples.")
     tables = [_tabulate_bounds(rows, *figure) for figure in FIGURES]
@@ -149,7 +149,7 @@ def _tabulate_bounds(rows: Sequence[WorstCaseRow], name: str, attribute: str, st
     )
     caption = (
         f"The {name} over the usable samples, and its smallest and largest possible value over all planned samples. "
-        f"{INTERVAL_NOTE} The largest shares of lost samples come first."
+        f"{INTERVAL_NOTE} The rows with the largest shares of lost samples come first."
     )
     derived = {"lost": lambda row: count_lost(row.lost)}
     return tabulate(

@@ -15,8 +15,8 @@ CORRELATION_COLUMNS = [
 """Columns of a row whose attribute `r` is a correlation over models."""
 CORRELATION_REMARK = (
     "95% CIs and p generalize to other models. p is from a permutation test and needs 5 models; a CI needs 8. Models "
-    "of one family are averaged first, since they are not independent; n then counts families. r over single models "
-    "has no averaging, as in papers."
+    "of one family are averaged first, since they are not independent; n then counts families. “r over single models” "
+    "is computed without this averaging, as in most papers."
 )
 
 

@@ -44,9 +44,9 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
     if n_open := states.get("open", 0) + states.get("disputed", 0):
         conflicts = pluralize(n_open, "conflict")
         review = [
-            f"Decide the {conflicts} that the judges could not resolve, to measure the judges: ",
+            f"To measure the judges, decide the {conflicts} that they could not resolve: ",
             Code(f"auditor review {name}"),
-            ". This does not change how close models are to people.",
+            ". Your decisions do not change any model’s agreement with people.",
         ]
     else:
         review = []

@@ -30,7 +30,7 @@ def build_panel_section(report: Report) -> Section | None:
     shown = "" if report.task is None else " They saw the question."
     lead = (
         f"Judges reviewed each trace without knowing {masked}.{shown} Peer agreement is the share of VALID verdicts; "
-        "below 70% is a sign of failure."
+        "below 70% counts as a weakness of the model."
     )
     suggestion = suggest_labels(report)
     certificate = List([_mark_code(sentence) for sentence in panel.certificate])
@@ -82,9 +82,9 @@ def describe_kappa(panel: PanelReport) -> str:
     if kappa.value is None:
         return f"The judges’ agreement beyond chance is not available: {kappa.reason}."
     return (
-        f"Agreement of the judges beyond chance: {describe_estimate('Fleiss’ kappa', kappa, 'trace')}. "
-        f"The traces have {pluralize(panel.verdicts, 'verdict')} from at least two judges each. "
-        "1 is complete agreement, 0 is agreement by chance."
+        f"Agreement of the judges beyond chance: {describe_estimate('Fleiss’ kappa', kappa, 'trace')}. Each of these "
+        f"traces has verdicts of at least two judges; there are {pluralize(panel.verdicts, 'verdict')} in all. 1 is "
+        "complete agreement, 0 is agreement by chance."
     )
 
 
@@ -103,8 +103,8 @@ def _build_peer_agreement(report: Report) -> list[Block]:
     shares = [(row.model, row.agreement) for row in rows]
     plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
     caption = (
-        "Share of VALID verdicts on each model’s traces, and of verdicts that find each aspect met, from 0 to 1 "
-        "(higher is better). n counts verdicts."
+        "Share of VALID verdicts on each model’s traces and, for each aspect, share of verdicts that find it met, from "
+        "0 to 1 (higher is better). n counts verdicts."
     )
     columns = [
         Column("Model", "name"),
@@ -144,8 +144,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     ]
     yield tabulate("judges", "Judges", caption, panel.judges, columns)
     caption = (
-        "Agreement beyond chance: 1 is complete agreement, 0 is chance. Share of VALID does not measure agreement. "
-        f"{describe_populations([panel.krippendorff_alpha, panel.prevalence])}n counts traces."
+        "Agreement beyond chance: 1 is complete agreement, 0 is chance. The share of VALID verdicts does not measure "
+        f"agreement. {describe_populations([panel.krippendorff_alpha, panel.prevalence])}n counts traces."
     )
     measures = [
         ("Fleiss’ kappa", panel.fleiss_kappa),
@@ -157,8 +157,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     yield Table("panel-agreement", "Agreement of the panel", caption, columns, measures)
     caption = (
         "Share of traces on which the judge agrees with most others, and Krippendorff’s alpha of the other judges "
-        "without it. If the change is above 0 with p below 0.05, the judge disagrees more with the others than they "
-        "do with each other."
+        "without it. If alpha is higher without the judge (a change above 0) and p is below 0.05, the judge disagrees "
+        "more with the others than they do with each other."
     )
     titles = {"agreement": "Agrees with the majority", "alpha_without": "Alpha without it"}
     columns = [
@@ -175,8 +175,8 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     yield build_bias_table(panel.judges)
     caption = (
         "Number of traces that each voting rule finds VALID or INVALID, or leaves open (without a verdict). "
-        "Contradicts the majority: the share with the opposite verdict, of the traces on which the rule and the "
-        "plain majority both reach one."
+        "“Contradicts the majority” is the share of opposite verdicts among the traces on which both the rule and the "
+        "plain majority reach one."
     )
     columns = [
         Column("Rule", "name"),
@@ -186,8 +186,8 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     differs = {"differs": lambda row: None if row.rule == "majority" else row.differs}
     yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns, differs)
     caption = (
-        "Correlation over models of peer agreement with r (−1 to +1). Positive: peers prefer models that agree with "
-        "people."
+        "Correlation, over models, between peer agreement and agreement with people (r), from −1 to +1. Positive: "
+        "peers (the other models, as judges) prefer models that agree with people."
     )
     columns = [Column("Method", "name"), *CORRELATION_COLUMNS]
     title = "Peer agreement and agreement with people"

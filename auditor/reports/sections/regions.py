@@ -46,13 +46,13 @@ BOUND_COLUMNS = tuple(
 )
 BOUNDS_CAPTION = (
     "The smallest and largest possible gaps hold whatever the lost samples would have scored. They are shown if a "
-    "region lost more than 5% of its samples, or the shares of the two regions differ by more than 5 points. The 95% "
-    "CI covers the gap over all planned samples (Imbens & Manski 2004)."
+    "region lost more than 5% of its samples, or if the shares lost in the two regions differ by more than 5 "
+    "percentage points. The 95% CI covers the gap over all planned samples (Imbens & Manski 2004)."
 )
-P_VALUE_NOTE = "P-values are those of the gap in MAE, adjusted for the models (Holm)."
+P_VALUE_NOTE = "P-values test the gap in MAE and are adjusted for the number of models (Holm)."
 UNKNOWN_SIGN_NOTE = (
-    " Gaps are over the usable samples. If lost samples could reverse a gap, its sign is not known; the next table "
-    "has the smallest and largest possible gaps."
+    " Gaps are computed from the usable samples. If lost samples could reverse a gap, its sign is not known; the next "
+    "table has the smallest and largest possible gaps."
 )
 
 
@@ -97,13 +97,13 @@ def _build_region_table(regions: RegionsReport, labels: SeriesLabels) -> Table:
     """Build the table with MAE and r of each series in each region."""
     caption: Text = [
         "Agreement with people by region. MAE is the mean absolute difference between the model’s and people’s "
-        "scores, from 0 to 2 (lower is better). r is Pearson’s correlation (higher is better). 95% CIs are over "
-        "countries and topics. Dropped cells lack the model’s or people’s score; lost samples are planned ones "
-        "without a usable score. The grouping is ",
+        "scores, from 0 to 2 (lower is better). r is Pearson’s correlation (higher is better). 95% CIs are for other "
+        "countries and topics like these. Dropped cells lack the model’s or people’s score; lost samples are planned "
+        "ones without a usable score. The countries are grouped by “",
         Name(regions.grouping),
-        "; the key ",
+        "”; the key ",
         Code("survey.regions"),
-        " in the configuration selects another.",
+        " in the configuration selects another grouping.",
     ]
     derived: Mapping[str, Callable[[RegionRow], Cell]] = {
         "model": labels.label,
@@ -176,13 +176,13 @@ def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:
     if gaps[0].compared == 2:
         return (
             f"Gaps between two regions: {gaps[0].second} minus {gaps[0].first}. A positive gap in MAE, or a negative "
-            "one in r, means less agreement with people in the former. 95% CIs are over countries and topics; that of "
-            f"r uses Fisher’s z. {P_VALUE_NOTE}"
+            "one in r, means less agreement with people in the first of these two regions. 95% CIs are for other "
+            f"countries and topics like these; that of r uses Fisher’s z. {P_VALUE_NOTE}"
         )
     left_out = list(dict.fromkeys(name for gap in gaps for name in gap.left_out))
     left_out_text = f" Excluded, with fewer than five countries: {', '.join(left_out)}." if left_out else ""
     return (
-        "Largest gap in MAE between two regions, for each model, and the gap in r between the same two. The largest "
-        "of several gaps is biased upwards. The 95% CIs, over countries and topics, are corrected for that: they hold "
-        f"for all pairs of regions simultaneously. {P_VALUE_NOTE}{left_out_text}"
+        "Largest gap in MAE between two regions, for each model, and the gap in r between the same two. The largest of "
+        "several gaps is biased upwards. The 95% CIs, for other countries and topics like these, are corrected for "
+        f"that: they hold for all pairs of regions simultaneously. {P_VALUE_NOTE}{left_out_text}"
     )

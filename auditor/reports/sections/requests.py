@@ -136,7 +136,7 @@ def _build_form_table(rows: Sequence[FormSplitRow]) -> Table:
         "form-split",
         "Agreement with people by form",
         "Models that were asked in several forms, as after run --rediscover: r (higher is better) and MAE (lower is "
-        "better) of the answers in each form. Intervals are 95% CIs over countries and topics. The forms cover "
+        "better) of the answers in each form. 95% CIs are for other countries and topics like these. The forms cover "
         "different cells or samples, so a difference may have other causes than the form.",
         rows,
         [

@@ -41,8 +41,8 @@ def build_consistency_section(report: Report) -> Section | None:
     labels, marks = SeriesLabels.of(report), SamplingMarks.of(report.sampling, Purpose.DIRECT)
     explanation = (
         "Each question was asked several times. Self-consistency is the mean cosine similarity between the embeddings "
-        "of the reasoning in the samples of a cell; 1 is perfectly consistent. "
-        f"A variance of the score above {MAX_VARIANCE} is a weakness."
+        "of the reasoning in the samples of a cell; 1 is perfectly consistent. A variance of the score above "
+        f"{MAX_VARIANCE} counts as a weakness."
     )
     figure = build_interval_figure(
         "self-consistency",
@@ -55,10 +55,11 @@ def build_consistency_section(report: Report) -> Section | None:
     table = tabulate(
         "sample-consistency",
         "Self-consistency",
-        "Consistency of the samples of a cell: means over cells. 95% CIs generalize to other countries and topics or, "
-        "where stated, only to these cells. Variance: of the scores, lower is more consistent. Same sign: share of "
-        "samples whose score has the most frequent sign. Both signs: share of cells with samples on both sides of "
-        f"zero. n counts cells with at least two usable samples.{marks.remark('Figures')}",
+        "Consistency of repeated answers (samples) to the question of a cell, averaged over cells. 95% CIs generalize "
+        "to other countries and topics or, where stated, only to these cells. The lower the variance of the scores, "
+        "the more consistent they are. “Same sign” is the share of samples whose score has the most frequent sign of "
+        "their cell. “Both signs” is the share of cells with samples on both sides of zero. n counts cells with at "
+        f"least two usable samples.{marks.remark('Figures')}",
         report.self_consistency,
         [
             Column("Model", "name"),
@@ -101,8 +102,9 @@ def _summarize_consistency(report: Report) -> str:
 def _build_consistency_alignment_table(rows: Sequence[ConsistencyAlignmentRow]) -> Table:
     """Build the table of the correlations, over models, of consistency with agreement with people."""
     caption = (
-        "Correlation over models of self-consistency, and of the variance of the scores, with r (−1 to +1). If "
-        f"consistent models agree more with people, the first is positive and the second negative. {CORRELATION_REMARK}"
+        "Correlations, over models, of self-consistency and of the variance of the scores with agreement with people "
+        "(r), from −1 to +1. If consistent models agree more with people, the first is positive and the second "
+        f"negative. {CORRELATION_REMARK}"
     )
     titles = {"cosine": "Self-consistency (cosine)", "variance": "Variance of the score"}
     columns = [Column("Method", "name"), Column("Figure", "text", "figure"), *CORRELATION_COLUMNS]

@@ -32,8 +32,9 @@ def build_assumptions(report: Report) -> list[Block]:
     if not report.sensitivity:
         return [Paragraph(assumption)]
     text: Text = [
-        f"{assumption} They are too narrow if countries of one cultural zone, or topics of one family, are alike: ",
-        Link("how much the figures depend on one of these", "sensitivity"),
+        f"{assumption} They are too narrow if countries of one cultural zone, or topics of one family, are alike. One "
+        "section shows ",
+        Link("how much the figures depend on one zone or family", "sensitivity"),
         ".",
     ]
     return [Paragraph(text)]
@@ -74,16 +75,17 @@ def build_sensitivity_section(report: Report) -> Section | None:
     if not report.sensitivity:
         return None
     caption = (
-        "Range of each figure when each cultural zone, and each topic family, is left out in turn, and which one is "
-        "left out at the ends. Fewest left: smallest number of remaining countries or topics. Zones are those of the "
-        "Inglehart-Welzel map, or United Nations regions for countries not on it. Families of topics are those of the "
-        "survey; without any, single topics are left out."
+        "Range of each figure when each cultural zone, and each topic family, is left out in turn. The columns "
+        "“Without” name the zone or family whose omission gives the lowest and the highest value. “Fewest left” is the "
+        "smallest number of remaining countries or topics. Zones are those of the Inglehart-Welzel map, or United "
+        "Nations regions for countries not on it. Families of topics are those of the survey. If it has none, one "
+        "topic at a time is left out instead."
     )
     labels = SeriesLabels.of(report)
     derived = {"model": labels.label, "figure": lambda row: FIGURE_LABELS[row.figure]}
     has_families = any(row.without == "topic family" for row in report.sensitivity)
     group = "family of topics" if has_families else "topic"
-    title = f"How much depends on one cultural zone, or one {group}?"
+    title = f"How much do the results depend on one cultural zone, or one {group}?"
     contents_title = "Zones and families of topics" if has_families else "Zones and topics"
     table = tabulate(
         "sensitivity",

@@ -138,8 +138,8 @@ def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Fi
         [(labels.label(row), two_way_r(row)) for row in rows],
         CORRELATION_AXIS,
         table_id="alignment",
-        caption="Pearson’s r of each model’s scores with people’s, with its 95% CI over countries and topics. If the "
-        "interval includes zero, the agreement is not statistically distinguishable from zero.",
+        caption="Pearson’s r of each model’s scores with people’s, with its 95% CI for other countries and topics like "
+        "these. If the interval includes zero, the agreement is not statistically distinguishable from zero.",
         description="; ".join(f"{labels.label(row)} {describe_alignment(row)}" for row in rows),
     )
 

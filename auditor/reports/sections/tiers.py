@@ -31,10 +31,11 @@ _FIGURES = {"r": "r", "MAE": "mean absolute error"}
 _EXPLANATION = (
     "No model of the first tier is significantly worse than another model. A model of a lower tier is significantly "
     "worse than at least one model of the tier above. Tiers and the 95% CIs of ranks are corrected for the number of "
-    "pairs of models, separately in each ranking. Best and worst rank: ends of the 95% CI of the rank. From the best "
-    "other: difference from the best other model, with its 95% CI over countries and topics (Hsu’s method). This "
-    "method cuts CIs off at 0: a CI with one end at 0 shows a significant difference, in the direction of the other "
-    "end. May be the best: no other model is significantly better."
+    "pairs of models, separately in each ranking. The best and the worst rank are the ends of the 95% CI of the rank. "
+    "“From the best other” is the difference from the best of the other models, with its 95% CI for other countries "
+    "and topics like these (Hsu’s method). This method cuts CIs off at 0: a CI with one end at 0 shows a significant "
+    "difference, in the direction of the other end. “May be the best” means that no other model is significantly "
+    "better."
 )
 
 
@@ -78,7 +79,7 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
     ]
     size = f"{pluralize(ranking.cells, 'shared cell')} of {pluralize(ranking.countries, 'country', 'countries')}"
     return Disclosure(
-        f"{scope[:1].upper()}{scope[1:]}, by {_name_criterion(ranking)}",
+        f"Ranking in {scope}, by {_name_criterion(ranking)}",
         [replace(table, rows=[*table.rows, *excluded_rows])]
         if table.rows or excluded_rows
         else [Paragraph(table.caption)],
@@ -138,7 +139,7 @@ def describe_preference(ranking: TierRanking) -> str:
     cells = f"The comparison uses the {pluralize(ranking.cells, 'cell')} that {models} share."
     leads = f"{leader.model} has the {'highest' if ranking.by == 'r' else 'lowest'} {criterion} ({value})"
     if leader.may_be_best is None:
-        return f"{scope}, {leads}. Whether it is the best cannot be estimated: {ranking.reason}. {cells}"
+        return f"{scope}, {leads}. It is not known whether it is the best: {ranking.reason}. {cells}"
     other_candidates = [model for model in list_candidates(ranking) if model != leader.model]
     if not other_candidates:
         claim = leads if ranking.by == "r" else f"prefer {leader.model}: its {criterion} is the lowest ({value})"

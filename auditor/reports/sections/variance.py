@@ -14,7 +14,8 @@ from auditor.reports.sections.tables import tabulate
 
 _EXPLANATION = (
     "The variance of each figure is divided among countries, topics, single cells and the randomness of answers. With "
-    "few countries or topics, this division is rough. Wording is not a source, since all samples have the same."
+    "few countries or topics, this division is rough. The wording of the question is not among these sources, since "
+    "all samples have the same wording."
 )
 
 MIN_STD_ERROR = 0.005
@@ -102,7 +103,7 @@ def describe_purchase(row: VarianceRow, most_countries: int, most_topics: int) -
     if options:
         return f"{error}. To halve it, plan {', or '.join(options)}."
     size = f"{pluralize(most_countries, 'country', 'countries')} and {pluralize(most_topics, 'topic')}"
-    return f"{error}. The {size} of this audit are too few to halve it. More samples do not help."
+    return f"{error}. The {size} of this audit are too few to halve it, and more samples for each cell do not help."
 
 
 def list_options(row: VarianceRow, most_countries: int, most_topics: int) -> Iterator[str]:

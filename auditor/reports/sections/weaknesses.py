@@ -44,7 +44,7 @@ def _describe_peer_agreement(report: Report) -> Iterator[str]:
         if row.agreement.value is not None
     ]
     low_values = sorted(value for value in values if value[0] < MIN_PEER_AGREEMENT)
-    if labels := [f"{name} ({format_share(value)} of {format_count(n)})" for value, name, n in low_values]:
+    if labels := [f"{name} ({format_share(value)} of {format_count(n)} verdicts)" for value, name, n in low_values]:
         yield f"Less than 70% of the verdicts are VALID for {join_first(labels, 'model')}."
 
 
@@ -87,4 +87,6 @@ def _describe_topics(report: Report) -> Iterator[str]:
 def _name_topics(label: str, errors: Mapping[str, float], topics: Sequence[str]) -> str:
     """A model with its number of topics with a large error, and the worst of them."""
     worst = max(topics, key=lambda topic: errors[topic])
-    return f"{label} ({len(topics)} of {pluralize(len(errors), 'topic')}; {worst}: {format_number(errors[worst])})"
+    return (
+        f"{label} ({len(topics)} of {pluralize(len(errors), 'topic')}, most on {worst}: {format_number(errors[worst])})"
+    )

@@ -110,7 +110,7 @@ def make_lossy_row(low: float, **more: Any) -> AlignmentRow:
 
 
 def test_the_headline_names_models_whose_finding_depends_on_lost_samples() -> None:
-    condition = "holds only if the lost samples are like the others."
+    condition = "holds only if the samples without a usable score are like the others."
     finding = "beyond chance (r = 0.50)."
     assert summarize_alignment([make_lossy_row(-0.1)]).endswith(f"{finding} This {condition}")
     assert summarize_alignment([make_lossy_row(0.1)]).endswith(finding)

@@ -28,7 +28,7 @@ def test_an_unknown_cost_is_not_described_as_zero(report: Report) -> None:
 def test_estimated_and_cached_parts_are_stated(report: Report) -> None:
     text = describe_total(report.cost, estimated_usd=0.5, estimated_requests=1)
     assert f"Of this, {format_usd(0.5)} is an estimate: 1 request returned no usable token counts" in text
-    assert "Providers read 75% of the prompt tokens of the answers that report it from their caches." in text
+    assert "Of the prompt tokens in answers that report this, providers read 75% from their caches." in text
     assert "caches" not in describe_total(report.cost, cached_tokens=None)
 
 

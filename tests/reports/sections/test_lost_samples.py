@@ -129,8 +129,8 @@ def test_a_gap_of_unknown_sign_is_named(report: Report) -> None:
     gaps = with_losses(report).regions.model_copy(update={"gaps": [unknown]})
     [warning] = list_lost_sample_cautions(report.model_copy(update={"alignment": [], "regions": gaps}))
     assert warning == (
-        f"The sign of the gap of {gap.model} between {gap.first} and {gap.second} is not known because of lost "
-        "samples: it lies between −0.20 and +0.30."
+        f"Because of lost samples, it is not known in which of two regions, {gap.first} or {gap.second}, the mean "
+        f"absolute error of {gap.model} is larger: the difference lies between −0.20 and +0.30."
     )
 
 
@@ -148,6 +148,6 @@ def test_gaps_between_the_same_regions_are_one_warning(report: Report) -> None:
     regions = with_losses(report).regions.model_copy(update={"gaps": gaps})
     [warning] = list_lost_sample_cautions(report.model_copy(update={"alignment": [], "regions": regions}))
     assert warning == (
-        f"The sign of the gap of a, b between {gap.first} and {gap.second} is not known because of lost samples: it "
-        "lies between −0.40 and +0.30."
+        f"Because of lost samples, it is not known in which of two regions, {gap.first} or {gap.second}, the mean "
+        "absolute error of a, b is larger: the difference lies between −0.40 and +0.30."
     )

@@ -94,10 +94,13 @@ def test_the_section_has_peer_agreement_the_certificate_and_the_tables(tested_re
 @pytest.mark.parametrize(
     ("kappa", "words"),
     [
-        (Estimate(0.26, 50, 0.1, 0.4), "Fleiss’ kappa = 0.26, 95% CI 0.10 to 0.40, 50 traces. The traces have"),
+        (
+            Estimate(0.26, 50, 0.1, 0.4),
+            "Fleiss’ kappa = 0.26, 95% CI 0.10 to 0.40, 50 traces. Each of these traces has",
+        ),
         (
             Estimate(0.26, 50, reason="too few traces"),
-            "Fleiss’ kappa = 0.26, 50 traces, no 95% CI: too few traces. The traces have",
+            "Fleiss’ kappa = 0.26, 50 traces, no 95% CI: too few traces. Each of these traces has",
         ),
         (Estimate(None, 0, reason="one judge"), "is not available: one judge."),
     ],

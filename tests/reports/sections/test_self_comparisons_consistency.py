@@ -17,7 +17,7 @@ def test_every_figure_is_in_the_table(report: Report) -> None:
         [row.model, row.cosine, row.variance, row.sign_agreement, row.straddling] for row in report.self_consistency
     ]
     assert (figure.id, figure.table_id) == ("self-consistency", "sample-consistency")
-    assert "above 0.12 is a weakness" in text_of(section)
+    assert "above 0.12 counts as a weakness" in text_of(section)
     titles = {"cosine": "Self-consistency (cosine)", "variance": "Variance of the score"}
     assert cells_of(correlations) == [
         [row.method, titles[row.figure], row.r, row.r.p_value, row.r.models, row.r.r_over_models]

@@ -66,7 +66,7 @@ def test_without_families_the_change_without_one_topic_is_named(report: Report) 
     section = build_sensitivity_section(changed)
     assert section is not None
     assert text_of(section.blocks[0]).startswith("Leaving out one topic changes r by at most 0.09 (alder).")
-    assert section.title == "How much depends on one cultural zone, or one topic?"
+    assert section.title == "How much do the results depend on one cultural zone, or one topic?"
 
 
 def test_without_zones_the_assumption_remains_and_the_section_is_left_out(report: Report) -> None:

@@ -132,7 +132,10 @@ def test_three_findings_are_shown_with_the_number_compared(report: Report) -> No
     assert block is not None
     [shown] = blocks_of(block, List)
     assert len(shown.items) == 3
-    assert f"These findings were selected from {findings.compared} figures by country and topic." in text_of(block)
+    assert (
+        f"These findings were selected from {findings.compared} figures, each for one country or one topic."
+        in text_of(block)
+    )
 
 
 def test_no_finding_and_a_small_audit_have_different_sentences(report: Report) -> None:
@@ -152,8 +155,8 @@ def test_steps_name_commands_and_are_few(report: Report) -> None:
     assert len(steps) == MAX_STEPS
     n_open = report.conflicts.states["open"] + report.conflicts.states["disputed"]
     assert (
-        f"Decide the {n_open} conflicts that the judges could not resolve, to measure the judges: auditor review "
-        "population. This does not change how close models are to people."
+        f"To measure the judges, decide the {n_open} conflicts that they could not resolve: auditor review "
+        "population. Your decisions do not change any model’s agreement with people."
     ) in steps
     assert any(step.startswith("If you choose one model, prefer alder") for step in steps)
 

@@ -66,8 +66,8 @@ def make_ranking(
         ),
         (
             make_ranking(make_tier_row("a", None, may_be_best=None), reason="too few"),
-            "Over all countries, a has the lowest mean absolute error (0.20). Whether it is the best cannot be "
-            f"estimated: too few. {CELLS}",
+            "Over all countries, a has the lowest mean absolute error (0.20). It is not known whether it is the "
+            f"best: too few. {CELLS}",
         ),
         (
             make_ranking(

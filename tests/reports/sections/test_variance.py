@@ -35,11 +35,13 @@ def make_row(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
         ),
         (
             HalfErrorSizes(sample=None, topic=51, country=61),
-            "The 60 countries and 50 topics of this audit are too few to halve it. More samples do not help.",
+            "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
+            "not help.",
         ),
         (
             HalfErrorSizes(sample=None, topic=None, country=None),
-            "The 60 countries and 50 topics of this audit are too few to halve it. More samples do not help.",
+            "The 60 countries and 50 topics of this audit are too few to halve it, and more samples for each cell do "
+            "not help.",
         ),
     ],
 )

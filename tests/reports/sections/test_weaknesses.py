@@ -38,14 +38,14 @@ def test_each_check_names_the_models_that_fail_it(report: Report) -> None:
     weak_report = report.model_copy(update=update)
     assert list_weaknesses(weak_report) == [
         "The mean absolute error is larger in Non-Western than in Western countries for alder (by 0.20).",
-        "The measured mean absolute error is above 0.4 for alder (1 of 1 topic; divorce: 0.90), birch (1 of 1 topic; "
-        "divorce: 0.90).",
+        "The measured mean absolute error is above 0.4 for alder (1 of 1 topic, most on divorce: 0.90), birch (1 of 1 "
+        "topic, most on divorce: 0.90).",
         "The mean variance of the samples of a cell is above 0.12 for alder (0.20).",
-        "Less than 70% of the verdicts are VALID for alder (60% of 9).",
+        "Less than 70% of the verdicts are VALID for alder (60% of 9 verdicts).",
     ]
     assert not set(list_weaknesses(weak_report)) & set(list_cautions(weak_report))
     [section] = [block for block in build_summary(weak_report).blocks if getattr(block, "id", "") == "weaknesses"]
-    assert "for alder (1 of 1 topic; divorce: 0.90)" in text_of(section)
+    assert "for alder (1 of 1 topic, most on divorce: 0.90)" in text_of(section)
 
 
 @pytest.mark.parametrize(("bound_low", "is_warned"), [(-0.1, False), (0.1, True)])

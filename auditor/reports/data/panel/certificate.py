@@ -121,8 +121,8 @@ def _describe_majority(panel: PanelReport) -> str:
     return (
         f"A strict majority of the assigned judges finds {format_percent(majority.valid, total)} of "
         f"{pluralize(total, 'trace')} VALID and {format_percent(majority.invalid, total)} INVALID. "
-        f"{format_percent(majority.open, total)} have no majority and are left to human reviewers. Failures and "
-        "abstentions count in the number of assigned judges."
+        f"{format_percent(majority.open, total)} have no majority and are left to human reviewers. A judge that failed "
+        "or abstained still counts as assigned."
     )
 
 
@@ -218,8 +218,8 @@ def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:
             n_opposed = round(row.differs.value * row.differs.n)
             yield (
                 f"The voting rule “{row.rule}” ({VOTING_RULE_NOTES[row.rule]}) and the plain majority both reach a "
-                f"verdict on {pluralize(row.differs.n, 'trace')}; they differ on {n_opposed} of these. The rule "
-                f"reaches no verdict on {row.open}."
+                f"verdict on {pluralize(row.differs.n, 'trace')}; they differ on {n_opposed} of these. The rule leaves "
+                f"{pluralize(row.open, 'trace')} without a verdict."
             )
 
 

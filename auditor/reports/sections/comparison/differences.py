@@ -87,10 +87,10 @@ def build_overall_section(comparison: ComparisonReport) -> Section:
     """Build the section on the overall differences of MAE and r, with a row for each pair."""
     remark = (
         "Differences are second minus first, over shared cells. The second is closer to people if its mean absolute "
-        "error (MAE) is lower or its r is higher. 95% CIs are over countries and topics (two-way jackknife). "
-        "Lost samples are planned ones without a usable score, such as refusals. If more than 5% are lost, or the "
-        "shares differ by more than 5 points, a further 95% CI covers the difference over all samples, whatever the "
-        "lost ones would have scored (Imbens & Manski 2004). A change is reported if p is below 0.05 after Holm’s "
+        "error (MAE) is lower or its r is higher. 95% CIs are for other countries and topics like these (two-way "
+        "jackknife). Lost samples are planned ones without a usable score, such as refusals. If more than 5% are lost, "
+        "or the shares differ by more than 5 points, a further 95% CI covers the difference over all samples, whatever "
+        "the lost ones would have scored (Imbens & Manski 2004). A change is reported if p is below 0.05 after Holm’s "
         f"correction for {pluralize(comparison.tests, 'pair')}."
     )
     tables = [

@@ -66,7 +66,7 @@ def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -
     [row] = report.panel.peer_alignment
     assert (row.r.n, row.r.models) == (3, 3)
     assert (row.r.ci_low, row.r.p_value) == (None, None)
-    assert "3 models; no 95% CI: too few models" in " ".join(report.panel.certificate)
+    assert "3 models; no 95% CI: a test needs at least 5 models" in " ".join(report.panel.certificate)
 
 
 def test_the_interval_of_r_over_twenty_models_is_fishers(db: Database) -> None:
