@@ -45,7 +45,9 @@ RegionsOption: TypeAlias = Annotated[
 TracesArgument: TypeAlias = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE", help="A file with the columns model,country,topic,sample,text[,score]; or a log; or a folder."
+        metavar="FILE",
+        help="A file with the columns model,country,topic,sample,text[,score]; or a log of Inspect AI or promptfoo; "
+        "or a folder of logs.",
     ),
 ]
 SourceFormatOption: TypeAlias = Annotated[

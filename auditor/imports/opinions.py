@@ -135,7 +135,10 @@ class _OpinionReader:
                 opinion.sample,
             )
             if key in seen:
-                raise ImportFileError(f"{row.location}: this answer occurs twice.", "Number samples.")
+                raise ImportFileError(
+                    f"{row.location}: this answer occurs twice.",
+                    "Give each repetition its own number in the column sample, or delete the duplicate row.",
+                )
             seen.add(key)
             yield opinion
 

@@ -105,9 +105,9 @@ def test_without_respondents_each_treatment_has_a_reason(server: FakeServer, fol
         None,
         {"drop", "neutral", "low", "high", "impute"},
     )
-    assert "there is no built-in survey or file 'my_wvs.csv'" in experiment["not_possible"]["drop"]
+    assert "'my_wvs.csv' is neither a built-in survey nor an existing file" in experiment["not_possible"]["drop"]
     report = open_audit("own", storage="sqlite:///auditor.db").report()
-    assert "there is no built-in survey or file 'my_wvs.csv'" in str(report.ceiling[0].reliability.reason)
+    assert "'my_wvs.csv' is neither a built-in survey nor an existing file" in str(report.ceiling[0].reliability.reason)
     assert len(server.requests) == request_count
 
 

@@ -77,7 +77,7 @@ def build_sensitivity_section(report: Report) -> Section | None:
         "Range of each figure when each cultural zone, and each topic family, is left out in turn, and which one is "
         "left out at the ends. Fewest left: smallest number of remaining countries or topics. Zones are those of the "
         "Inglehart-Welzel map, or United Nations regions for countries not on it. Families of topics are those of the "
-        "survey; without any, single topics are left out."
+        "survey. If it has none, one topic at a time is left out instead."
     )
     labels = SeriesLabels.of(report)
     derived = {"model": labels.label, "figure": lambda row: FIGURE_LABELS[row.figure]}
