@@ -190,5 +190,6 @@ def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_sur
         raise ValueError('probes.logic.items: "traces" cannot be used with a task. How to fix: Name a file of items.')
     if tuple(languages) != (ENGLISH,):
         raise ValueError(
-            f'language: a task uses the words of its items. How to fix: Set language = "{ENGLISH}", or remove it.'
+            "language: the items of a task are not translated, so they have no other language. How to fix: Set "
+            f'language = "{ENGLISH}", or remove it.'
         )

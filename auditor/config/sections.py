@@ -203,9 +203,10 @@ class BatchSection(ConfigSection):
     price: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Price of a request in a batch, as a share of the usual price."""
     poll_s: Annotated[float, Field(gt=0)] = 60.0
-    """Seconds until the program first asks whether a batch is ready. The interval grows to 15 times this."""
+    """Seconds until the program first asks whether a batch is ready. The time until it asks again grows up to 15 times
+    this."""
     quiet_s: Annotated[float, Field(gt=0)] = 2.0
-    """A batch is sent once no further question was added for this many seconds."""
+    """A batch is sent once no further question has been added for this many seconds."""
     least: Annotated[int, Field(ge=1)] = 20
     """Minimum number of questions in a batch. Fewer are sent as usual, since a small batch saves little and may take a
     day as well."""
@@ -226,7 +227,7 @@ class TelemetrySection(ConfigSection):
     texts: bool = False
     """Whether the texts of questions, answers and justifications are sent to the monitoring server as well."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of calls (0 to 1) that the monitoring server is told about, the same calls in every run."""
+    """Share of calls (0 to 1) that are reported to the monitoring server; the same calls in every run."""
 
 
 class CheckSection(ConfigSection):

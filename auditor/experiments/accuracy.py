@@ -28,7 +28,7 @@ def accuracy(
         ),
     ],
 ) -> ExperimentResult:
-    """Test if consistent answers are more often correct, on questions with known answers.
+    """Test if consistent answers are more often correct.
 
     The questions are in FILE; each has one correct answer and several wordings. The models, the sentence encoder and
     the consistency score are those of AUDIT. Models are asked, which may cost money; recorded answers are reused.

@@ -18,7 +18,7 @@ def savings(
             "--target-width",
             min=0.001,
             max=2,
-            help="Width of r's 95% CI at which asking would have stopped (Fisher's CI).",
+            help="Width of the 95% CI of r (Fisher's) at which no further question would have been asked.",
         ),
     ] = 0.1,
 ) -> ExperimentResult:

@@ -147,7 +147,9 @@ def find_text(location: str, key: str, *mappings: Mapping[str, Any] | None) -> s
             if name.lower() != key.lower() or value is None:
                 continue
             if not isinstance(value, str) or not value.strip():
-                raise ImportFileError(f"{location}: '{name}' is not a valid name.", "Write a string that is not empty.")
+                raise ImportFileError(
+                    f"{location}: the value of '{name}' is empty or not a text.", "Write a text in quotes."
+                )
             return value.strip()
     available_keys = list(dict.fromkeys(name for mapping in mappings for name in mapping or {}))
     listed_keys = ", ".join(available_keys[:MAX_LISTED_KEYS]) or "none"

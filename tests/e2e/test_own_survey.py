@@ -135,6 +135,8 @@ def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: 
     assert [r.region for r in regions.rows[:3]] == ["Africa", "Asia", "Europe"]
     assert len(server.requests) == request_count
     survey["regions"] = "groups.csv"
-    with pytest.raises(SurveyError, match=r"there is no built-in grouping or file 'groups\.csv'"):
+    with pytest.raises(
+        SurveyError, match=r"'groups\.csv' is neither a built-in grouping of countries nor an existing file"
+    ):
         run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
     assert len(server.requests) == request_count

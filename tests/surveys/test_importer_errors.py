@@ -119,7 +119,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_header_without_rows(tmp_path: Path) -> None:
     path = tmp_path / "wvs.csv"
     path.write_text(",".join(official_files.wvs_columns(1)) + "\n")
-    with pytest.raises(ImportFileError, match="there are no rows below the header"):
+    with pytest.raises(ImportFileError, match="the file has no rows below the header"):
         import_survey(path)
 
 

@@ -89,8 +89,8 @@ def test_models_without_bounds_or_an_interval_are_named_as_such(report: Report) 
     for figure, text in (
         (
             unbounded,
-            "each r lies between 0.25 and 0.80 and each mean absolute error between 0.10 and 0.50 (ends of the 95% CIs); "
-            "no bounds are known for 1 of "
+            "each r lies between 0.25 and 0.80 and each mean absolute error between 0.10 and 0.50 (ends of the 95% "
+            "CIs); no bounds are known for 1 of "
             "them: a lost comparison may have any value.",
         ),
         (
