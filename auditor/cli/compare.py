@@ -86,7 +86,7 @@ def compare(
     document = build_comparison_document(comparison, is_brief=is_brief)
     present_document(comparison.model_dump(mode="json"), document, output, as_json)
     if is_brief and comparison.pairs and not as_json:
-        print_message("More: --full here, or a page with -o comparison.html")
+        print_message("For more figures: add --full, or write a page with -o comparison.html")
 
 
 def _parse_model_rename(text: str) -> tuple[str, str]:

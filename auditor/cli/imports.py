@@ -97,7 +97,7 @@ def import_scores(
 ) -> None:
     """Create an audit from scores that were measured elsewhere.
 
-    No model is asked. An empty score is a sample that failed. Several samples of a cell are averaged.
+    No model is asked. An empty score counts as a failed sample. Several samples of a cell are averaged.
 
     Example: auditor import scores scores.csv --survey wvs7-sample --audit published
     """
@@ -142,8 +142,8 @@ def import_traces(
 ) -> None:
     """Create an audit from answers that were recorded elsewhere.
 
-    No model is asked. Without a score, the text is searched for the line "SCORE = x" or a refusal; an empty text is a
-    sample that failed. FILE may also be a log of Inspect AI (.eval or .json, or a folder with one for each model) or
+    No model is asked. Without a score, the text is searched for the line "SCORE = x" or a refusal; an empty text counts
+    as a failed sample. FILE may also be a log of Inspect AI (.eval or .json, or a folder with one for each model) or
     promptfoo's results (.json or .jsonl): country and topic then come from each sample's metadata or variables.
 
     Example: auditor import traces answers.csv --survey wvs7-sample --audit published
@@ -248,7 +248,7 @@ def import_labels(
     counts = import_recorded_labels(file, audit=audit, storage=storage, kind=label_kind)
     print_message(f"{pluralize(counts.rows, 'label')} of {pluralize(counts.raters, 'rater')} in audit '{audit}'.")
     if counts.unchanged:
-        print_message(f"  Of these, {pluralize(counts.unchanged, 'label')} were stored already and are unchanged.")
+        print_message(f"  Already stored and unchanged: {pluralize(counts.unchanged, 'label')}.")
     if counts.empty:
         print_message(f"  {pluralize(counts.empty, 'row')} without a verdict: not imported.")
     if counts.outside:

@@ -65,7 +65,8 @@ def repair(
     """Remove contradictions from a judge's comparisons (REPAIR).
 
     Ranks the items of each set by win-loss rate, and derives the answer to every question about a pair from the
-    ranking. With -o, a description of the data is written too, FILE.md. REPAIR: Aligning with Logic, ICML 2025.
+    ranking. With -o, a description of the data is written too, FILE.md. REPAIR is the method of the paper Aligning with
+    Logic (ICML 2025).
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """

@@ -70,7 +70,10 @@ SetOption: TypeAlias = Annotated[
 LimitOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        "--limit", metavar="N", min=1, help="Ask about only N cells (a country and a topic), spread over both."
+        "--limit",
+        metavar="N",
+        min=1,
+        help="Ask about only N cells (a country and a topic), spread over countries and topics.",
     ),
 ]
 StorageOption: TypeAlias = Annotated[

@@ -182,9 +182,7 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
         f"{progress.cost_text}."
     )
     if n_unplanned := report.coverage.unplanned_cells:
-        print_message(
-            f"{pluralize(n_unplanned, 'cell')} not planned, since --limit (limits.max_cells) allows fewer cells."
-        )
+        print_message(f"Not planned: {pluralize(n_unplanned, 'cell')} beyond --limit (limits.max_cells).")
     for saving in report.savings:
         print_message(describe_savings(saving))
     # One row per kind of record, such as samples or verdicts; `ok` of the `planned` ones are usable.

@@ -93,7 +93,7 @@ def _print_remarks(audit_status: dict[str, Any]) -> None:
     for model in audit_status["drift"]:
         print_message(
             f"{name}: the provider changed the version of {model} while the audit ran, so its answers are of several "
-            "versions. `auditor report` lists them; `auditor status --json` does for programs."
+            "versions. `auditor report` lists the versions; programs can read them from `auditor status --json`."
         )
 
 

@@ -87,7 +87,7 @@ def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, 
             print_message(f"  {rows} rows left out: {reason}")
     groups = imported.distributions.groups if imported.distributions is not None else {}
     if groups:
-        print_message(f"  with shares of answers by {', '.join(groups)}")
+        print_message(f"  also written: shares of answers by {', '.join(groups)}")
     _print_written(facts.notes, written, target)
 
 

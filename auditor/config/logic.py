@@ -56,7 +56,7 @@ class LogicProbe(ProbeSection):
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     """Sampling temperature of all questions except repeated ones."""
     paraphrases: Annotated[int, Field(ge=1, le=10)] = 1
-    """Number of wordings of the question. Every comparison is asked in each."""
+    """Number of wordings of the question. Every comparison is asked in each wording."""
     samples: Annotated[int, Field(ge=0, le=100)] = 10
     """Number of times that a question is repeated, to measure whether a judge agrees with itself; 0 for none."""
     sampled_pairs: Annotated[int, Field(ge=0)] = 20

@@ -106,8 +106,8 @@ class ModelSection(ConfigSection):
     """Environment variable that holds the API key: write `os.environ/NAME`. The key itself must not be in the file. A
     key of at least 8 characters is removed from everything that a provider returns."""
     api_base: Annotated[str, AfterValidator(check_base_url)] | None = None
-    """Address of the model's server, such as `http://localhost:8000/v1`. If not set, the provider's own. It must use
-    the same protocol as the provider."""
+    """Address of the model's server, such as `http://localhost:8000/v1`. If not set, the provider's own. The server
+    must use the same protocol as the provider."""
     system: str | None = None
     """Text added at the beginning of every system prompt of this model."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None

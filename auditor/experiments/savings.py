@@ -25,7 +25,8 @@ def savings(
     """Compute what an audit would find with fewer questions.
 
     Results are computed again as if fewer samples, judges or cells had been asked, to see how much could be saved and
-    what would change: calls, r, tiers, peer agreement, conflicts. No model is asked. See docs/savings.md.
+    what would change: calls, r, tiers, peer agreement, conflicts. No model is asked. For an explanation, see
+    docs/savings.md.
 
     Example: auditor experiment savings my-audit
     """

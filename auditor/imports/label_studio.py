@@ -68,7 +68,7 @@ def _read_rater(annotation: Mapping[str, Any], location: str) -> str:
     if isinstance(annotator, dict):
         annotator = annotator.get("email") or annotator.get("id")
     if not isinstance(annotator, str | int) or isinstance(annotator, bool) or annotator == "":
-        raise ImportFileError(f"{location}: an annotation does not say by whom it is ('completed_by').", EXPORT_HINT)
+        raise ImportFileError(f"{location}: an annotation does not name its annotator ('completed_by').", EXPORT_HINT)
     return str(annotator)
 
 

@@ -82,7 +82,7 @@ def read_recorded_answers(
     logs = sorted(file for file in path.iterdir() if file.suffix.lower() in LOG_SUFFIXES and file.is_file())
     if not logs:
         raise ImportFileError(
-            f"{path}: contains no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}."
+            f"{path}: the folder contains no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}."
         )
     for log in logs:
         yield from _read_file(log, file_format, keys or LogKeys(), report_problem)

@@ -114,7 +114,7 @@ def _match_column_names(
             )
             quoted_names = " or ".join(f"'{candidate}'" for candidate in names)
             raise ImportFileError(
-                f"{path}: has no column {quoted_names} among its {len(header)}.",
+                f"{path}: the file has no column {quoted_names} among its {len(header)} columns.",
                 f"{hint}Check that it is the right file and mapping.",
             )
         matched_names.append(column_name)

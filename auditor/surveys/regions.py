@@ -170,7 +170,7 @@ def _read_grouping_toml(path: Path) -> _GroupingFile:
     ):
         raise SurveyError(
             f"{path}: the section [regions] with lists of countries is missing.",
-            'Add the line " "[regions], and below it, for each region: "Region" = ["Country", ...].',
+            'Add the line [regions], and below it, for each region: "Region" = ["Country", ...].',
         )
     title, default_region = grouping_table.get("title", path.stem), grouping_table.get("rest")
     for key, text in (("title", title), ("rest", default_region)):

@@ -94,7 +94,7 @@ def test_labels_of_the_drawn_sample_are_stored(storage: str, sample: list[Sample
 def test_an_import_that_is_repeated_stores_nothing_new(storage: str, sample: list[SampledUnit]) -> None:
     file = write_csv([make_row(sample[0]), make_row(sample[1])])
     import_file(file)
-    assert "Of these, 2 labels were stored already" in import_file(file).stderr
+    assert "Already stored and unchanged: 2 labels." in import_file(file).stderr
     with open_database(storage, create=False) as db:
         assert len(labels.load_entries(db, audits.get_audit(db, "moral").id)) == 2
 
@@ -273,7 +273,10 @@ def rename_controls(task: dict[str, Any]) -> None:
             lambda task: task.pop("annotations"),
             "task 7: the task has no 'data' or no 'annotations'. In Label Studio, export",
         ),
-        (lambda task: task["annotations"][0].update(completed_by=None), "task 7: an annotation does not say by whom"),
+        (
+            lambda task: task["annotations"][0].update(completed_by=None),
+            "task 7: an annotation does not name its annotator",
+        ),
         (
             lambda task: task["data"].update(sample=[1]),
             "task 7: 'sample' in the task's data is neither text nor a number",

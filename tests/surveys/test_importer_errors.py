@@ -66,7 +66,7 @@ def test_a_code_whose_label_is_another_answer_is_not_guessed(tmp_path: Path) -> 
 def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path) -> None:
     columns = official_files.wvs_columns(20)
     columns["Q182_x"] = columns.pop("Q182")
-    with pytest.raises(ImportFileError, match=r"has no column 'Q182' among its 23\. Is it .*Q182_x"):
+    with pytest.raises(ImportFileError, match=r"has no column 'Q182' among its 23 columns\. Is it .*Q182_x"):
         import_survey(official_files.write_csv(tmp_path / "wvs.csv", columns))
 
 
