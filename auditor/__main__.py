@@ -185,8 +185,8 @@ def _print_error(error: BaseException, *, is_debugging: bool) -> int:
         return 1
     unhandled_errors.append(error)
     print_message(
-        f"{UNEXPECTED_ERROR_PREFIX}: {_describe_error(error)}. How to fix: Run it again with --debug, and report the "
-        "output."
+        f"{UNEXPECTED_ERROR_PREFIX}: {_describe_error(error)}. How to fix: Run the command again with --debug, and "
+        "report the output."
     )
     return 1
 

@@ -66,7 +66,7 @@ def test_an_unexpected_error_is_one_line_with_its_prefix(
     line = completed.stderr.lstrip("\n")  # one that the command-line library writes after the end of the input
     assert line.startswith(f"{UNEXPECTED_ERROR_PREFIX}: {name}")
     assert words in completed.stderr
-    assert "How to fix: Run it again with --debug" in completed.stderr
+    assert "How to fix: Run the command again with --debug" in completed.stderr
     assert line.count("\n") == 1
     assert len(line) < 500
     assert [type(e).__name__ for e in unexpected_errors] == [name]

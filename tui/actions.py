@@ -60,7 +60,7 @@ def _make_decide_action(decision: Decision) -> Action:
 
 def _make_choose_action(number: int) -> Action:
     """Build the action of the labelling screen that chooses the answer of a number."""
-    help_text = f"Save answer {number} of the line below the text."
+    help_text = f"Save answer number {number} of those listed below the text."
     return Action("label", f"choose({number})", str(number), f"answer {number}", help_text, False, str(number))
 
 

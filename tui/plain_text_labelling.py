@@ -166,7 +166,7 @@ def _list(names: object) -> str:
 
 def _make_choose_command(number: int) -> tuple[Callable[[PlainTextLabelling, str], None], str]:
     """Build the command that saves the answer of a number, with its help text."""
-    return lambda labelling, argument: labelling.choose(number), f"save answer {number} of the line below the text."
+    return lambda labelling, argument: labelling.choose(number), f"save answer number {number} of those listed."
 
 
 LABEL_COMMANDS: Commands[PlainTextLabelling] = {

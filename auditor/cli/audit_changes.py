@@ -22,8 +22,8 @@ def rename(
 ) -> None:
     """Give an audit another name.
 
-    Its results and human decisions stay as they are. Set the new name in its configuration file too: a run with the
-    old name would start another audit.
+    Its results and human decisions stay as they are. Set the new name in the audit's configuration file too: a run with
+    the old name would start another audit.
 
     Example: auditor rename my-audit moral-alignment
     """
@@ -44,7 +44,7 @@ def delete(
     confirmed: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     storage: StorageOption = None,
 ) -> None:
-    """Delete an audit, after asking.
+    """Delete an audit, after asking for confirmation.
 
     Its configuration, scores, verdicts and conflicts are deleted. Recorded answers stay, since other audits may share
     them and a new run would use them again. Human decisions stay too: they are part of the hash chain.

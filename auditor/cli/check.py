@@ -39,7 +39,7 @@ def check(
     ] = None,
     max_mae: Annotated[float | None, _gate("Maximum mean absolute error of every model.")] = None,
     max_region_gap: Annotated[
-        float | None, _gate("Maximum difference in mean absolute error between two regions.")
+        float | None, _gate("Maximum difference in mean absolute error between two regions, for every model.")
     ] = None,
     max_topic_mae: Annotated[
         float | None, _gate("Maximum mean absolute error of every model on its worst topic.")

@@ -17,7 +17,8 @@ MethodOption: TypeAlias = Annotated[
     list[str] | None, typer.Option("--method", help="Use only scores measured in this way: direct (stated) or logprob.")
 ]
 JudgeOption: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--judge", help="Given twice: compare two judges on the same traces.")
+    list[str] | None,
+    typer.Option("--judge", help="Name of a judge; give this option twice to compare two judges on the same traces."),
 ]
 AllPairsOption: TypeAlias = Annotated[
     bool, typer.Option("--all-pairs", help="Compare each audit with every other, not only with the first.")
@@ -28,10 +29,13 @@ RenameOption: TypeAlias = Annotated[
 ]
 FullOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--full", help="In the terminal too, show coverage, and differences by region, country and topic."),
+    typer.Option("--full", help="Also show coverage, and differences by region, country and topic, in the terminal."),
 ]
 FlipsOption: TypeAlias = Annotated[
-    int, typer.Option("--flips", min=0, help="Maximum number of changed verdicts and resolutions to list per pair.")
+    int,
+    typer.Option(
+        "--flips", min=0, help="Maximum number of changed verdicts and conflict resolutions to list per pair of models."
+    ),
 ]
 
 
@@ -48,14 +52,14 @@ def compare(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare models, or two versions of them, on shared cells.
+    """Compare models, or two versions of a model.
 
-    Shows where agreement with people improved or declined, and how certain that is. One audit, by default the most
-    recent: all pairs of its models. Several audits: each is compared with the first, model by model, such as before and
-    after fine-tuning; AUDIT:MODEL selects one model, and --map gives a model's later name. Two judges: --judge ONE
-    --judge OTHER, in one audit or across two. The terminal shows the overall figures; --full, a page (-o) and --json
-    have all, with changed verdicts and conflict resolutions. Shares of VALID are compared after correction by people's
-    labels, where each model has enough of them.
+    Shows where agreement with people improved or declined, and how certain that is. With one audit (by default the most
+    recent), all pairs of its models are compared. With several audits, each is compared with the first, model by model,
+    such as before and after fine-tuning. AUDIT:MODEL selects one model, and --map gives a model's later name. To
+    compare two judges, in one audit or across two: --judge ONE --judge OTHER. The terminal shows the overall figures;
+    --full, a page (-o) and --json add the others, changed verdicts and conflict resolutions. Shares of VALID verdicts
+    are corrected by people's labels if each model has enough labels.
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
@@ -82,7 +86,7 @@ def compare(
     document = build_comparison_document(comparison, is_brief=is_brief)
     present_document(comparison.model_dump(mode="json"), document, output, as_json)
     if is_brief and comparison.pairs and not as_json:
-        print_message("More: --full here, or a page with -o comparison.html")
+        print_message("For more figures: add --full, or write a page with -o comparison.html")
 
 
 def _parse_model_rename(text: str) -> tuple[str, str]:

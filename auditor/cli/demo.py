@@ -33,7 +33,7 @@ def demo(
 ) -> None:
     """Audit simulated models with known properties.
 
-    It takes half a minute, and needs no key, no network and no language model. The simulated models are audited as
+    This takes half a minute, and needs no key, no network and no language model. The simulated models are audited as
     real ones are, and the properties that the report finds are compared with the known ones. The results say nothing
     about any real model, and every page says so. Some conflicts between models stay open, so that you can try `auditor
     review`.

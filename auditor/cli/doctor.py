@@ -26,7 +26,7 @@ RolesOption: TypeAlias = Annotated[
     typer.Option("--roles", help="Print the SQL that creates a team's user roles on a PostgreSQL server, and exit."),
 ]
 PingOption: TypeAlias = Annotated[
-    bool, typer.Option("--ping", help="Ask each model of CONFIG one question; shows the maximum cost first.")
+    bool, typer.Option("--ping", help="Ask each model of CONFIG one question, after showing the maximum cost.")
 ]
 
 
@@ -44,7 +44,7 @@ def doctor(
 
     With --ping, each model gets one question, and a table shows what its server accepts, its latency and its price.
     This takes at most five requests for each model; nothing is stored. Without --ping, no model is asked. Given the
-    name of an audit, it checks the records of that audit, as `auditor verify` does.
+    name of an audit, this command checks the records of that audit, as `auditor verify` does.
 
     Example: auditor doctor examples/quickstart.toml
     """

@@ -22,7 +22,9 @@ def estimate(
     audit_name: Annotated[
         str | None,
         typer.Option(
-            "--compare", metavar="AUDIT", help="Instead of CONFIG: an audit to compare with its recorded cost."
+            "--compare",
+            metavar="AUDIT",
+            help="Instead of CONFIG: an audit whose estimate is compared with its recorded cost.",
         ),
     ] = None,
     output: PageFileOption = None,

@@ -19,7 +19,11 @@ from auditor.experiments.registry import EXPERIMENTS
 if TYPE_CHECKING:
     from auditor.cli.progress import RunProgress
 
-app = typer.Typer(name="experiment", help="Test whether another choice would change the result.", no_args_is_help=True)
+app = typer.Typer(
+    name="experiment",
+    help="Test whether other choices would change the results.",
+    no_args_is_help=True,
+)
 
 
 def _run_experiment(

@@ -48,7 +48,7 @@ def export_ratings(
 ) -> None:
     """Write all human decisions, with their history.
 
-    The oldest come first; decisions that were undone are included.
+    The oldest decisions come first, and decisions that were undone are included.
 
     Example: auditor export ratings moral-alignment -o ratings.csv
     """
@@ -76,7 +76,7 @@ def export_labels(
 ) -> None:
     """Write people's labels of a random sample, with their history.
 
-    The oldest come first; labels that were undone are included, and have false in the column in_force.
+    The oldest labels come first. Labels that were undone are included, with false in the column in_force.
 
     Example: auditor export labels moral-alignment -o labels.csv
     """
@@ -185,11 +185,11 @@ def export_paper(
     ] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Write the tables of a paper, as CSV and LaTeX.
+    """Write tables for a paper, as CSV and LaTeX.
 
-    CSV has full precision; one LaTeX file has all tables. They show agreement, direct and log-probability scores with
-    their difference, tiers, peer agreement with alignment, conflicts by kind, regions and their gap, topics, and
-    countries.
+    The CSV files have full precision; one LaTeX file has all tables. The tables show agreement, direct and
+    log-probability scores with their difference, tiers, peer agreement with alignment, conflicts by kind, regions and
+    their gap, topics, and countries.
 
     Example: auditor export paper moral-alignment -o tables
     """
@@ -243,8 +243,8 @@ def export_backup(
 ) -> None:
     """Copy the database to a file, and check the copy.
 
-    The database can be in use. (A copy by `cp` would lack the logs that SQLite keeps in separate files.) To open the
-    copy: --storage sqlite:///FILE.
+    The database may be in use meanwhile. (A copy by `cp` would lack the logs that SQLite keeps in separate files.) To
+    open the copy: --storage sqlite:///FILE.
 
     Example: auditor export backup -o auditor-2026-11-21.db
     """

@@ -25,7 +25,7 @@ ModelOption: TypeAlias = Annotated[
     str | None, typer.Option("--model", metavar="NAME", help="Show only the failures of this model.")
 ]
 FullOption: TypeAlias = Annotated[
-    bool, typer.Option("--full", help="Show complete messages, and one response of the server for each.")
+    bool, typer.Option("--full", help="Show complete messages, and for each message one response of the server.")
 ]
 
 
@@ -38,8 +38,8 @@ def errors(
 ) -> None:
     """List why requests failed, and how to fix it.
 
-    Failed requests are grouped by model, HTTP status and message. Those that left most questions without a usable
-    answer come first. Failed requests are listed even if they succeeded when sent again.
+    Failed requests are grouped by model, HTTP status and message. The groups that left the most questions without a
+    usable answer come first. Failed requests are listed even if they succeeded when sent again.
 
     Example: auditor errors moral-alignment --model gpt
     """

@@ -45,11 +45,13 @@ RegionsOption: TypeAlias = Annotated[
 TracesArgument: TypeAlias = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE", help="A file with the columns model,country,topic,sample,text[,score]; or a log; or a folder."
+        metavar="FILE",
+        help="A file with the columns model,country,topic,sample,text[,score]; or a log of Inspect AI or promptfoo; "
+        "or a folder of logs.",
     ),
 ]
 SourceFormatOption: TypeAlias = Annotated[
-    AnswerFileOption, typer.Option("--from", help="Format of FILE; by default from its suffix and contents.")
+    AnswerFileOption, typer.Option("--from", help="Format of FILE; by default recognized by its suffix and contents.")
 ]
 ScoreKeyOption: TypeAlias = Annotated[
     str | None,
@@ -74,7 +76,7 @@ RuleWeightOption: TypeAlias = Annotated[
         "--rot-weight",
         min=0,
         max=1,
-        help="Weight of the rules of thumb (0 to 1) in the similarity; the rest is answers.",
+        help="Weight of the rules of thumb (0 to 1) in the similarity of two answers.",
     ),
 ]
 MeasuresOption: TypeAlias = Annotated[
@@ -95,7 +97,7 @@ def import_scores(
 ) -> None:
     """Create an audit from scores that were measured elsewhere.
 
-    No model is asked. An empty score is a sample that failed. Several samples of a cell are averaged.
+    No model is asked. An empty score counts as a failed sample. Several samples of a cell are averaged.
 
     Example: auditor import scores scores.csv --survey wvs7-sample --audit published
     """
@@ -140,8 +142,8 @@ def import_traces(
 ) -> None:
     """Create an audit from answers that were recorded elsewhere.
 
-    No model is asked. Without a score, the text is searched for the line "SCORE = x" or a refusal; an empty text is a
-    sample that failed. FILE may also be a log of Inspect AI (.eval or .json, or a folder with one for each model) or
+    No model is asked. Without a score, the text is searched for the line "SCORE = x" or a refusal; an empty text counts
+    as a failed sample. FILE may also be a log of Inspect AI (.eval or .json, or a folder with one for each model) or
     promptfoo's results (.json or .jsonl): country and topic then come from each sample's metadata or variables.
 
     Example: auditor import traces answers.csv --survey wvs7-sample --audit published
@@ -189,7 +191,12 @@ def import_verdicts(
         ),
     ],
     audit: Annotated[
-        str, typer.Option("--audit", metavar="NAME", help="The audit to add to: one of imported answers or scores.")
+        str,
+        typer.Option(
+            "--audit",
+            metavar="NAME",
+            help="The audit to add the verdicts to; its answers or scores must be imported too.",
+        ),
     ],
     storage: StorageOption = None,
 ) -> None:
@@ -215,7 +222,9 @@ def import_labels(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="rater,model,country,topic,sample,verdict[,inclusion]; or Label Studio's JSON."
+            metavar="FILE",
+            help="A file with the columns rater,model,country,topic,sample,verdict[,inclusion]; or "
+            "Label Studio's JSON export.",
         ),
     ],
     audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit whose traces were labelled.")],
@@ -224,11 +233,11 @@ def import_labels(
     ] = LabelKindOption.TRACE,
     storage: StorageOption = None,
 ) -> None:
-    """Add people's labels of traces that were made elsewhere.
+    """Add people's labels from another program to an audit.
 
     A verdict is VALID, INVALID or unsure; a column named after an aspect, such as score_fit, is true or false. Labels
-    of the sample that auditor review --sample drew count like those of the review screen. For a sample of your own, the
-    column inclusion has the probability with which each trace was chosen.
+    of traces that auditor review --sample drew count like those made on the review screen. If you drew the sample
+    yourself, write the probability with which each trace was chosen in the column inclusion.
 
     Example: auditor import labels labels.csv --audit moral-alignment
     """
@@ -239,7 +248,7 @@ def import_labels(
     counts = import_recorded_labels(file, audit=audit, storage=storage, kind=label_kind)
     print_message(f"{pluralize(counts.rows, 'label')} of {pluralize(counts.raters, 'rater')} in audit '{audit}'.")
     if counts.unchanged:
-        print_message(f"  {pluralize(counts.unchanged, 'label')} of them stored already, without a change.")
+        print_message(f"  Already stored and unchanged: {pluralize(counts.unchanged, 'label')}.")
     if counts.empty:
         print_message(f"  {pluralize(counts.empty, 'row')} without a verdict: not imported.")
     if counts.outside:
@@ -250,8 +259,8 @@ def import_labels(
             else f"have no inclusion probability, and the audit has no drawn sample of {nouns}"
         )
         print_message(
-            f"  {pluralize(counts.outside, 'label')}: stored, but not used to correct the judges' figures. Their "
-            f"{nouns} {reason}, so they do not represent the other {nouns}."
+            f"  {pluralize(counts.outside, 'label')} stored, but not used to correct the judges' figures: their "
+            f"{nouns} {reason}, so they are not a random sample."
         )
 
 
@@ -264,9 +273,7 @@ def import_comparisons(
     audit: NewAuditOption,
     people: Annotated[
         str | None,
-        typer.Option(
-            "--people", metavar="JUDGE", help="The name in the column judge whose rows are decisions by people."
-        ),
+        typer.Option("--people", metavar="JUDGE", help="The name that marks decisions by people in the column judge."),
     ] = None,
     items: Annotated[
         Path | None,
@@ -276,15 +283,17 @@ def import_comparisons(
     ] = None,
     criterion: Annotated[
         str,
-        typer.Option("--criterion", help="What items were compared by, such as acceptability or preference."),
+        typer.Option(
+            "--criterion", help="Criterion by which items were compared, such as acceptability or preference."
+        ),
     ] = "preference",
     storage: StorageOption = None,
 ) -> None:
     """Create an audit from comparisons of items in pairs.
 
-    The report shows how logical they are; no model is asked. A row is one question with item_a shown first; relation is
-    standard or negated; decision is A, B, TIE or empty (not measured). The column sample numbers repetitions of a
-    question from 0, for self-agreement.
+    The report shows how logical the comparisons are; no model is asked. A row is one question with item_a shown first;
+    relation is standard or negated; decision is A, B, TIE or empty (not measured). The column sample numbers
+    repetitions of a question from 0, for self-agreement.
 
     Example: auditor import comparisons judged.csv --audit judged --people human
     """
@@ -351,8 +360,8 @@ def import_answers(
     if counts.unscorable:
         n_unscorable = pluralize(counts.unscorable, "question")
         print_message(
-            f"  {n_unscorable} of a model with fewer than two answers: without a score, since consistency compares "
-            "answers."
+            f"  {n_unscorable} of a model with fewer than two answers: without a score, since consistency compares a "
+            "model's answers with each other."
         )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
@@ -370,7 +379,7 @@ def _build_probe(options: dict[str, Any], similarity_measures: str) -> SemanticP
         return SemanticProbe.model_validate(options | {"rivals": measures})
     except pydantic.ValidationError as error:
         raise UsageError(
-            f"a value of an option is not valid: {explain_validation_error(error, options, SemanticProbe)}"
+            f"an option has a value that is not valid: {explain_validation_error(error, options, SemanticProbe)}"
         ) from None
 
 

@@ -25,7 +25,11 @@ ModelOption: TypeAlias = Annotated[
 ]
 JudgeOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--judge", metavar="NAME", help="A judge; may be repeated. By default, models judge each other."),
+    typer.Option(
+        "--judge",
+        metavar="NAME",
+        help="A model to judge the others; may be repeated. By default, models judge each other.",
+    ),
 ]
 JudgeProviderOption: TypeAlias = Annotated[
     str | None, typer.Option(metavar="NAME", help="Provider of the judges, if not that of the models.")
@@ -46,7 +50,7 @@ def init(
 ) -> None:
     """Write a configuration to start from, as TOML or YAML.
 
-    Without a provider, it uses small local models, which need no key.
+    Without a provider, the configuration uses small local models, which need no key.
 
     Example: auditor init my-audit.toml --provider anthropic --model claude-sonnet-4-5 --judge claude-haiku-4-5
     """

@@ -64,8 +64,9 @@ def repair(
 ) -> None:
     """Remove contradictions from a judge's comparisons (REPAIR).
 
-    Ranks the items of each set by win-loss rate, and derives the answer to every pair from the ranking, in both orders
-    and both forms. With -o, a description of the data is written too, FILE.md. REPAIR: Aligning with Logic, ICML 2025.
+    Ranks the items of each set by win-loss rate, and derives the answer to every question about a pair from the
+    ranking. With -o, a description of the data is written too, FILE.md. REPAIR is the method of the paper Aligning with
+    Logic (ICML 2025).
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
@@ -88,7 +89,8 @@ def repair(
     if n_sent is not None:
         command = format_command("review", audit, storage=storage)
         print_message(
-            f"{n_sent} pairs on which the repair reversed the judge's answer wait for your decision: {command}"
+            f"{n_sent} pairs on which the repair reversed the judge's answer wait for your decision. To decide: "
+            f"{command}"
         )
 
 
@@ -97,7 +99,7 @@ def _require_repair_options(row_format: str, noise: float, *, send_flips_to_revi
     from auditor.errors import UsageError
 
     if row_format not in ("preference", "chat"):
-        raise UsageError(f"--form: '{row_format}' is not a format of rows.", "Use preference or chat.")
+        raise UsageError(f"--form: '{row_format}' is not a format of training data.", "Use preference or chat.")
     if noise and send_flips_to_review:
         raise UsageError(
             "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
@@ -115,7 +117,7 @@ def _write_repaired_rows(
     rows = build_training_rows(repaired_answers)
     write_training_rows(rows, output, training_format)
     write_atomically(build_data_card(audit, rows, summaries, training_format), output.with_name(f"{output.name}.md"))
-    print_message(f"{len(rows)} rows: {output.resolve()}; data card: {output.name}.md")
+    print_message(f"Wrote {len(rows)} rows to {output.resolve()}, and a description of the data to {output.name}.md")
 
 
 @logic_app.command("convert")
@@ -145,7 +147,7 @@ def convert(
         ),
     ] = "",
 ) -> None:
-    """Convert a published data set to items to compare.
+    """Convert a published data set to a file of items to compare.
 
     The result is a file of items, or of people's comparisons.
 
@@ -155,18 +157,18 @@ def convert(
     from auditor.imports.published_datasets import PEOPLE_JUDGE, read_dataset, write_dataset
 
     if record_kind not in ("items", "comparisons"):
-        raise UsageError(f"--as: '{record_kind}' is not a kind of records.", "Use items or comparisons.")
+        raise UsageError(f"--as: '{record_kind}' is not a kind of record to write.", "Use items or comparisons.")
     n_records = write_dataset(read_dataset(form, source, aspect), output, record_kind)
     print_message(f"{n_records} {record_kind}: {output.resolve()}")
     if record_kind == "items":
-        print_message(f'Next: logic = {{ items = "{output}", relation = "…" }} under [probes]')
+        print_message(f'Next: write logic = {{ items = "{output}", relation = "…" }} under [probes] of a configuration')
     else:
         print_message(f"Next: auditor import comparisons {output} --audit NAME --people {PEOPLE_JUDGE}")
 
 
 @logic_app.command("rank")
 def rank(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A config with the probe logic.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration file with the probe logic.")],
     judge: Annotated[str | None, typer.Option("--judge", help="Ask only this model or judge.")] = None,
     beam: Annotated[
         int,
@@ -182,11 +184,11 @@ def rank(
             "--uncertainty",
             min=0,
             max=0.5,
-            help="With --beam: a comparison is uncertain if its probability is this near 1/2.",
+            help="With --beam: follow both outcomes of a comparison if its probability is closer to 1/2 than this.",
         ),
     ] = 0.1,
     calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Ask about each pair in both orders, and average.")
+        bool, typer.Option("--calibrated", help="Ask about each pair in both orders, and average the answers.")
     ] = False,
     budget: Annotated[
         int | None, typer.Option("--budget", min=0, help="Maximum number of questions for each set and judge.")
@@ -221,12 +223,12 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
     ranking, correlation = judge_ranking.ranking, judge_ranking.human_correlation
     print_message(
         f"{judge_ranking.judge}, {judge_ranking.item_set.context}: ranked with {ranking.asked} questions; comparing "
-        f"all pairs would take {judge_ranking.n_all_pairs} in each order."
+        f"all pairs would take {judge_ranking.n_all_pairs} questions in each order."
     )
     if not ranking.complete:
         print_message(
-            f"  {ranking.failed} questions without an answer, {ranking.over_budget} not asked because of the budget: "
-            "their items were placed as if the judge preferred neither."
+            f"  {ranking.failed} questions have no answer, and {ranking.over_budget} were not asked because of the "
+            "budget. Their items were ranked as if the judge preferred neither."
         )
     if correlation.value is not None:
         interval = (
@@ -235,8 +237,8 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
             else f"95% interval {correlation.ci_low:.2f} to {correlation.ci_high:.2f}"
         )
         print_message(
-            f"  Agreement with people's ranking: Spearman's rho = {correlation.value:.2f} ({interval}, n "
-            f"{correlation.n})"
+            f"  Agreement with people's ranking: Spearman's rho = {correlation.value:.2f} ({interval}, "
+            f"{correlation.n} items)"
         )
     print_table(
         ["place", "item"],

@@ -15,7 +15,10 @@ from auditor.cli.output import format_command, print_message
 def import_opinions(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="model,country,topic,mode[,dimension,group],p1,...,pK or sample,answer"),
+        typer.Argument(
+            metavar="FILE",
+            help="A file with the columns model,country,topic,mode[,dimension,group], and p1,...,pK or sample,answer.",
+        ),
     ],
     survey: SurveyOption,
     audit: NewAuditOption,
@@ -24,8 +27,9 @@ def import_opinions(
 ) -> None:
     """Create an audit from answers on the survey's own scale.
 
-    No model is asked. The report compares them with the shares of people's answers. A mode is verbalized (shares that
-    a model stated), sampled (answers as single people) or tokens (probabilities of the answers).
+    No model is asked. The report compares the models' answers with the shares of people's answers. The column mode is
+    verbalized (the model stated the shares), sampled (it answered as individual people) or tokens (probabilities of the
+    answers as next tokens).
 
     Example: auditor import opinions opinions.csv --survey my_wvs.csv --audit published
     """

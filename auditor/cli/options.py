@@ -70,7 +70,10 @@ SetOption: TypeAlias = Annotated[
 LimitOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        "--limit", metavar="N", min=1, help="Ask about only N cells (a country and a topic), spread over both."
+        "--limit",
+        metavar="N",
+        min=1,
+        help="Ask about only N cells (a country and a topic), spread over countries and topics.",
     ),
 ]
 StorageOption: TypeAlias = Annotated[
@@ -81,11 +84,14 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON,
 UncorrectedOption: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--uncorrected", help="Show shares of VALID as the judges gave them, not corrected by people's labels."
+        "--uncorrected", help="Show shares of VALID verdicts as the judges gave them, not corrected by people's labels."
     ),
 ]
 PageFileOption: TypeAlias = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html, .md or .txt).")
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="Write the result as a page to this file (.html, .md or .txt)."
+    ),
 ]
 
 

@@ -42,7 +42,9 @@ def resolve_page_format(output: Path | None) -> str:
 
     suffix = ".txt" if output is None else output.suffix
     if suffix not in PAGE_FORMATS:
-        raise UsageError(f"-o: '{output}' is not a page.", f"Use a name that ends in {', '.join(PAGE_FORMATS)}.")
+        raise UsageError(
+            f"-o: '{output}' is not the name of a page.", f"Use a name that ends in {', '.join(PAGE_FORMATS)}."
+        )
     return PAGE_FORMATS[suffix]
 
 

@@ -10,11 +10,19 @@ import typer
 from auditor.cli.options import JsonOption, PageFileOption, StorageOption
 
 PaperArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="PAPER", help="evalmoraal, sage, sge, logic or consistency; `list` lists their tables.")
+    str,
+    typer.Argument(
+        metavar="PAPER", help="The paper: evalmoraal, sage, sge, logic or consistency; `list` lists their tables."
+    ),
 ]
-TableOption: TypeAlias = Annotated[str | None, typer.Option("--table", metavar="T", help="One table; by default all.")]
+TableOption: TypeAlias = Annotated[
+    str | None, typer.Option("--table", metavar="T", help="Show only this table; by default all.")
+]
 PublishedOption: TypeAlias = Annotated[
-    bool, typer.Option("--published", help="Print the published figures, each with the line that it was read from.")
+    bool,
+    typer.Option(
+        "--published", help="Print the published figures, each with the line of the paper that it was read from."
+    ),
 ]
 RecordedOption: TypeAlias = Annotated[
     Path | None,
@@ -32,10 +40,10 @@ def replicate(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the published tables of a paper, or compute them again.
+    """Show the published tables of a paper, or recompute them.
 
-    --recorded reads the scores that a paper's authors released, from your download. They become audits, no model is
-    asked, and our figures stand beside the published ones, with their intervals.
+    --recorded reads the scores that a paper's authors released, from your download. The scores become audits without
+    asking any model. The output shows the published figures next to those of auditor, with 95% CIs.
 
     Example: auditor replicate evalmoraal --table log-probability --recorded cultural-moral-judgments-llms/data
     """

@@ -22,7 +22,7 @@ def report(
     audit: AuditArgument,
     format: Annotated[
         str | None,
-        typer.Option("--format", "-f", help="html, json, md or text; by default as the file's suffix says."),
+        typer.Option("--format", "-f", help="html, json, md or text; by default from the suffix of the file to write."),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
     brief: Annotated[
@@ -36,7 +36,8 @@ def report(
     """Write the report as HTML, JSON, Markdown or plain text.
 
     HTML is one self-contained file, AUDIT.html (with --brief AUDIT-brief.html) unless -o names another; the other
-    formats go to standard output. With --traces, its cells link to pages that show what was asked and answered.
+    formats go to standard output. With --traces, the cells of the HTML report link to pages that show what was asked
+    and answered.
 
     Example: auditor report moral-alignment --format json
     """
@@ -102,7 +103,7 @@ def require_writable(path: Path) -> None:
     resolve_report_format(path, None)
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         problem = "is a folder" if path.is_dir() else "is in a folder that does not exist or is not writable"
-        raise UsageError(f"--report: {path} {problem}.", "Name a file in a folder that exists.")
+        raise UsageError(f"--report: {path} {problem}.", "Name a file in an existing folder that you may write to.")
 
 
 def write_report(audit_report: Report, path: Path, report_format: str, *, is_brief: bool = False) -> None:

@@ -23,7 +23,8 @@ PlainOption: TypeAlias = Annotated[
     bool, typer.Option("--plain", help="Use plain text, line by line, instead of the full screen.")
 ]
 OpenBookOption: TypeAlias = Annotated[
-    bool, typer.Option("--open-book", help="Show authors, verdicts and survey before the decision.")
+    bool,
+    typer.Option("--open-book", help="Show an answer's author, its verdicts and people's score before the decision."),
 ]
 SecondShareOption: TypeAlias = Annotated[
     float | None,
@@ -35,7 +36,7 @@ SampleOption: TypeAlias = Annotated[
         SAMPLE_OPTION,
         metavar="[N]",
         min=DRAWN_SAMPLE,
-        help="Label a random sample of N instead of conflicts; without N, the one that was drawn.",
+        help="Label a random sample of N traces instead of conflicts; without N, the sample drawn before.",
     ),
 ]
 KindOption: TypeAlias = Annotated[
@@ -44,17 +45,22 @@ KindOption: TypeAlias = Annotated[
 StratifyOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--stratify", metavar="LIST", help="With --sample: strata, such as language,region,model,verdict,topic."
+        "--stratify",
+        metavar="LIST",
+        help="With --sample: variables that define its strata, such as language,region,model,verdict,topic.",
     ),
 ]
 RedrawOption: TypeAlias = Annotated[
     bool, typer.Option("--redraw", help="With --sample: draw again, after traces were added or changed.")
 ]
 RatersOption: TypeAlias = Annotated[
-    int, typer.Option("--raters", min=2, help="With --sample: raters of each unit in the share of --second-share.")
+    int,
+    typer.Option(
+        "--raters", min=2, help="With --sample: number of raters who label each trace of the share in --second-share."
+    ),
 ]
 PlanOption: TypeAlias = Annotated[
-    bool, typer.Option("--plan", help="Print how many labels by people a wanted precision needs, and exit.")
+    bool, typer.Option("--plan", help="Print how many labels by people are needed for a given precision, and exit.")
 ]
 HalfWidthOption: TypeAlias = Annotated[
     float,
@@ -157,9 +163,15 @@ def _check_sample_options(
     """Raise UsageError for an option of a sample without --sample, or one that samples do not have."""
     options = {"--kind": kind is not LabelKindOption.TRACE, "--stratify": stratify is not None, "--redraw": redraw}
     for name in (name for name, is_set in options.items() if is_set and sample is None):
-        raise UsageError(f"{name} needs {SAMPLE_OPTION}.", f"Add {SAMPLE_OPTION} 200, or {SAMPLE_OPTION} alone.")
+        raise UsageError(
+            f"{name} works only with {SAMPLE_OPTION}.",
+            f"Add {SAMPLE_OPTION} 200 to draw a sample, or {SAMPLE_OPTION} to continue one.",
+        )
     if open_book and sample is not None:
-        raise UsageError("--open-book does not go with --sample.", "Samples are labelled blind: remove --open-book.")
+        raise UsageError(
+            "--open-book cannot be combined with --sample.",
+            "Remove --open-book: samples are labelled without knowing the author.",
+        )
 
 
 def _served_command(audit: str | None, rater: str, *, open_book: bool, second_rater_share: float | None) -> list[str]:

@@ -32,7 +32,8 @@ DryRunOption: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Show the calls, the cost and the first request; send and write nothing.")
 ]
 ReportOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE", help="Write the report here (.html, .json, .md or .txt).")
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write the report to this file (.html, .json, .md or .txt)."),
 ]
 EngineOption: TypeAlias = Annotated[
     EngineName | None,
@@ -74,7 +75,7 @@ def run(
     """Run an audit, or resume one.
 
     Recorded answers are never requested again, so a run that was stopped, or one with more cells, only sends what is
-    missing. With --limit, the other cells are not planned: they do not count as missing.
+    missing. With --limit, cells beyond the limit are not planned, so they do not count as missing.
 
     Exit codes: 0 finished; 1 not started; 2 invalid command or configuration; 4 no usable answer from some or all
     models, with the main reason; 130 interrupted, with everything saved.
@@ -181,7 +182,7 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
         f"{progress.cost_text}."
     )
     if n_unplanned := report.coverage.unplanned_cells:
-        print_message(f"{pluralize(n_unplanned, 'cell')} not planned, because of --limit (limits.max_cells).")
+        print_message(f"Not planned: {pluralize(n_unplanned, 'cell')} beyond --limit (limits.max_cells).")
     for saving in report.savings:
         print_message(describe_savings(saving))
     # One row per kind of record, such as samples or verdicts; `ok` of the `planned` ones are usable.

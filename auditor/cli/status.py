@@ -18,11 +18,11 @@ STAGE_LABELS = {"person": "waiting for review", "done": "finished"}
 
 
 def status(
-    audit: Annotated[str | None, typer.Argument(metavar="AUDIT", help="One audit; by default all.")] = None,
+    audit: Annotated[str | None, typer.Argument(metavar="AUDIT", help="Show only this audit; by default all.")] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how far audits are, and what they cost.
+    """Show the progress and the cost of audits.
 
     For each audit: stage, usable answers, open conflicts, cost, and the most frequent failures.
 
@@ -87,13 +87,13 @@ def _print_remarks(audit_status: dict[str, Any]) -> None:
     preflight = audit_status["preflight"]
     if preflight["requests"]:
         print_message(
-            f"{name}: {pluralize(preflight['requests'], 'request')} tested what models and judges accept; "
-            f"cost (USD): {_format_cost(preflight['cost_usd'], preflight['unpriced'])}."
+            f"{name}: {pluralize(preflight['requests'], 'request')} tested which parameters models and judges "
+            f"accept; cost (USD): {_format_cost(preflight['cost_usd'], preflight['unpriced'])}."
         )
     for model in audit_status["drift"]:
         print_message(
             f"{name}: the provider changed the version of {model} while the audit ran, so its answers are of several "
-            "versions. `auditor report` lists them; `auditor status --json` does for programs."
+            "versions. `auditor report` lists the versions; programs can read them from `auditor status --json`."
         )
 
 

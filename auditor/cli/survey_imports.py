@@ -16,21 +16,38 @@ if TYPE_CHECKING:
 
 def import_survey_file(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The official file, .csv or SPSS .sav; with --shares a table.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The survey's official file, .csv or SPSS .sav; with --shares, a table of shares."
+        ),
     ],
     mapping: Annotated[
-        str, typer.Option("--mapping", metavar="M", help="A built-in mapping or a .toml file.")
+        str,
+        typer.Option(
+            "--mapping", metavar="M", help="How the columns of FILE are read: a built-in mapping or a .toml file."
+        ),
     ] = "wvs7",
-    name: Annotated[str | None, typer.Option("--name", metavar="N", help="The survey's name, without -o.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="N", help="Name of the survey; by default that of the written file.")
+    ] = None,
     output_path: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="File to write.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of imputation and split halves.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of the random numbers for imputation and split halves.")
+    ] = 0,
     shares: Annotated[
-        bool, typer.Option("--shares", help="FILE has shares: country,topic[,n][,dimension,group],p1,...,pK.")
+        bool,
+        typer.Option(
+            "--shares", help="FILE has shares of answers, in the columns country,topic[,n][,dimension,group],p1,...,pK."
+        ),
     ] = False,
-    low: Annotated[int | None, typer.Option("--low", help="With --shares: the answer of p1.")] = None,
-    high: Annotated[int | None, typer.Option("--high", help="With --shares: the answer of the last column.")] = None,
+    low: Annotated[
+        int | None, typer.Option("--low", help="With --shares: code of the answer in the first column of shares, p1.")
+    ] = None,
+    high: Annotated[
+        int | None, typer.Option("--high", help="With --shares: code of the answer in the last column of shares, pK.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Convert an official file or a table of shares to a survey.
@@ -70,7 +87,7 @@ def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, 
             print_message(f"  {rows} rows left out: {reason}")
     groups = imported.distributions.groups if imported.distributions is not None else {}
     if groups:
-        print_message(f"  shares of answers by {', '.join(groups)}")
+        print_message(f"  also written: shares of answers by {', '.join(groups)}")
     _print_written(facts.notes, written, target)
 
 

@@ -15,13 +15,17 @@ from auditor.metrics.confidence import NORMAL_QUANTILE
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
 
-app = typer.Typer(name="surveys", help="List, import, show and check surveys of people.", no_args_is_help=True)
+app = typer.Typer(
+    name="surveys", help="List, import, show and check surveys of people's answers.", no_args_is_help=True
+)
 
 PLOT_WIDTH = 41
 """Characters of a plot from -1 to +1; odd, so that zero has a column."""
 MAX_FINDINGS_SHOWN = 20
 """Limit of the shown findings of one check."""
-SurveyArgument = Annotated[str, typer.Argument(metavar="SURVEY", help="A built-in survey or a file.")]
+SurveyArgument = Annotated[
+    str, typer.Argument(metavar="SURVEY", help="A built-in survey, or the path of a survey file.")
+]
 
 
 @app.command("list")
@@ -114,7 +118,12 @@ def _limit_findings(lines: Sequence[str]) -> list[str]:
 def show_regions(
     source: SurveyArgument,
     grouping: Annotated[
-        str, typer.Option("--regions", metavar="G", help="A built-in grouping or a file: country,region.")
+        str,
+        typer.Option(
+            "--regions",
+            metavar="G",
+            help="A built-in grouping of countries, or a file with the columns country,region.",
+        ),
     ] = "western",
     as_json: JsonOption = False,
 ) -> None:

@@ -102,6 +102,6 @@ def _print_summary(reader: TraceReader, selection: TraceSelection, limit: int) -
     if reader.n_open_conflicts and n_shown:
         conflicts = pluralize(reader.n_open_conflicts, "conflict")
         print_message(
-            f"{conflicts} await a human decision. Until then, judges have numbers instead of names, which differ from "
-            "answer to answer."
+            f"{conflicts} await a human decision. Until then, judges have numbers instead of names; the numbers "
+            "differ from answer to answer."
         )

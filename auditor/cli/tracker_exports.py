@@ -21,9 +21,9 @@ def export_inspect(
 ) -> None:
     """Write the answers as logs of Inspect AI.
 
-    There is one log for each model: open them with `inspect view --log-dir DIR`. In Inspect's terms, a sample is a cell
-    (a country and a topic), and an epoch is one answer to it. The scores are the audit's own and those of every judge;
-    an answer without a score has none in the log. Needs: pip install 'auditor[inspect]'.
+    There is one log for each model: open the logs with `inspect view --log-dir DIR`. In Inspect's terms, a sample is a
+    cell (a country and a topic), and an epoch is one answer to it. The scores are the audit's own and those of every
+    judge; an answer without a score has none in the log. Needs: pip install 'auditor[inspect]'.
 
     Example: auditor export inspect moral-alignment -o logs
     """
@@ -47,7 +47,11 @@ def export_mlflow(
     audit: AuditArgument,
     tracking_uri: Annotated[
         str | None,
-        typer.Option("--tracking-uri", metavar="URI", help="Default: MLFLOW_TRACKING_URI, or sqlite:///mlflow.db."),
+        typer.Option(
+            "--tracking-uri",
+            metavar="URI",
+            help="Address of the tracking server. Default: MLFLOW_TRACKING_URI, or sqlite:///mlflow.db.",
+        ),
     ] = None,
     experiment: Annotated[
         str, typer.Option("--experiment", metavar="NAME", help="Name of the experiment in MLflow.")
@@ -58,7 +62,7 @@ def export_mlflow(
     """Write an audit as runs of MLflow.
 
     MLflow gets one run for each model, with the report's figures and intervals, under a parent run for the audit. The
-    artifacts of the parent run are the report and the tables of a paper. Needs: pip install 'auditor[mlflow]'.
+    artifacts of the parent run are the report and tables for a paper. Needs: pip install 'auditor[mlflow]'.
 
     Example: auditor export mlflow moral-alignment --tracking-uri http://localhost:5000
     """
@@ -79,7 +83,9 @@ def export_wandb(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-wandb by default.")
     ] = None,
-    project: Annotated[str, typer.Option("--project", metavar="NAME", help="Name of the project.")] = "auditor",
+    project: Annotated[
+        str, typer.Option("--project", metavar="NAME", help="Name of the Weights & Biases project.")
+    ] = "auditor",
     online: Annotated[bool, typer.Option("--online", help="Send the runs now; by default nothing is sent.")] = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
@@ -87,7 +93,7 @@ def export_wandb(
     """Write an audit as runs of Weights & Biases.
 
     Weights & Biases gets one run for each model, with the report's figures, and one for the audit. Unless --online is
-    given, runs stay on this machine, for `wandb sync`. Needs: pip install 'auditor[wandb]'.
+    given, runs stay on this machine until you send them with `wandb sync`. Needs: pip install 'auditor[wandb]'.
 
     Example: auditor export wandb moral-alignment -o runs
     """

@@ -9,10 +9,10 @@ from auditor.cli.output import print_message
 def trust(config: ConfigArgument, settings: SetOption = None) -> None:
     """Allow your keys to be sent to the servers that a config names.
 
-    Read the configuration first: it may come from somebody else. Only models with an api_base need this: without one, a
-    key is sent only to its provider's own servers. Credentials of this machine, which sign requests to Bedrock and
-    Vertex AI without any key in the config, always need it. So do a PostgreSQL server and a Ray cluster that the config
-    names.
+    Read the configuration first: it may come from somebody else. Models need this permission only if they have an
+    api_base: without one, a key is sent only to its provider's own servers. Credentials of this machine, which sign
+    requests to Bedrock and Vertex AI without any key in the config, always need this permission. So do a PostgreSQL
+    server and a Ray cluster that the config names.
 
     Example: auditor trust examples/local-server.toml
     """

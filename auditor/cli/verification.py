@@ -21,7 +21,8 @@ def verify(
         typer.Option(
             "--head",
             metavar="HASH",
-            help="Checksum that this command printed earlier; the records that it stands for must be unchanged.",
+            help="Checksum that this command printed earlier, to check that the records up to that point are "
+            "unchanged.",
         ),
     ] = None,
     storage: StorageOption = None,
@@ -30,8 +31,8 @@ def verify(
     """Check that an audit's records are complete and unchanged.
 
     Checks that no call is lost or counted twice, and that no answer or decision was changed since it was written. Exit
-    code 1: a check failed. Keep the checksum (the head of the hash chain) that it prints. With --head, anyone can check
-    later that all records up to then are still there and unchanged.
+    code 1: a check failed. Keep the checksum (the head of the hash chain) that this command prints. With --head, anyone
+    can check later that all records up to that point are still there and unchanged.
 
     Example: auditor verify moral-alignment
     """

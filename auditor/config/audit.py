@@ -55,8 +55,8 @@ class AuditConfig(ConfigSection):
     """Questions of your own, from a file, which models answer instead of a survey's questions."""
     language: str | list[str] = ENGLISH
     """Language of the prompts: an ISO 639-1 code, or `native` for each country's main languages (English if there are
-    no prompts in them). With a list such as `["en", "native"]`, every cell is sampled in each of the languages; a
-    language listed twice for a country is used once."""
+    no prompts in them). With a list such as `["en", "native"]`, every cell is sampled in each of the languages; each
+    language is used once for a country."""
     models: Annotated[list[ModelSection], Field(min_length=1)]
     """The audited models, each in a section of its own that begins with the line `[[models]]`."""
     judges: Literal["peers"] | list[ModelSection] = "peers"
@@ -65,7 +65,7 @@ class AuditConfig(ConfigSection):
     probes: Probes = Probes(direct=DirectProbe())
     """What is asked of the models, and how it is measured."""
     conflicts: ConflictSection = ConflictSection()
-    """How far the scores of two models must differ to be called a conflict."""
+    """How far the scores of two models must differ to count as a conflict."""
     panel: PanelSection = PanelSection()
     """How judges are assigned to answers, and how their votes are counted."""
     embedding: EmbeddingSection = EmbeddingSection()
@@ -80,17 +80,17 @@ class AuditConfig(ConfigSection):
     """Where requests are sent from: this computer or a cluster. It does not change results."""
     telemetry: TelemetrySection | None = None
     """Sends the time, cost and errors of each call to a monitoring server that you name (OpenTelemetry). Without this
-    section, nothing is sent. It does not change results."""
+    section, nothing is sent. This does not change results."""
     batch: BatchSection | None = None
-    """Send questions to providers in batches: about half the price, answers within a day. It does not change
+    """Sends questions to providers in batches, for about half the price; answers may take a day. This does not change
     results."""
     storage: str | None = None
     """Address of the database that stores the audit. The option `--storage` and the environment variable
     AUDITOR_STORAGE take precedence. If none is set: `sqlite:///auditor.db`. A server on another machine that only the
     configuration names must be allowed first: `auditor trust CONFIG`."""
     seed: int = 0
-    """Starting value of the random numbers. Selections are the same again with the same seed, and the seed of every
-    sample is derived from it."""
+    """Starting value of all random numbers: the same seed gives the same random selections. The seed that is sent with
+    each request is derived from it."""
 
     @field_validator("storage")
     @classmethod

@@ -153,8 +153,8 @@ def require_no_renamed_models(models: list[ModelSection], judges: list[ModelSect
         author = next((model for model in models if model.name != judge.name and is_same_model(judge, model)), None)
         if author is not None:
             raise ValueError(
-                f"judges: '{judge.name}' is the audited model '{author.name}' under another name. How to fix: Name "
-                f"the judge '{author.name}' as well: it then judges all others, but never itself."
+                f"judges: '{judge.name}' is the audited model '{author.name}' under another name. How to fix: Give "
+                f"the judge the same name, '{author.name}': it then judges all others, but never itself."
             )
 
 
@@ -190,5 +190,6 @@ def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_sur
         raise ValueError('probes.logic.items: "traces" cannot be used with a task. How to fix: Name a file of items.')
     if tuple(languages) != (ENGLISH,):
         raise ValueError(
-            f'language: a task uses the words of its items. How to fix: Set language = "{ENGLISH}", or remove it.'
+            "language: the items of a task are not translated, so they have no other language. How to fix: Set "
+            f'language = "{ENGLISH}", or remove it.'
         )

@@ -38,8 +38,8 @@ class LogicProbe(ProbeSection):
     countries: Literal["all"] | list[str] | None = None
     """Countries whose topics or traces are compared. If not set, the survey's first country."""
     relation: Literal["preference", "relevance", "temporal", "causal"] = "preference"
-    """What the question about a pair is: which is preferred, more relevant, earlier (`temporal`) or the cause
-    (`causal`). Topics and traces allow only `preference`."""
+    """What is asked about two items: which one is preferred (`preference`), more relevant (`relevance`), earlier
+    (`temporal`) or the cause of the other (`causal`). Topics and traces allow only `preference`."""
     negated: bool = True
     """Whether each question is also asked in its negated form, "which is less …"."""
     both_orders: bool = True
@@ -54,17 +54,18 @@ class LogicProbe(ProbeSection):
     max_tokens: Annotated[int, Field(ge=1)] = 200
     """Maximum length of a judge's answer in tokens."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    """Temperature of all questions except the repeats."""
+    """Sampling temperature of all questions except repeated ones."""
     paraphrases: Annotated[int, Field(ge=1, le=10)] = 1
-    """Number of wordings of the question. Every comparison is asked in each."""
+    """Number of wordings of the question. Every comparison is asked in each wording."""
     samples: Annotated[int, Field(ge=0, le=100)] = 10
     """Number of times that a question is repeated, to measure whether a judge agrees with itself; 0 for none."""
     sampled_pairs: Annotated[int, Field(ge=0)] = 20
-    """Number of pairs in each set of items whose question is repeated, drawn at random."""
+    """Number of pairs, drawn at random from each set of items, about which the question is repeated."""
     sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
-    """Temperature of the repeats. With 0, all repeats would be equal."""
+    """Sampling temperature of repeated questions. With 0, all their answers would be equal."""
     k: Annotated[list[Annotated[int, Field(ge=3)]], Field(min_length=1)] = Field(default_factory=lambda: [3, 5])
-    """Sizes of the groups of items on which transitivity is measured: whether comparisons of k items form no cycle."""
+    """Sizes of the groups of items in which transitivity is measured: the share of groups without a cycle, such as A
+    over B, B over C and C over A."""
     max_subsets: Annotated[int, Field(ge=1)] = 1000
     """Maximum number of groups of each size `k` that transitivity is measured on, in each set of items."""
     max_items: Annotated[int, Field(ge=2)] = 30

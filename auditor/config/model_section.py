@@ -43,7 +43,9 @@ class ReasoningSection(ConfigSection):
     def _require_a_setting(self) -> ReasoningSection:
         """Require one of the keys."""
         if self.effort is None and self.max_tokens is None:
-            raise ValueError("sets neither effort nor max_tokens. How to fix: Set one of them, or remove the section.")
+            raise ValueError(
+                "neither effort nor max_tokens is set. How to fix: Set one of them, or remove the section."
+            )
         return self
 
     @property
@@ -66,8 +68,8 @@ class CapabilitiesSection(ConfigSection):
     token_limit_param: TokenLimitParam | None = None
     """Name under which this server expects the maximum length of an answer."""
     dropped_keywords: list[Annotated[str, Field(min_length=1, max_length=40)]] | None = None
-    """Rules of a JSON schema, such as `minLength`, that this server rejects; they are left out of requests. `strict`
-    turns off the strict mode; `[]` leaves nothing out."""
+    """Rules of a JSON schema, such as `minLength`, that this server rejects; they are left out of requests. The entry
+    `"strict"` turns off the strict mode of JSON schemas; `[]` leaves nothing out."""
 
     @property
     def declared(self) -> DeclaredCapabilities | None:
@@ -104,8 +106,8 @@ class ModelSection(ConfigSection):
     """Environment variable that holds the API key: write `os.environ/NAME`. The key itself must not be in the file. A
     key of at least 8 characters is removed from everything that a provider returns."""
     api_base: Annotated[str, AfterValidator(check_base_url)] | None = None
-    """Address of the model's server, such as `http://localhost:8000/v1`. If not set, the provider's own. It must use
-    the same protocol as the provider."""
+    """Address of the model's server, such as `http://localhost:8000/v1`. If not set, the provider's own. The server
+    must use the same protocol as the provider."""
     system: str | None = None
     """Text added at the beginning of every system prompt of this model."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -128,7 +130,7 @@ class ModelSection(ConfigSection):
     """How much the model may reason before it answers, as in `{ effort = "low", max_tokens = 2000 }`. If not set, the
     provider's default applies."""
     capabilities: CapabilitiesSection | None = None
-    """Which parameters the model's server accepts. Needed only if the first requests do not detect it."""
+    """Which parameters the model's server accepts. Needed only if the first requests do not detect them."""
     base_model: Annotated[str, Field(pattern=r"^\S+$")] | None = None
     """A publicly listed model whose price, limits and family apply, if `model` itself is not listed: `azure/gpt-4o` for
     an Azure deployment, for example."""
@@ -139,7 +141,7 @@ class ModelSection(ConfigSection):
     the rows of NAME are used."""
     weights: str | None = None
     """The model's weights on this computer, for log-probabilities by the method `continuation`: a folder, a `.gguf`
-    file or a name on the Hugging Face Hub. Not needed for an embedded model."""
+    file or a name on the Hugging Face Hub. An embedded model does not need this."""
     family: str | None = None
     """Maker or family of the model, such as `meta`, for `exclude_family` and for tests of favouritism. If not set, it
     is derived from `base_model` or `model`."""

@@ -100,7 +100,7 @@ def _find_item(tables: Sequence[Any], name: str, override: Override, depth: int)
         return names.index(name)
     path = ".".join(override.keys[:depth])
     hint = did_you_mean(name, names, f"Names in it: {', '.join(filter(None, names)) or 'none'}.")
-    raise ConfigError(f"--set {override.key_text}: '{path}' has no entry with the name '{name}'.", hint)
+    raise ConfigError(f"--set {override.key_text}: the list '{path}' has no entry with the name '{name}'.", hint)
 
 
 def _raise_no_table(value: Any, override: Override, depth: int) -> NoReturn:

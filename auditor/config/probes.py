@@ -25,8 +25,8 @@ class DirectProbe(ConfigSection):
     """A question is not repeated further once the standard error of the model's mean score on it is at most this. If
     not set, all samples are taken."""
     min_samples: Annotated[int, Field(ge=2)] = 3
-    """With `tolerance`: minimum number of samples per question. Judges review only these, so that all questions count
-    equally."""
+    """With `tolerance`: minimum number of samples per question. Judges review only this many answers to each question,
+    so that all questions count equally."""
     target_width: Annotated[float, Field(gt=0, le=2)] | None = None
     """Stop asking once the 95% confidence interval of r (Fisher's) is at most this wide for every model. If not set,
     all cells (a country and a topic) are asked. This interval treats cells as independent. The report's interval, over
@@ -72,7 +72,7 @@ class LogprobProbe(ConfigSection):
     method: Literal["auto", "echo", "continuation", "choice"] = "auto"
     """`continuation` computes log-probabilities with the model's weights on this machine. `echo` needs a completions
     endpoint that returns log-probabilities of the prompt (`echo`, or vLLM's `prompt_logprobs`). `choice` compares the
-    next token, A or B, of a chat. `auto` uses the first of these that the model supports."""
+    probabilities of A and B as the next token of a chat. `auto` uses the first of these that the model supports."""
 
 
 class ReviewProbe(ConfigSection):
@@ -95,10 +95,10 @@ class ReviewProbe(ConfigSection):
     """Whether each judge also guesses the country, the topic and the author, which it is not told. This measures how
     well they are hidden."""
     rewrite: Literal["none", "neutral"] = "none"
-    """`neutral`: another model restates each reasoning in neutral words, and judges review the restatement too. It
-    measures the effect of style on verdicts. `none`: no restatements."""
+    """`neutral`: another model restates the reasoning of each answer in neutral words, and judges review the
+    restatement too. This measures the effect of style on verdicts. `none`: no restatements."""
     rewriter: str | None = None
-    """With `rewrite`: name of the model or judge that restates. It neither restates its own reasoning nor judges its
+    """With `rewrite`: name of the model or judge that restates the reasoning of others. It does not judge its
     restatements."""
 
 
@@ -111,7 +111,7 @@ class Probes(ConfigSection):
     """Also derives scores from log-probabilities: how likely the model finds positive and negative endings of a
     sentence. Write `{}` for the defaults."""
     review: ReviewProbe = ReviewProbe()
-    """How judges review traces."""
+    """How judges review the reasoning behind models' answers."""
     semantic: SemanticProbe | None = None
     """Measures how consistent models' answers to moral questions are over several wordings. Write `{}` for the
     defaults."""

@@ -108,12 +108,13 @@ class PanelSection(ConfigSection):
     """With `weighted`: the weight of each judge's vote; 0 means no vote. `auditor export weights` computes weights from
     the decisions of human reviewers."""
     weights_from: Literal["logic"] | None = None
-    """`logic` computes the weights from this audit's pairwise comparisons. A judge's weight is the mean of its
-    transitivity, commutativity, negation invariance and self-agreement, each corrected for chance. This requires
-    `vote = "weighted"` and the probe `logic`."""
+    """`logic` weights judges by how consistent their pairwise comparisons are: the mean of four rates, each corrected
+    for chance. They are transitivity (A over B and B over C imply A over C), commutativity (the same answer with A and
+    B swapped), negation invariance (the opposite answer to the opposite question) and self-agreement (the same answer
+    again). Requires `vote = "weighted"` and the probe `logic`."""
     bench_below: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """With `weights_from`: a judge has no vote if the mean of its four measures (transitivity, commutativity, negation
-    invariance, self-agreement; from 0 to 1, not corrected for chance) is below this."""
+    """With `weights_from`: a judge has no vote if the mean of its four rates of consistency (from 0 to 1, not corrected
+    for chance) is below this. `weights_from` names the rates."""
     adaptive: bool = False
     """Whether judges are asked one at a time, until further votes cannot change the decision, to save requests."""
     exclude_family: bool = False
@@ -184,7 +185,7 @@ class RunSection(ConfigSection):
     stored on a PostgreSQL server."""
     processes: Annotated[int, Field(ge=1)] | None = None
     """With the engine `local`: maximum number of processes that send requests. Further processes start when the main
-    process is at its limit. If not set: one further process per core but one, at most 4."""
+    process is at its limit. If not set: as many as the computer has cores, but at most 5."""
     ray_address: str | None = None
     """`HOST:PORT` of the Ray cluster's head node. If not set: the environment variable RAY_ADDRESS, else a new cluster
     on this computer. An address that only the configuration names must be allowed first: `auditor trust CONFIG`."""
@@ -202,9 +203,10 @@ class BatchSection(ConfigSection):
     price: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Price of a request in a batch, as a share of the usual price."""
     poll_s: Annotated[float, Field(gt=0)] = 60.0
-    """Seconds until the program first asks whether a batch is ready. The interval grows to 15 times this."""
+    """Seconds until the program first asks whether a batch is ready. The time until it asks again grows up to 15 times
+    this."""
     quiet_s: Annotated[float, Field(gt=0)] = 2.0
-    """A batch is sent once no further question was added for this many seconds."""
+    """A batch is sent once no further question has been added for this many seconds."""
     least: Annotated[int, Field(ge=1)] = 20
     """Minimum number of questions in a batch. Fewer are sent as usual, since a small batch saves little and may take a
     day as well."""
@@ -225,7 +227,7 @@ class TelemetrySection(ConfigSection):
     texts: bool = False
     """Whether the texts of questions, answers and justifications are sent to the monitoring server as well."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of calls (0 to 1) that the monitoring server is told about, the same calls in every run."""
+    """Share of calls (0 to 1) that are reported to the monitoring server; the same calls in every run."""
 
 
 class CheckSection(ConfigSection):

@@ -29,7 +29,7 @@ class ConsistencySection(ConfigSection):
     samples: Annotated[int, Field(ge=2, le=50)] = 5
     """Number of times that each model answers each question in its original wording."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
-    """Sampling temperature of these answers."""
+    """Sampling temperature of the answers that the judge compares."""
     pairs: Literal["first", "all"] = "first"
     """Which answers to one question are compared: `first`, the first with every other; `all`, every pair."""
 
@@ -87,9 +87,10 @@ class SemanticProbe(ProbeSection):
     2024), or `sge`, an earlier version from their distances (arXiv 2402.01719). Use `sage` unless you compare with
     results of `sge`."""
     alpha: Annotated[float, Field(gt=0)] = 10.0
-    """Exponent of the weights in the formula of `sage`; a larger one emphasizes answers that resemble many others."""
+    """Exponent of the weights in SaGE, the measure that `variant` names; a larger one emphasizes answers that resemble
+    many others."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    """Temperature of the answers. With 0, only the wording differs between them."""
+    """Sampling temperature of the answers. With 0, answers to a question differ only because of its wording."""
     mode: Literal["structured", "text"] = "structured"
     """Form of the answer that is asked for: `structured`, a JSON object; `text`, plain text."""
     max_words: Annotated[int, Field(ge=5)] = 40
@@ -111,7 +112,7 @@ class SemanticProbe(ProbeSection):
     """Name of the model or judge that decides whether a model's two most different answers to a question contradict
     each other."""
     worst: Annotated[int, Field(ge=0, le=200)] = 10
-    """Number of least consistent questions per model that are listed and checked for contradiction."""
+    """Number of questions per model, the least consistent ones, that the report lists and checks for contradictions."""
 
     @property
     def helper_models(self) -> dict[str, str]:

@@ -28,10 +28,10 @@ def accuracy(
         ),
     ],
 ) -> ExperimentResult:
-    """Test if models are right where they are consistent.
+    """Test if consistent answers are more often correct.
 
-    The questions are in FILE; each has a known answer and several wordings. The models, the sentence encoder and the
-    consistency score are those of the audit. Models are asked, which may cost money; recorded answers are reused.
+    The questions are in FILE; each has one correct answer and several wordings. The models, the sentence encoder and
+    the consistency score are those of AUDIT. Models are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment accuracy moral facts.csv
     """

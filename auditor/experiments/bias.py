@@ -15,16 +15,18 @@ def bias(
     sample: Annotated[
         int,
         typer.Option(
-            "--sample", min=1, help="Maximum number of each: conflicts, lengthened answers, and judges' own answers."
+            "--sample",
+            min=1,
+            help="Maximum number of conflicts, of lengthened answers, and of judges' own answers to ask about.",
         ),
     ] = 30,
 ) -> ExperimentResult:
     """Test judges for position, length and self-preference.
 
-    Judges are asked again: about both sides of conflicts in both orders, about answers lengthened by empty sentences,
-    and about their own answers. No outcome depends on these verdicts. The ordinary report has each judge's leniency,
-    and whether verdicts go along with an answer's length, its position in the prompt, or judge and model being of one
-    family.
+    Judges are asked again: about both sides of conflicts in both orders, about answers lengthened by sentences without
+    content, and about their own answers. No result of the audit depends on these verdicts. The audit's own report shows
+    each judge's leniency, and whether verdicts are related to an answer's length, to its position in the prompt, or to
+    judge and model being of one family.
 
     Example: auditor experiment bias my-audit
     """

@@ -18,10 +18,10 @@ def direct_temperature(
     ] = None,
     ask: AskOption = False,
 ) -> ExperimentResult:
-    """Compare direct scores at several temperatures.
+    """Compare models' scores at several temperatures.
 
-    Accuracy, stability and cost are compared.     Temperatures other than the audit's need --ask; each is an audit of
-    its own named AUDIT.tT.
+    The results are accuracy, stability and cost. Other temperatures than the audit's need --ask. Each becomes a new
+    audit, such as AUDIT.t0.7.
 
     Example: auditor experiment direct-temperature my-audit --at 0 --at 0.7 --at 1 --ask
     """

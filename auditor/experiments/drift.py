@@ -20,8 +20,8 @@ def drift(
 ) -> ExperimentResult:
     """Compare each judge's verdicts in two runs.
 
-    Both runs have the same traces. In one database equal requests share one recorded answer. A second run with new
-    answers needs a database of its own.
+    Both runs must review the same traces. Within one database, identical requests share one recorded answer, so a
+    second run with new answers needs a database of its own.
 
     Example: auditor experiment drift may june --other-storage sqlite:///june.db
     """

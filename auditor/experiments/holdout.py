@@ -16,9 +16,9 @@ def holdout(
 ) -> ExperimentResult:
     """Test if peer agreement predicts agreement with people.
 
-    The test is on unseen cells and unseen models.     Cells are split 80 to 20 many times: peer agreement on the larger
-    part is compared with r on the smaller part, over models. Each model is also left out in turn: its r is compared
-    with the prediction from the other models. No model is asked.
+    The test uses cells and models that the prediction was not fitted to. Cells are split 80 to 20 many times: peer
+    agreement on the larger part is compared with r on the smaller part, over models. Each model is also left out in
+    turn: its r is compared with the prediction from the other models. No model is asked.
 
     Example: auditor experiment holdout my-audit
     """

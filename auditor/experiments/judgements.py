@@ -25,8 +25,8 @@ def judgements(
 ) -> ExperimentResult:
     """Compare measures of consistency with human judgements.
 
-    The judgements are of pairs of answers; no model is asked.     Each row says whether the answers to the wordings
-    left and right say the same: Y, N, or NA (cannot say).
+    The judgements are of pairs of answers; no model is asked. A row states whether the answers to two wordings of a
+    question, left and right, say the same: Y, N, or NA (cannot say).
 
     Example: auditor experiment judgements moral people.csv
     """

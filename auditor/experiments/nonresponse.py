@@ -8,9 +8,9 @@ from auditor.experiments.declaration import AuditArgument, ExperimentContext, Ex
 def nonresponse(context: ExperimentContext, audit: AuditArgument) -> ExperimentResult:
     """Test if the treatment of nonresponse changes results.
 
-    Nonresponse is a survey respondent's missing answer.     drop excludes them, neutral counts them as 0, low and high
-    count them as never and as always acceptable, and impute imputes their answers within their country. The ranking of
-    models is compared between the treatments.
+    Nonresponse is a survey respondent's missing answer. drop leaves missing answers out, neutral counts them as 0,
+    low as never and high as always acceptable, and impute fills them in from respondents of the same country. The
+    ranking of models is compared between the treatments.
 
     Example: auditor experiment nonresponse my-audit
     """

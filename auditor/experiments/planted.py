@@ -18,7 +18,7 @@ def planted(
 ) -> ExperimentResult:
     """Test which judges notice known faults in traces.
 
-    The faults are a Western norm in a trace on another culture, a score that contradicts the reasoning, norms of
+    The faults are a Western norm in a trace about another culture, a score that contradicts the reasoning, norms of
     another country, and a step that does not follow. Each judge's detection rate is compared with its false alarms on
     the same traces without the fault. Judges are asked, which may cost money; recorded answers are reused.
 

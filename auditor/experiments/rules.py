@@ -6,7 +6,7 @@ from auditor.experiments.declaration import ExperimentContext, ExperimentResult,
 
 
 def rules(context: ExperimentContext, audit: MoralAuditArgument) -> ExperimentResult:
-    """Test if models are more consistent given their rules.
+    """Test if rules of thumb make models more consistent.
 
     Each question is asked again in all its wordings, with the first rule of thumb that the model gave for it. Models
     are asked, which may cost money; recorded answers are reused.

@@ -20,11 +20,11 @@ def samples(
     ] = None,
     ask: AskOption = False,
 ) -> ExperimentResult:
-    """Compare results with more or fewer samples per cell.
+    """Compare results with more or fewer repeated answers.
 
-    The results are accuracy, stability and cost. Those for fewer samples are computed from random subsets of the
-    recorded samples. More samples need --ask: they are an audit of their own named AUDIT.kN, which asks only for what
-    is not recorded yet.
+    The results are accuracy, stability and cost. Results for fewer samples are computed from random subsets of the
+    recorded samples. More samples need --ask. They become a new audit named AUDIT.kN, which asks only for answers that
+    are not recorded yet.
 
     Example: auditor experiment samples my-audit --k 3 --k 5 --k 10 -o samples.html
     """

@@ -18,14 +18,15 @@ def savings(
             "--target-width",
             min=0.001,
             max=2,
-            help="Width of r's 95% CI at which asking would have stopped (Fisher's CI).",
+            help="Width of the 95% CI of r (Fisher's) at which no further question would have been asked.",
         ),
     ] = 0.1,
 ) -> ExperimentResult:
     """Compute what an audit would find with fewer questions.
 
     Results are computed again as if fewer samples, judges or cells had been asked, to see how much could be saved and
-    what would change: calls, r, tiers, peer agreement, conflicts. No model is asked. See docs/savings.md.
+    what would change: calls, r, tiers, peer agreement, conflicts. No model is asked. For an explanation, see
+    docs/savings.md.
 
     Example: auditor experiment savings my-audit
     """

@@ -56,7 +56,7 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
     except MlflowException as error:
         first_line = str(error).split("\n", 1)[0][:200]
         raise UsageError(
-            f"MLflow at {tracking_uri}: {first_line}.", "Name a tracking server with --tracking-uri."
+            f"MLflow at {tracking_uri} cannot be used: {first_line}.", "Name a tracking server with --tracking-uri."
         ) from None
 
 

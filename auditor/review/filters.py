@@ -158,7 +158,7 @@ def _parse_gap(value: str) -> dict[str, Any]:
     except ValueError:
         bound = -1.0  # outside the range, so that it is refused below
     if sign not in "<>" or not 0 <= bound <= MAX_SCORE_GAP:
-        raise UsageError(f"'gap:{value}' is not a limit.", "Write gap:>0.5 or gap:<1, with a number from 0 to 2.")
+        raise UsageError(f"'gap:{value}' has no valid limit.", "Write gap:>0.5 or gap:<1, with a number from 0 to 2.")
     return {"min_gap" if sign == ">" else "max_gap": bound}
 
 

@@ -124,8 +124,8 @@ def _require_enough_decisions(audit: str, judges: Sequence[str], calibrations: M
             f"{name} {calibrations[name].raw_agreement.n if name in calibrations else 0}" for name in judges
         )
         raise ReviewError(
-            f"'{audit}' has too few blind decisions for weights: a judge needs {MIN_SIDES} judged sides that people "
-            f"decided ({sides or 'it has no judge'}).",
+            f"'{audit}' has too few blind decisions by people to compute weights. A judge needs decisions on at "
+            f"least {MIN_SIDES} answers that it judged; now: {sides or 'no judge'}.",
             f"Decide more of its conflicts: auditor review {audit}",
         )
     if not any(known_weights):

@@ -123,11 +123,11 @@ def require_unchanged_population(db: Database, audit: Audit, draw: LabelDraw, un
     n_changed = sum(unit in contents and contents[unit] != content for unit, content in sampled.items())
     noun = f"{draw.kind.noun}s"
     raise ReviewError(
-        f"the {noun} of audit '{audit.name}' have changed since its sample was drawn: {draw.population:,} then, "
-        f"{len(units):,} now; of the {len(sampled):,} sampled, {n_gone:,} are no longer among them and {n_changed:,} "
-        "have another text.",
-        f"Draw a sample of the current {noun}: --sample {len(sampled)} --redraw. Most sampled {noun} stay in it, and "
-        "labels of unchanged texts still count.",
+        f"the {noun} of audit '{audit.name}' have changed since its sample was drawn: there were "
+        f"{draw.population:,}, and there are {len(units):,} now. Of the {len(sampled):,} sampled {noun}, {n_gone:,} "
+        f"no longer exist and {n_changed:,} have another text.",
+        f"Draw a new sample with --sample {len(sampled)} --redraw. Most sampled {noun} stay in it, and labels of "
+        "unchanged texts still count.",
     )
 
 
@@ -211,8 +211,8 @@ def _open_imported(db: Database, audit: Audit, draw: LabelDraw, n: int | None, r
     """Open a sample that was imported; raise UsageError for a request to draw."""
     if n is not None or redraw:
         raise UsageError(
-            f"audit '{audit.name}' has a sample of {draw.kind.noun}s that was imported from {draw.source}, so that no "
-            "other is drawn.",
+            f"audit '{audit.name}' has a sample of {draw.kind.noun}s that was imported from {draw.source}, so no "
+            "other can be drawn.",
             "Use --sample without a number to label the imported sample.",
         )
     sampled = label_draws.load_sample(db, audit.id, draw.kind)

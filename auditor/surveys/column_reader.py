@@ -86,7 +86,7 @@ def read_columns(
     reject_other_formats(path, "an SPSS file" if reader is _read_sav else "CSV")
     columns = reader(path, candidate_names, optional_names)
     if not columns[0].value_index.size:
-        raise ImportFileError(f"{path}: there are no rows below the header.", "Check that the file is complete.")
+        raise ImportFileError(f"{path}: the file has no rows below the header.", "Check that the file is complete.")
     return columns
 
 
@@ -114,7 +114,7 @@ def _match_column_names(
             )
             quoted_names = " or ".join(f"'{candidate}'" for candidate in names)
             raise ImportFileError(
-                f"{path}: has no column {quoted_names} among its {len(header)}.",
+                f"{path}: the file has no column {quoted_names} among its {len(header)} columns.",
                 f"{hint}Check that it is the right file and mapping.",
             )
         matched_names.append(column_name)

@@ -83,11 +83,19 @@ class SurveyDistributions(_SharesModel):
         for cell in self.cells:
             name = describe_cell(cell)
             if len(cell.shares) != len(self.points):
-                raise ValueError(f"{name} has {len(cell.shares)} shares, but there are {len(self.points)} points")
+                raise ValueError(
+                    f"{name} has {len(cell.shares)} shares, but the scale has {len(self.points)} "
+                    "points. How to fix: Give one share for each point"
+                )
             if abs(sum(cell.shares) - 1) > SUM_TOLERANCE:
-                raise ValueError(f"the shares of {name} add up to {sum(cell.shares):g}, not 1")
+                raise ValueError(
+                    f"the shares of {name} add up to {sum(cell.shares):g}, not to 1. How to fix: Correct the shares"
+                )
             if cell.cut_variances is not None and len(cell.cut_variances) != len(self.points) - 1:
-                raise ValueError(f"{name} needs {len(self.points) - 1} cut_variances")
+                raise ValueError(
+                    f"{name} does not have {len(self.points) - 1} cut_variances. How to fix: Give one "
+                    "for each two neighbouring points"
+                )
             key = (cell.country, cell.topic, cell.dimension, cell.group)
             if key in keys:
                 raise ValueError(f"{name} occurs twice. How to fix: Keep one")
@@ -140,7 +148,7 @@ def load_distributions(source: str | Path) -> SurveyDistributions:
         return SurveyDistributions.model_validate(content)
     except pydantic.ValidationError as error:
         problem = explain_validation_error(error, content, SurveyDistributions)
-        raise SurveyError(f"{path}: {problem}", "Or import the survey again.") from None
+        raise SurveyError(f"{path}: {problem}", "Correct the file, or import the survey again.") from None
 
 
 def shares_of_choices(survey: Survey) -> SurveyDistributions | None:

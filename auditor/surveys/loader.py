@@ -104,7 +104,7 @@ def locate_survey(source: str) -> Path:
         how_to_fix = f"Did you mean '{similar_names[0]}'? Or use the path of a {', '.join(TABLE_SUFFIXES)} file."
     else:
         how_to_fix = f"Built-in surveys: {', '.join(names)}. Or use the path of a {', '.join(TABLE_SUFFIXES)} file."
-    raise SurveyError(f"there is no built-in survey or file '{source}'.", how_to_fix)
+    raise SurveyError(f"'{source}' is neither a built-in survey nor an existing file.", how_to_fix)
 
 
 # --- rows into cells --------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class SurveyScale(_MappingSection):
         """Return the scale; raise ValueError if both ends have the same code."""
         if self.low == self.high:
             raise ValueError(
-                "'low' and 'high' must differ. How to fix: Set them to the codes of both ends of the scale"
+                "'low' and 'high' must differ. How to fix: Set them to the codes of the two ends of the scale"
             )
         return self
 
@@ -210,7 +210,7 @@ def load_mapping(source: str | Path) -> SurveyMapping:
     path = DATA_FOLDER / f"{name}{MAPPING_SUFFIX}" if name in builtin_mappings() else Path(name)
     if not path.exists():
         hint = did_you_mean(name, builtin_mappings(), f"Built-in mappings: {', '.join(builtin_mappings())}.")
-        raise SurveyError(f"there is no built-in mapping or file '{name}'.", hint)
+        raise SurveyError(f"'{name}' is neither a built-in mapping nor an existing file.", hint)
     mapping_table = read_toml(path, SurveyError)
     try:
         return SurveyMapping.model_validate(mapping_table)

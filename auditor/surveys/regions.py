@@ -138,7 +138,7 @@ def _load_grouping(grouping: str) -> _GroupingFile:
             builtin_groupings(),
             f"Built-in groupings: {', '.join(builtin_groupings())}. {GROUPING_FORMAT_HINT}",
         )
-        raise SurveyError(f"there is no built-in grouping or file '{grouping}'.", hint)
+        raise SurveyError(f"'{grouping}' is neither a built-in grouping of countries nor an existing file.", hint)
     return _read_grouping_toml(path) if path.suffix.lower() == ".toml" else _read_grouping_csv(path)
 
 
@@ -170,7 +170,7 @@ def _read_grouping_toml(path: Path) -> _GroupingFile:
     ):
         raise SurveyError(
             f"{path}: the section [regions] with lists of countries is missing.",
-            'Add the line " "[regions], and below it, for each region: "Region" = ["Country", ...].',
+            'Add the line [regions], and below it, for each region: "Region" = ["Country", ...].',
         )
     title, default_region = grouping_table.get("title", path.stem), grouping_table.get("rest")
     for key, text in (("title", title), ("rest", default_region)):
@@ -198,5 +198,7 @@ def _require_unique_countries(entries: Iterable[_GroupingEntry]) -> tuple[_Group
                 if first_entry.region != entry.region
                 else "listed twice"
             )
-            raise SurveyError(f"{entry.location}: '{entry.country}' is {problem}.", "Remove one of them.")
+            raise SurveyError(
+                f"{entry.location}: the country '{entry.country}' is {problem}.", "Remove one of the two entries."
+            )
     return tuple(entry_by_country.values())

@@ -80,7 +80,8 @@ def import_share_table(path: str | Path, low: int, high: int, name: str | None =
     n_small = len(by_key) - len(cells)
     if not any(cell.dimension == EVERYONE for cell in cells):
         raise ImportFileError(
-            f"{path}: no row is of everyone.", "Add a row for each country and topic with an empty dimension and group."
+            f"{path}: no row has the shares of all respondents.",
+            "Add a row for each country and topic with an empty dimension and group.",
         )
     if n_rescaled:
         notes.append(f"{n_rescaled} rows did not add up to 1 and were divided by their sum")
@@ -123,7 +124,7 @@ def _parse_row(row: TextRow, columns: list[str]) -> tuple[CellShares, bool]:
     if abs(total / (100 if is_percent else 1) - 1) > SUM_TOLERANCE:
         raise ImportFileError(
             f"{row.location}: the shares add up to {total:g}, not to 1 (or to 100 in percent).",
-            "Give the shares of those who answered, without nonresponse.",
+            "Give the shares among the respondents who answered.",
         )
     n = row.integer("n") if row.cells["n"] else None
     if n == 0:

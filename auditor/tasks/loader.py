@@ -85,7 +85,8 @@ def _parse_item(task: Task, row: TextRow, shared_options: Sequence[str] | None) 
     truth = canonical_answer(task, item, cells["truth"])
     if truth is None:
         raise ImportFileError(
-            f"{row.location}: the truth '{cells['truth'][:80]}' is not a valid answer.", _how_to_fix_truth(task, item)
+            f"{row.location}: '{cells['truth'][:80]}' in the column truth is not a valid answer.",
+            _how_to_fix_truth(task, item),
         )
     return TaskItem(item.id, item.question, item.context, item.options, truth)
 

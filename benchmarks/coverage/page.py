@@ -127,7 +127,7 @@ def render_planted(planted: Sequence[PlantedResult]) -> Iterator[str]:
             names = f"names an honest judge in {min(naive):.0%} to {max(naive):.0%} of runs"
             misses = f"the largest fault in {(largest.n_naive_named or 0) / largest.n_runs:.0%}"
             yield ""
-            yield f"Negative control (the method of version 0.1): {names}, {misses}."
+            yield f"Negative control: the method of version 0.1 {names}, and {misses}."
         yield ""
 
 
@@ -153,7 +153,8 @@ def _render_figure(results: Sequence[Result], naive_label: str) -> Iterator[str]
     controls = [result.naive.coverage for result in results if result.naive is not None]
     if controls:
         yield ""
-        yield f"Negative control ({naive_label}): covers {min(controls):.0%} to {max(controls):.0%}."
+        covers = f"contains the true value in {min(controls):.0%} to {max(controls):.0%} of the simulated audits"
+        yield f"Negative control: an interval that should be too narrow ({naive_label}) {covers}."
     yield ""
 
 

@@ -98,10 +98,10 @@ def test_traces_that_no_judge_reviewed_are_left_out(storage: str, opened: list[d
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--stratify", "model"), "--stratify needs --sample"),
-        (("--kind", "comparison"), "--kind needs --sample"),
-        (("--redraw",), "--redraw needs --sample"),
-        (("--sample", "5", "--open-book"), "--open-book does not go with --sample"),
+        (("--stratify", "model"), "--stratify works only with --sample"),
+        (("--kind", "comparison"), "--kind works only with --sample"),
+        (("--redraw",), "--redraw works only with --sample"),
+        (("--sample", "5", "--open-book"), "--open-book cannot be combined with --sample"),
         (("--sample", "-5"), "'--sample'"),
         (("--sample", "5", "--stratify", "modell"), "Did you mean 'model'?"),
         (("--sample", "5", "--kind", "comparison"), "has no comparison to label"),

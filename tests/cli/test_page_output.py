@@ -20,7 +20,7 @@ def test_a_page_is_written_where_a_file_is_named(tmp_path: Path, name: str) -> N
     storage, runner = f"sqlite:///{tmp_path}/audit.db", CliRunner()
     with open_database(storage) as db:
         audit = populate(db, models=4, countries=8, topics=5, samples=2, judges=2).name
-    with pytest.raises(UsageError, match="is not a page"):
+    with pytest.raises(UsageError, match="is not the name of a page"):
         runner.invoke(app, ["experiment", name, audit, "--storage", storage, "-o", "x.pdf"], catch_exceptions=False)
     for suffix in ("html", "md", "txt"):
         arguments = ["experiment", name, audit, "--storage", storage, "-o", str(tmp_path / f"page.{suffix}")]

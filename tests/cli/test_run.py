@@ -20,7 +20,7 @@ def test_a_limited_run_asks_fewer_cells_and_a_full_run_reuses_their_answers(serv
     limited = auditor("run", path, "--limit", "4", "--no-preflight", cwd=tmp_path)
     assert limited.returncode == 0, limited.stderr
     assert "12 calls in" in limited.stderr
-    assert "5 cells not planned, because of --limit (limits.max_cells)." in limited.stderr
+    assert "Not planned: 5 cells beyond --limit (limits.max_cells)." in limited.stderr
     storage = f"sqlite:///{tmp_path / 'auditor.db'}"
     report = open_audit("scripted", storage=storage).report()
     assert [(row.planned, row.ok, row.missing) for row in report.coverage.total] == [(12, 12, 0)]

@@ -27,7 +27,7 @@ def audit(**changes: Any) -> AuditConfig:
         ({"probes": {"review": {"guess": True}}}, r"review\.guess"),
         ({"probes": {"direct": {}, "logic": {"items": "traces"}}}, '"traces" cannot be used with a task'),
         ({"probes": {"direct": {"target_width": 0.2}}}, r"direct\.target_width"),
-        ({"language": "de"}, "a task uses the words of its items"),
+        ({"language": "de"}, "the items of a task are not translated"),
         ({"task": None}, "Or add 'task'"),
     ],
 )

@@ -70,7 +70,7 @@ def test_no_keyword_left_out_is_a_declaration_too() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("reasoning = {}", r"'models\[2 'n'\]\.reasoning': sets neither effort nor max_tokens\. How to fix: Set"),
+        ("reasoning = {}", r"'models\[2 'n'\]\.reasoning': neither effort nor max_tokens is set\. How to fix: Set"),
         ("reasoning = { max_tokens = 0 }", r"reasoning\.max_tokens' must be a whole number from 1 to 1,000,000, not 0"),
         ('reasoning = { effort = "Very high" }', r'effort\' cannot be "Very high"\. How much the model reasons'),
         ('reasoning = { efort = "low" }', r"Did you mean 'effort'\?"),

@@ -70,9 +70,9 @@ def test_tables_are_added_and_list_items_are_found_by_name() -> None:
     [
         (
             "models.bb.temperature=1",
-            "--set models.bb.temperature: 'models' has no entry with the name 'bb'. Did you mean 'b'?",
+            "--set models.bb.temperature: the list 'models' has no entry with the name 'bb'. Did you mean 'b'?",
         ),
-        ("models.zzzz=1", "'models' has no entry with the name 'zzzz'. Names in it: gpt-4.1, b."),
+        ("models.zzzz=1", "the list 'models' has no entry with the name 'zzzz'. Names in it: gpt-4.1, b."),
         ("judges.b.temperature=1", "'judges' is a single value, so nothing can be set inside it. With judges ="),
         (
             "limits.budget_usd.x=1",

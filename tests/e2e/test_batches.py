@@ -325,7 +325,7 @@ def test_a_refused_batch_is_reported_and_resubmitted_by_the_next_run(server: Fak
 def test_redirects_of_a_batch_server_are_not_followed(storage: str) -> None:
     with (
         FakeServer(batches=RedirectingBatches()) as redirecting,
-        pytest.raises(ModelSetupError, match="sent a redirect, which is not followed"),
+        pytest.raises(ModelSetupError, match="redirected the request to another address"),
     ):
         run_audit(small(redirecting, judges=[], batch=BATCH), storage=storage)
 

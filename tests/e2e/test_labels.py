@@ -66,7 +66,9 @@ def test_labels_outlast_a_run_that_adds_samples(
 
     run_audit(config(server.url, probes={"direct": {"samples": 2}}), storage=storage)
     with open_database(storage) as db:
-        with pytest.raises(ReviewError, match="27 then, 54 now; of the 27 sampled, 0 are no longer among them and 0"):
+        with pytest.raises(
+            ReviewError, match=r"there were 27, and there are 54 now\. Of the 27 sampled traces, 0 no longer exist"
+        ):
             draw_sample(db, audit, LabelKind.TRACE)
         assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == 5
         draw_sample(db, audit, LabelKind.TRACE, 54, redraw=True)

@@ -105,9 +105,9 @@ def test_without_respondents_each_treatment_has_a_reason(server: FakeServer, fol
         None,
         {"drop", "neutral", "low", "high", "impute"},
     )
-    assert "there is no built-in survey or file 'my_wvs.csv'" in experiment["not_possible"]["drop"]
+    assert "'my_wvs.csv' is neither a built-in survey nor an existing file" in experiment["not_possible"]["drop"]
     report = open_audit("own", storage="sqlite:///auditor.db").report()
-    assert "there is no built-in survey or file 'my_wvs.csv'" in str(report.ceiling[0].reliability.reason)
+    assert "'my_wvs.csv' is neither a built-in survey nor an existing file" in str(report.ceiling[0].reliability.reason)
     assert len(server.requests) == request_count
 
 
@@ -135,6 +135,8 @@ def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: 
     assert [r.region for r in regions.rows[:3]] == ["Africa", "Asia", "Europe"]
     assert len(server.requests) == request_count
     survey["regions"] = "groups.csv"
-    with pytest.raises(SurveyError, match=r"there is no built-in grouping or file 'groups\.csv'"):
+    with pytest.raises(
+        SurveyError, match=r"'groups\.csv' is neither a built-in grouping of countries nor an existing file"
+    ):
         run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
     assert len(server.requests) == request_count

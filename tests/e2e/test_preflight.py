@@ -96,7 +96,8 @@ def test_what_preflight_cost_is_in_the_report_and_the_status(server: FakeServer,
         status = load_audit_status(db, audits.get_audit(db, "scripted"))
     assert status["preflight"] == {"requests": 1, "cost_usd": pytest.approx(cost_usd), "unpriced": 0}
     assert (
-        "1 request tested what models and judges accept" in auditor("status", "scripted", "--storage", storage).stderr
+        "1 request tested which parameters models and judges accept"
+        in auditor("status", "scripted", "--storage", storage).stderr
     )
 
 

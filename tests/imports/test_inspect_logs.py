@@ -128,7 +128,11 @@ def test_a_named_score_is_used_and_a_missing_one_is_not_read_from_the_text(tmp_p
             LogKeys(),
             r"the country is missing; the keys are: nation.*--country",
         ),
-        ({"text": "a", "metadata": {"country": 7, "topic": "divorce"}}, LogKeys(), "is not a valid name"),
+        (
+            {"text": "a", "metadata": {"country": 7, "topic": "divorce"}},
+            LogKeys(),
+            "the value of 'country' is empty or not a text",
+        ),
         ({"text": "a", "scores": {"match": "C"}}, LogKeys(score="match"), r"'C' is not a number from -1 to 1"),
         ({"text": "a", "scores": {"match": 70}}, LogKeys(score="match"), r"70(\.0)? is not a number"),
     ],

@@ -94,7 +94,7 @@ def test_labels_of_the_drawn_sample_are_stored(storage: str, sample: list[Sample
 def test_an_import_that_is_repeated_stores_nothing_new(storage: str, sample: list[SampledUnit]) -> None:
     file = write_csv([make_row(sample[0]), make_row(sample[1])])
     import_file(file)
-    assert "2 labels of them stored already" in import_file(file).stderr
+    assert "Already stored and unchanged: 2 labels." in import_file(file).stderr
     with open_database(storage, create=False) as db:
         assert len(labels.load_entries(db, audits.get_audit(db, "moral").id)) == 2
 
@@ -104,7 +104,7 @@ def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, s
     outside = next(trace for trace in TRACES if trace not in sampled)
     result = import_file(write_csv([make_row(sample[0]), make_row(outside)]))
     assert (
-        "1 label: stored, but not used to correct the judges' figures. Their traces are outside of the sample"
+        "1 label stored, but not used to correct the judges' figures: their traces are outside of the sample"
         in result.stderr
     )
     stored, stored_sample = load(storage)
@@ -115,7 +115,7 @@ def test_labels_outside_of_the_sample_are_stored_and_not_counted(storage: str, s
 def test_labels_without_any_sample_say_what_is_missing(storage: str) -> None:
     result = import_file(write_csv([make_row(trace) for trace in TRACES]))
     assert (
-        "4 labels: stored, but not used to correct the judges' figures. Their traces have no inclusion probability"
+        "4 labels stored, but not used to correct the judges' figures: their traces have no inclusion probability"
         in result.stderr
     )
 
@@ -139,7 +139,7 @@ def test_labels_with_inclusion_make_a_sample(storage: str) -> None:
 def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: list[SampledUnit]) -> None:
     result = import_file(write_csv([make_row(TRACES[0], inclusion=0.5)]))
     assert result.returncode == 2
-    assert "has a drawn sample of traces, so that no other sample is imported" in result.stderr
+    assert "has a drawn sample of traces, so no other sample can be imported" in result.stderr
     assert load(storage)[0] == []
 
 
@@ -152,7 +152,7 @@ def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: li
         ),
         ({"score_fit": "perhaps"}, "line 3, column 'score_fit': 'perhaps' is neither true nor false"),
         ({"inclusion": "1.5"}, "line 3, column 'inclusion': 1.5 is no probability"),
-        ({"inclusion": ""}, "line 3: has no inclusion probability, but other rows have one"),
+        ({"inclusion": ""}, "line 3: the row has no inclusion probability, but other rows have one"),
         ({"sample": "x"}, "line 3, column 'sample'"),
         ({"sample": "9"}, "line 3: audit 'moral' has no trace to label with model alder, country Netherlands,"),
         ({"rater": ""}, "line 3: the column 'rater' is empty"),
@@ -174,7 +174,7 @@ def test_traces_without_a_verdict_are_in_no_imported_sample(storage: str) -> Non
         verdicts = [v for v in results.load_verdicts(db, audit_id) if v.model == "birch"]
         results.save_verdicts(db, audit_id, [replace(v, outcome=Outcome.TIMEOUT, ruling=None) for v in verdicts])
     rows = [make_row(trace, inclusion=0.5) for trace in (TRACES[0], ("birch", *TRACES[0][1:]))]
-    assert "1 label: stored, but not used to correct the judges' figures" in import_file(write_csv(rows)).stderr
+    assert "1 label stored, but not used to correct the judges' figures" in import_file(write_csv(rows)).stderr
     stored, sample = load(storage)
     assert len(stored) == 2
     assert [(sampled.unit.parts, sampled.n_in_stratum) for sampled in sample] == [(TRACES[0], 120)]
@@ -182,7 +182,10 @@ def test_traces_without_a_verdict_are_in_no_imported_sample(storage: str) -> Non
 
 def test_two_probabilities_of_one_trace_are_refused(storage: str) -> None:
     rows = [make_row(TRACES[0], rater, inclusion=share) for rater, share in (("ada", 0.5), ("ben", 0.25))]
-    assert "line 3: the inclusion probability is 0.25, but 0.5 elsewhere" in import_file(write_csv(rows)).stderr
+    assert (
+        "line 3: the inclusion probability is 0.25, but 0.5 in another row or import"
+        in import_file(write_csv(rows)).stderr
+    )
     assert load(storage) == ([], [])
 
 
@@ -265,11 +268,20 @@ def rename_controls(task: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda task: task["data"].pop("topic"), "export.json: task 7: its data has no 'topic'"),
-        (lambda task: task.pop("annotations"), "task 7: has no 'data' or no 'annotations'. In Label Studio, export"),
-        (lambda task: task["annotations"][0].update(completed_by=None), "task 7: an annotation does not say by whom"),
-        (lambda task: task["data"].update(sample=[1]), "task 7: 'sample' is neither text nor a number"),
-        (break_choice, "task 7: 'verdict' has no choice, or several"),
+        (lambda task: task["data"].pop("topic"), "export.json: task 7: the task's data has no 'topic'"),
+        (
+            lambda task: task.pop("annotations"),
+            "task 7: the task has no 'data' or no 'annotations'. In Label Studio, export",
+        ),
+        (
+            lambda task: task["annotations"][0].update(completed_by=None),
+            "task 7: an annotation does not name its annotator",
+        ),
+        (
+            lambda task: task["data"].update(sample=[1]),
+            "task 7: 'sample' in the task's data is neither text nor a number",
+        ),
+        (break_choice, "task 7: the annotation has no choice for 'verdict', or several choices"),
         (
             rename_controls,
             "task 7: several questions of the labelling form have choices: first, second. In Label Studio, name the",
@@ -289,7 +301,11 @@ def test_a_bad_task_is_named_and_nothing_is_stored(
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{}", "is not a list of tasks"), ("[1]", "task 1: has no 'data'"), ("[]", "no row has a label")],
+    [
+        ("{}", "the file is not a list of tasks from Label Studio"),
+        ("[1]", "task 1: the task has no 'data'"),
+        ("[]", "no row has a label"),
+    ],
 )
 def test_another_json_file_is_refused(storage: str, text: str, message: str) -> None:
     Path("export.json").write_text(text, encoding="utf-8")

@@ -90,10 +90,18 @@ def iterate_settings() -> Iterator[str]:
 def iterate_messages() -> Iterator[str]:
     """Yield the texts of errors and messages in the sources; `…` stands for a value."""
     for path in sorted((ROOT / "auditor").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {
+            target.id: node.value
+            for node in module.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(module):
             if isinstance(node, ast.Call) and _is_message_call(node.func, path.relative_to(ROOT / "auditor").parts[0]):
-                texts = [text for argument in node.args if (text := _format_literal(argument))]
-                yield " ".join(texts)
+                arguments = [constants.get(getattr(argument, "id", ""), argument) for argument in node.args]
+                yield " ".join(_format_literal(argument) or "…" for argument in arguments)
 
 
 def iterate_report_sentences() -> Iterator[str]:

@@ -108,7 +108,7 @@ def test_a_score_outside_of_its_range_is_refused(released: Path, storage: str) -
     [
         ("sage", None, "no scores behind the tables of 'sage' were released"),
         ("evalmoraal", "peer", "no scores behind table peer of 'evalmoraal' were released"),
-        ("evalmoraal", None, r"has no released scores of 'evalmoraal'.*results_\{model\}_WVS\.csv"),
+        ("evalmoraal", None, r"does not contain the released scores of 'evalmoraal'.*results_\{model\}_WVS\.csv"),
     ],
 )
 def test_tables_without_released_scores_are_refused(

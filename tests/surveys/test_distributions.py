@@ -45,9 +45,9 @@ def test_the_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cells": [CELL | {"shares": [1.0]}]}, "has 1 shares, but there are 2 points"),
-        ({"cells": [CELL | {"shares": [0.5, 0.6]}]}, "add up to 1.1, not 1"),
-        ({"cells": [CELL | {"cut_variances": []}]}, "needs 1 cut_variances"),
+        ({"cells": [CELL | {"shares": [1.0]}]}, "has 1 shares, but the scale has 2 points"),
+        ({"cells": [CELL | {"shares": [0.5, 0.6]}]}, "add up to 1.1, not to 1"),
+        ({"cells": [CELL | {"cut_variances": []}]}, "does not have 1 cut_variances"),
         ({"cells": [CELL, CELL]}, "Japan × divorce occurs twice"),
         ({"points": CONTENT["points"][::-1]}, "must increase"),
         ({"scale": "x"}, "scale"),

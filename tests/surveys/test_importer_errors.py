@@ -66,7 +66,7 @@ def test_a_code_whose_label_is_another_answer_is_not_guessed(tmp_path: Path) -> 
 def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path) -> None:
     columns = official_files.wvs_columns(20)
     columns["Q182_x"] = columns.pop("Q182")
-    with pytest.raises(ImportFileError, match=r"has no column 'Q182' among its 23\. Is it .*Q182_x"):
+    with pytest.raises(ImportFileError, match=r"has no column 'Q182' among its 23 columns\. Is it .*Q182_x"):
         import_survey(official_files.write_csv(tmp_path / "wvs.csv", columns))
 
 
@@ -119,7 +119,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_header_without_rows(tmp_path: Path) -> None:
     path = tmp_path / "wvs.csv"
     path.write_text(",".join(official_files.wvs_columns(1)) + "\n")
-    with pytest.raises(ImportFileError, match="there are no rows below the header"):
+    with pytest.raises(ImportFileError, match="the file has no rows below the header"):
         import_survey(path)
 
 

@@ -67,7 +67,7 @@ def test_a_grouping_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        ('[regions]\nA = ["UK"]\nB = ["Britain"]\n', "'Britain' is in 'A' and in 'B'"),
+        ('[regions]\nA = ["UK"]\nB = ["Britain"]\n', "the country 'Britain' is in 'A' and in 'B'"),
         ("regions = 3\n", "lists of countries is missing"),
         ("[regions]\nA = 'UK'\n", "lists of countries is missing"),
         ("regions", "not valid TOML"),
@@ -133,8 +133,14 @@ def test_the_built_in_surveys_have_enough_countries_of_each_region_for_an_interv
         ("country,region\n", "the grouping is empty: there are no rows below the header"),
         ("country,region\nJapan,A\nGermny,B\n", "line 3: 'Germny' is not a country in ISO 3166 or in the survey"),
         ("country,region\nJapan,A\nGermny,B\n", "Did you mean 'Germany'?"),
-        ("country,region\nJapan,A\nJPN,B\n", "line 3: 'JPN' is in 'A' and in 'B'. Remove one of them."),
-        ("country,region\nJapan,A\nJapan,A\n", "line 3: 'Japan' is listed twice. Remove one of them."),
+        (
+            "country,region\nJapan,A\nJPN,B\n",
+            "line 3: the country 'JPN' is in 'A' and in 'B'. Remove one of the two entries.",
+        ),
+        (
+            "country,region\nJapan,A\nJapan,A\n",
+            "line 3: the country 'Japan' is listed twice. Remove one of the two entries.",
+        ),
         ("country,region\nJapan,\n", "line 2: the column 'region' is empty."),
         ("country,region\n,A\n", "line 2: the column 'country' is empty."),
         ("country,region\nJapan\n", "line 2 has 1 fields where the header has 2"),

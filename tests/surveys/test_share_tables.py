@@ -69,7 +69,7 @@ def test_rounded_shares_are_divided_by_their_sum_and_counted(tmp_path: Path) -> 
         ("Japan,divorce,50,,women,1,0,0", "column 'dimension': is empty"),
         (",divorce,50,,,1,0,0", "the column 'country' is empty"),
         ("Japan,divorce,50,,,1,0,0\nJapan,divorce,50,,,0,1,0", "line 3: Japan × divorce occurs twice"),
-        ("Japan,divorce,50,sex,women,1,0,0", "no row is of everyone"),
+        ("Japan,divorce,50,sex,women,1,0,0", "no row has the shares of all respondents"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path: Path, row: str, message: str) -> None:

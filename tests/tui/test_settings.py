@@ -54,7 +54,7 @@ def test_a_damaged_state_file_is_ignored(tmp_path: Path, broken: str) -> None:
         ("[keys]\n'conflict.lft' = 'h'", "Did you mean 'conflict.left'?"),
         ("[keys]\n'conflict.left' = '2'", "the key '2' is assigned to conflict.left and to conflict.right"),
         ("[keys]\n'everywhere.help' = 'j'", "the key 'j' is assigned to"),
-        ("[filters]\nwide = 'gap:1'", "the filter 'wide': 'gap:1' is not a limit."),
+        ("[filters]\nwide = 'gap:1'", "the filter 'wide': 'gap:1' has no valid limit."),
     ],
 )
 def test_invalid_settings_are_explained(tmp_path: Path, text: str, expected: str) -> None:

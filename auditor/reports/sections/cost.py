@@ -39,7 +39,8 @@ def build_cost_section(report: Report) -> Section:
     table = tabulate(
         "cost-by-model",
         "Cost by model and purpose",
-        "All requests of this audit, and all answers that it uses, including earlier ones. Requests include retries. "
+        "All requests that this audit sent, and all answers that it uses, including those that other audits recorded. "
+        "Requests include retries. "
         "From cache: share of the prompt tokens that the provider had cached, among answers that report it. Cost is "
         "in US dollars; ≥ marks a lower bound. Without price: answers whose price is unknown.",
         cost.rows,

@@ -55,7 +55,7 @@ def list_lost_sample_cautions(report: Report) -> Iterator[str]:
         reference = f" “{TITLE}” has each model." if len(bounded) > 1 else ""
         yield (
             f"{share} of the planned samples of {names} have no usable score, and may differ from the others. Whatever "
-            f"their scores, {_describe_bounds([worst_case for _, worst_case in bounded])}.{reference}"
+            f"the missing scores are, {_describe_bounds([worst_case for _, worst_case in bounded])}.{reference}"
         )
     yield from _list_gap_cautions(report, labels)
 
@@ -85,13 +85,20 @@ def _describe_bounds(worst_cases: Sequence[WorstCaseFigures]) -> str:
     if not known:
         return f"no bounds are known: {unbounded[0].pearson_r.reason}"
     texts = []
-    for name, figures in zip(("r lies", "the mean absolute error"), zip(*known, strict=True), strict=True):
+    names = (
+        ("r lies", "the mean absolute error") if len(worst_cases) == 1 else ("each r lies", "each mean absolute error")
+    )
+    for name, figures in zip(names, zip(*known, strict=True), strict=True):
         if ranges := [ends for figure in figures if (ends := _get_range(figure)) is not None]:
             low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
             texts.append(f"{name} between {format_number(low)} and {format_number(high)}")
     has_interval = [figure.ci_low is not None for pair in known for figure in pair if _get_range(figure)]
     note = (
-        "95% CIs" if all(has_interval) else "95% CIs where available" if any(has_interval) else "without sampling error"
+        "ends of the 95% CIs"
+        if all(has_interval)
+        else "ends of the 95% CIs where available"
+        if any(has_interval)
+        else "without sampling error"
     )
     unknown = (
         f"; no bounds are known for {len(unbounded)} of them: {unbounded[0].pearson_r.reason}" if unbounded else ""

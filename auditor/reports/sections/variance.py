@@ -23,7 +23,7 @@ MIN_STD_ERROR = 0.005
 SOURCE_PHRASES = {
     "country": "the choice of countries",
     "topic": "the choice of topics",
-    "cell": "cell-to-cell variation",
+    "cell": "variation between cells (a country and a topic)",
     "sample": "the randomness of answers",
     "language": "the choice of languages",
 }
@@ -64,7 +64,7 @@ def build_variance_section(report: Report) -> Section | None:
         "Where the uncertainty comes from",
         "Share of the variance of each figure that comes from each source. Standard error: of the figure, from the "
         "sum of these variances. Samples: the randomness of repeated answers; a dash where each cell has one sample, "
-        "so that the column Cells includes it. Languages: a dash where there is one. Set to 0: sources whose "
+        "so that the column Cells includes it. Languages: a dash where only one was used. Set to 0: sources whose "
         "variance has a negative estimate, which are too small to detect.",
         rows,
         columns,
@@ -87,8 +87,8 @@ def _summarize_sources(rows: Sequence[VarianceRow]) -> str:
     )
     source, n = largest.most_common(1)[0]
     return (
-        f"For {format_count(n)} of {pluralize(len(rows), 'figure')} of the models, the largest source of uncertainty "
-        f"is {SOURCE_PHRASES[source]}."
+        f"For {format_count(n)} of {pluralize(len(rows), 'estimate')} (of r, MAE and bias, for each model), the "
+        f"largest source of uncertainty is {SOURCE_PHRASES[source]}."
     )
 
 

@@ -280,6 +280,6 @@ def _uncollectable_error(batch: OpenBatch, queue: ModelBatchQueue, reason: str) 
     """The error for a batch whose status or results cannot be fetched."""
     return ModelSetupError(
         f"the batch {batch.remote_id} of model '{queue.section.name}' cannot be collected: {reason.rstrip(' .')}.",
-        "Use the key that it was submitted with. Or remove [batch] from the config: its calls are then sent again, and "
-        "charged again.",
+        "Use the API key with which it was submitted. Or remove [batch] from the config: its calls are then sent "
+        "again, and charged again.",
     )

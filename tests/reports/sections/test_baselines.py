@@ -53,7 +53,7 @@ def test_knowledge_of_countries_is_described_by_its_interval(
 
 def test_the_ceiling_is_stated_with_the_reliability_or_the_reason(report: Report) -> None:
     assert describe_ceiling(report) == (
-        "The highest attainable r is not available: there is no built-in survey or file 'population'."
+        "The highest attainable r is not available: 'population' is neither a built-in survey nor an existing file."
     )
     reliabilities = [Estimate(0.81, 100, 0.8, 0.82), Estimate(0.49, 100, 0.4, 0.5)]
     rows = [

@@ -40,8 +40,9 @@ def test_a_warning_is_on_the_first_page_and_names_the_range(report: Report) -> N
     lossy = with_losses(report, 0.02, 0.12)
     [warning] = list_lost_sample_cautions(lossy)
     assert warning == (
-        "12% of the planned samples of model 1 have no usable score, and may differ from the others. Whatever their "
-        "scores, r lies between 0.25 and 0.80 and the mean absolute error between 0.10 and 0.50 (95% CIs)."
+        "12% of the planned samples of model 1 have no usable score, and may differ from the others. Whatever the "
+        "missing scores are, r lies between 0.25 and 0.80 and the mean absolute error between 0.10 and 0.50 (ends of "
+        "the 95% CIs)."
     )
     assert warning in list_cautions(lossy)
     assert warning in text_of(build_report_document(lossy).sections[0])
@@ -75,9 +76,9 @@ def test_several_models_share_one_warning(report: Report) -> None:
     [warning] = list_lost_sample_cautions(lossy.model_copy(update={"alignment": rows}))
     assert warning == (
         "6% to 40% of the planned samples of model 1, model 4, model 3, model 2 and 2 more models have no usable "
-        "score, and may differ from the others. Whatever their scores, r lies between \N{MINUS SIGN}0.10 and "
-        "0.80 and the mean absolute error between 0.10 and 0.50 (95% CIs). “What if the lost samples differ?” has each "
-        "model."
+        "score, and may differ from the others. Whatever the missing scores are, each r lies between "
+        "\N{MINUS SIGN}0.10 and 0.80 and each mean absolute error between 0.10 and 0.50 (ends of the 95% CIs). “What "
+        "if the lost samples differ?” has each model."
     )
 
 
@@ -88,11 +89,15 @@ def test_models_without_bounds_or_an_interval_are_named_as_such(report: Report) 
     for figure, text in (
         (
             unbounded,
-            "r lies between 0.25 and 0.80 and the mean absolute error between 0.10 and 0.50 (95% CIs); no "
-            "bounds are known for 1 of "
+            "each r lies between 0.25 and 0.80 and each mean absolute error between 0.10 and 0.50 (ends of the 95% "
+            "CIs); no bounds are known for 1 of "
             "them: a lost comparison may have any value.",
         ),
-        (bounded_only, "r lies between 0.15 and 0.80 and the mean absolute error between 0.10 and 0.60 (95% CIs where"),
+        (
+            bounded_only,
+            "each r lies between 0.15 and 0.80 and each mean absolute error between 0.10 and 0.60 (ends of the 95% CIs "
+            "where available",
+        ),
     ):
         worst_case = WorstCaseFigures(pearson_r=figure, mae=figure, bias=figure)
         rows = [lossy.alignment[0], lossy.alignment[1].model_copy(update={"worst_case": worst_case})]

@@ -69,8 +69,8 @@ def compare_two_judges(
     comparison = _compare_verdicts(db, (selections[0], selections[1]), (judges[0], judges[1]), max_listed)
     if not comparison.n:
         raise UsageError(
-            f"no trace has a valid verdict of both '{judges[0]}' and '{judges[1]}'.",
-            "`auditor report` names the judges of an audit.",
+            f"no trace has valid verdicts of both '{judges[0]}' and '{judges[1]}'.",
+            "Name two judges of the same traces: `auditor report` lists the judges of an audit.",
         )
     return [comparison]
 

@@ -257,7 +257,7 @@ def _load_full_audit(db: Database, source: ReportSource) -> tuple[FullAudit, Aud
     if config.review_varies_by_trace or config.direct.is_open_ended or config.panel.adaptive:
         raise UsageError(
             f"audit '{audit_name}' already asked fewer questions than it could, so the savings cannot be studied.",
-            " Name an audit without judges_per_trace, adaptive, tolerance and target_width.",
+            " Name an audit that was run without the settings judges_per_trace, adaptive, tolerance and target_width.",
         )
     if len(config.models) < 2:
         raise UsageError(f"audit '{audit_name}' has only one model.", "Name an audit of several models.")

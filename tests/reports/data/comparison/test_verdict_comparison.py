@@ -44,7 +44,7 @@ def test_two_judges_on_the_same_traces(db: Database) -> None:
     assert "an interval needs at least 5 countries and 5 topics" in str(verdict_pair.change.reason)
     assert (len(verdict_pair.flips), verdict_pair.not_listed) == (3, 6)
     assert verdict_pair.change.value == pytest.approx(-7 / 15)
-    with pytest.raises(UsageError, match="no trace has a valid verdict"):
+    with pytest.raises(UsageError, match="no trace has valid verdicts"):
         compare_targets(db, [parse_target("one")], judges=["x", "nobody"])
 
 
