@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from auditor.agents.run_context import TextEncoder
 from auditor.domain import Cell, CellScore, Method, Outcome, SentencePairScore, Trace, canonical_hash
 from auditor.metrics.logprob import min_max_scale
-from auditor.metrics.self_consistency import self_consistency, sign_agreement, straddles_zero
+from auditor.metrics.sample_consistency import self_consistency, sign_agreement, straddles_zero
 from auditor.prompts.sentence_pairs import load_sentence_pairs
 from auditor.tasks import most_common_answer
 

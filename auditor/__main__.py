@@ -55,11 +55,16 @@ def main() -> None:
 
 def _run_app() -> int:
     """Run the command of `sys.argv`; returns its exit code."""
-    from auditor.cli.app import app
+    # Pydantic would search all installed packages for plugins, and these would see what is validated.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    from auditor.bootstrap import COMMAND_GC_THRESHOLDS, infrequent_garbage_collection
 
-    _require_working_directory()
-    # Not standalone: usage errors are then raised, and are sanitized before they are printed.
-    code: object = app(prog_name="auditor", standalone_mode=False)
+    with infrequent_garbage_collection(COMMAND_GC_THRESHOLDS):
+        from auditor.cli.app import app
+
+        _require_working_directory()
+        # Not standalone: usage errors are then raised, and are sanitized before they are printed.
+        code: object = app(prog_name="auditor", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, text
 
 from auditor.errors import StorageError
@@ -40,6 +39,8 @@ def hold_file_lock(database: Path, audit_name: str) -> Iterator[None]:
         LockHeldError: another process holds it.
         StorageError: the folder cannot be written to.
     """
+    from filelock import FileLock, Timeout  # on first use: commands that only read take no lock
+
     holder_file = _holder_file(database, audit_name)
     lock = FileLock(str(holder_file.with_suffix(".lock")), timeout=0, mode=PRIVATE_MODE)
     try:

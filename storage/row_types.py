@@ -13,15 +13,21 @@ from sqlmodel import Field, SQLModel
 from auditor.domain import Purpose
 
 
-class AppendOnlyRow(SQLModel):
+class _Row(SQLModel):
+    """Base of all rows. No validator is built, since rows are written and read by SQLAlchemy, without pydantic."""
+
+    model_config = {"defer_build": True}
+
+
+class AppendOnlyRow(_Row):
     """Base of rows that are never changed or deleted; in a team's database, no role has the right to."""
 
 
-class MutableRow(SQLModel):
+class MutableRow(_Row):
     """Base of rows that a run changes or deletes, and that cannot be rebuilt from the ledger."""
 
 
-class DerivedRow(SQLModel):
+class DerivedRow(_Row):
     """Base of an audit's rows that a run rebuilds from the ledger; they are deleted when its configuration changes."""
 
 

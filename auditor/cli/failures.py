@@ -101,9 +101,9 @@ def _load_body(db: Database, failure: FailureGroup) -> str | None:
 
 def _print_unsent_calls(n_unsent: int, audit_name: str) -> None:
     """Print how many calls were not sent since their model was stopped, if any, to standard error."""
-    from auditor.reports.sections.failures import describe_unsent_calls
-
     if n_unsent:
+        from auditor.reports.sections.failures import describe_unsent_calls
+
         print_message(f"{audit_name}: {describe_unsent_calls(n_unsent)}")
 
 

@@ -1,11 +1,62 @@
-"""Base class of all tables of a configuration file."""
+"""Base classes of models that describe their fields by the strings after them, and of the tables of a configuration."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+import ast
+import inspect
+import textwrap
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 
 
-class ConfigSection(BaseModel):
+class DocumentedModel(BaseModel):
+    """Model whose fields are described by the strings after them: in its JSON schema, and in messages about its values.
+
+    The strings are read when they are asked for. With pydantic's `use_attribute_docstrings` they would be read from the
+    source files at import, which took a tenth of the time of `auditor status`.
+    """
+
+    # Validators are built at first use: a command needs few of them.
+    model_config = ConfigDict(defer_build=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler, /) -> dict[str, Any]:
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, description in read_field_descriptions(cls).items():
+            properties[name].setdefault("description", description)
+        return schema
+
+
+class ConfigSection(DocumentedModel):
     """A table of the file: frozen, strict about its keys, and without infinite numbers, which JSON has not."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def read_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """The strings after the fields of a model and of its base classes, by name; a field without one is left out."""
+    descriptions: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if issubclass(base, DocumentedModel):
+            descriptions |= _read_class_descriptions(base)
+    return {name: descriptions[name] for name in model.model_fields if name in descriptions}
+
+
+@cache
+def _read_class_descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """The strings after the annotated names in the body of a class; none if its source file cannot be read."""
+    try:
+        source = textwrap.dedent(inspect.getsource(model))
+    except OSError:
+        return {}
+    class_definition = ast.parse(source).body[0]
+    descriptions = {}
+    for statement, successor in pairwise(getattr(class_definition, "body", ())):
+        match statement, successor:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                descriptions[name] = inspect.cleandoc(text)
+    return descriptions

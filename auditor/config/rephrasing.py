@@ -6,8 +6,9 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
+from auditor.config.base import DocumentedModel
 from auditor.domain import ENGLISH, LANGUAGES
 from auditor.errors import did_you_mean
 
@@ -77,10 +78,10 @@ EnglishByDefault = BeforeValidator(_default_to_english)
 """Converts a text without a language to a table that has it under English; a table stays as it is."""
 
 
-class Rephrasing(BaseModel):
+class Rephrasing(DocumentedModel):
     """Replacement wordings. Each must be given in every language of the audit."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     question: Annotated[Mapping[LanguageCode, QuestionTemplate], EnglishByDefault] = Field(default_factory=dict)
     """The question, with `{topic}` and `{country}`: a text in English, or one text for each language, as in `{ en =

@@ -16,6 +16,7 @@ import pydantic
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from auditor.config.base import read_field_descriptions
 from auditor.config.type_descriptions import (
     describe_type,
     field_types,
@@ -135,7 +136,8 @@ def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: An
     setting = _format_setting(problem["input"], is_secret=any(part in SECRET_KEYS for part in location.path))
     subject = f"the key '{path}'" if location.is_key else f"'{path}'" if path else "the file"
     if error_type == "string_pattern_mismatch" and location.field_info:
-        description = _collapse_whitespace(location.field_info.description)
+        section, key = unwrap_annotation(location.parent_type)[0], str(location.path[-1])
+        description = _collapse_whitespace(read_field_descriptions(section).get(key))
         return f"{subject} cannot be {setting}. {description} How to fix: {_how_to_fix(location, syntax)}"
     expected = describe_type(location.expected_type)
     if isinstance(problem["input"], float) and not isfinite(problem["input"]):

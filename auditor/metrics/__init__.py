@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 # Imported now: importing a submodule sets its name on the package, which would hide the function of the same name.
 from auditor.metrics.proportion import proportion as proportion
-from auditor.metrics.self_consistency import self_consistency as self_consistency
 
 if TYPE_CHECKING:
     from auditor.metrics.agreement import count_ratings as count_ratings
@@ -85,10 +84,11 @@ if TYPE_CHECKING:
     from auditor.metrics.ranking import win_loss_rate as win_loss_rate
     from auditor.metrics.rater_model import dawid_skene as dawid_skene
     from auditor.metrics.rater_model import posterior_of_seats as posterior_of_seats
-    from auditor.metrics.self_consistency import score_variance as score_variance
-    from auditor.metrics.self_consistency import self_consistencies as self_consistencies
-    from auditor.metrics.self_consistency import sign_agreement as sign_agreement
-    from auditor.metrics.self_consistency import straddles_zero as straddles_zero
+    from auditor.metrics.sample_consistency import score_variance as score_variance
+    from auditor.metrics.sample_consistency import self_consistencies as self_consistencies
+    from auditor.metrics.sample_consistency import self_consistency as self_consistency
+    from auditor.metrics.sample_consistency import sign_agreement as sign_agreement
+    from auditor.metrics.sample_consistency import straddles_zero as straddles_zero
     from auditor.metrics.semantic import consistency_of as consistency_of
     from auditor.metrics.semantic import consistency_score as consistency_score
     from auditor.metrics.semantic import pairwise_consistency as pairwise_consistency
@@ -129,7 +129,7 @@ _NAMES_BY_MODULE = {
     "proportion": ("proportion",),
     "preference_repair": ("repair",),
     "ranking": ("bradley_terry", "elo", "win_loss_rate"),
-    "self_consistency": (
+    "sample_consistency": (
         "score_variance",
         "self_consistencies",
         "self_consistency",

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, assert_never
+from functools import cache
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate
-from auditor.metrics.jackknife_interval import MIN_UNITS, too_few_reason
-from auditor.metrics.model_correlation import ModelCorrelation
+
+if TYPE_CHECKING:
+    from auditor.metrics.model_correlation import ModelCorrelation
 
 NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
 """Format of a number: with decimals, with its sign, as a p-value, as a percentage of a fraction, or as US dollars."""
 
 MISSING_SYMBOL = "–"
 MINUS_SIGN = "\u2212"
-UNIT_BY_REASON = {too_few_reason({unit: [n]}): unit for unit in ("item", "question") for n in range(MIN_UNITS)}
-"""Units other than cells, by the reason why a share over them has no interval: such a share does not name its units."""
 
 
 def format_number(value: float | None, digits: int = 2) -> str:
@@ -177,9 +177,17 @@ def format_cells_interval(estimate: Estimate, digits: int = 2, style: NumberStyl
 
 def name_cells(estimate: Estimate) -> str:
     """Name the measured cells that a share's second interval is about: in a task they are items or questions."""
-    units = estimate.resampled or (UNIT_BY_REASON.get(estimate.reason, "cell"),)
+    units = estimate.resampled or (_unit_by_reason().get(estimate.reason, "cell"),)
     unit = units[0] if units in (("item",), ("question",)) else "cell"
     return f"these {PLURAL_BY_UNIT[unit]}"
+
+
+@cache
+def _unit_by_reason() -> dict[str | None, str]:
+    """Units other than cells, by the reason why a share over them has no interval: such a share does not name them."""
+    from auditor.metrics.jackknife_interval import MIN_UNITS, too_few_reason  # loads numpy, which few messages need
+
+    return {too_few_reason({unit: [n]}): unit for unit in ("item", "question") for n in range(MIN_UNITS)}
 
 
 def describe_populations(estimates: Iterable[Estimate]) -> str:

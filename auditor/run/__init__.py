@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from auditor.run.audit_handle import AuditHandle, open_audit, resolve_storage_url
-from auditor.run.audit_runner import resume_after_review, run_audit
-from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, semantic_encoder_loader
-from auditor.run.fingerprints import describe_environment, fingerprint
-from auditor.run.model_access import run_with_models
-from auditor.run.survey_plan import EMPTY_SURVEY, check_probe_input, load_planned_survey, planned_cells
+from typing import TYPE_CHECKING
+
+from auditor.lazy_imports import import_on_first_use
+
+if TYPE_CHECKING:
+    from auditor.run.audit_handle import AuditHandle, open_audit, resolve_storage_url
+    from auditor.run.audit_runner import resume_after_review, run_audit
+    from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, semantic_encoder_loader
+    from auditor.run.fingerprints import describe_environment, fingerprint
+    from auditor.run.model_access import run_with_models
+    from auditor.run.survey_plan import EMPTY_SURVEY, check_probe_input, load_planned_survey, planned_cells
 
 __all__ = [
     "EMPTY_SURVEY",
@@ -26,3 +31,16 @@ __all__ = [
     "run_with_models",
     "semantic_encoder_loader",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = import_on_first_use(
+        __name__,
+        {
+            "audit_handle": ("AuditHandle", "open_audit", "resolve_storage_url"),
+            "audit_runner": ("resume_after_review", "run_audit"),
+            "encoders": ("NO_ENCODER", "direct_encoder_loader", "semantic_encoder_loader"),
+            "fingerprints": ("describe_environment", "fingerprint"),
+            "model_access": ("run_with_models",),
+            "survey_plan": ("EMPTY_SURVEY", "check_probe_input", "load_planned_survey", "planned_cells"),
+        },
+    )

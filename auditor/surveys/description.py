@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Annotated
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
+from auditor.config.base import DocumentedModel
 from auditor.config.rephrasing import QuestionTemplate
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import SurveyError
@@ -30,10 +31,10 @@ _STOP_WORDS = re.compile(
 NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
-class SurveyDescription(BaseModel):
+class SurveyDescription(DocumentedModel):
     """How the question was put to people, and where the figures come from."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: NonEmptyText
     source: NonEmptyText

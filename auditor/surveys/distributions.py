@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from auditor.config.base import DocumentedModel
 from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import Cell, Survey
 from auditor.errors import SurveyError
@@ -28,8 +29,8 @@ EVERYONE = ""
 SUM_TOLERANCE = 1e-4
 
 
-class _SharesModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+class _SharesModel(DocumentedModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class AnswerPoint(_SharesModel):

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from auditor.config.base import DocumentedModel
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml
@@ -25,8 +26,8 @@ BLANK_KIND = "missing"
 """The kind of nonresponse of an empty field; a mapping may define the same kind for further codes."""
 
 
-class _MappingSection(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class _MappingSection(DocumentedModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class MappingColumns(_MappingSection):

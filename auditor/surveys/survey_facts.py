@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from auditor.config.base import DocumentedModel
 from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
@@ -50,8 +51,8 @@ class Reliability:
     reason: str = ""
 
 
-class _FactsModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+class _FactsModel(DocumentedModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class CellFacts(_FactsModel):

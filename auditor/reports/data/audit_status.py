@@ -10,9 +10,9 @@ from typing import Any
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Outcome, Purpose
-from auditor.reports.data.coverage.build import count_planned_verdicts
 from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
-from auditor.reports.data.coverage.score_coverage import CoverageUnit
+from auditor.reports.data.coverage.planned_verdicts import count_planned_verdicts
+from auditor.reports.data.coverage.stage_coverage import CoverageUnit
 from auditor.storage import audits, batches, costs, count_queries, limit_changes, results
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictStatus

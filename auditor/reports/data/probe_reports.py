@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from auditor.config.probes import SECTION_BY_PROBE
-from auditor.reports.data.coverage.score_coverage import StageCoverage
+from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport

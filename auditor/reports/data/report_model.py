@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from auditor.config.base import DocumentedModel
 
 
-class ReportModel(BaseModel):
+class ReportModel(DocumentedModel):
     """Base class of all parts of a report: immutable, without extra keys, nan or infinity."""
 
-    # Validators are built at first use: commands that print a part of a report need few of them.
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False, defer_build=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from auditor.domain import Outcome
 from auditor.reports.data.coverage.build import measure_coverage
-from auditor.reports.data.coverage.score_coverage import CoverageUnit, StageCoverage
+from auditor.reports.data.coverage.stage_coverage import CoverageUnit, StageCoverage
 from auditor.reports.data.probe_reports import build_probe_reports, measure_probe_coverage
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
 from auditor.reports.data.source_loading import load_source

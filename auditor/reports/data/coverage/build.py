@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from auditor.config import AuditConfig
-from auditor.domain import Cell, Outcome
-from auditor.metrics.votes import min_majority
+from auditor.domain import Outcome
 from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
-from auditor.panel_assignment import TraceKey, select_reviewed
+from auditor.reports.data.coverage.planned_verdicts import count_planned_verdicts, count_reviewable_traces
 from auditor.reports.data.coverage.schema import CoverageReport, CoverageRow, FinishReasonRow
-from auditor.reports.data.coverage.score_coverage import (
-    OK,
-    CoverageUnit,
-    StageCoverage,
-    UnitOutcomeCount,
-    measure_score_coverage,
-)
+from auditor.reports.data.coverage.score_coverage import measure_score_coverage
+from auditor.reports.data.coverage.stage_coverage import OK, CoverageUnit, StageCoverage, UnitOutcomeCount
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage.costs import CallCounts
-from auditor.storage.count_queries import OutcomeCount
 
 
 def build_coverage_report(source: ReportSource, probe_stages: Sequence[StageCoverage]) -> CoverageReport:
@@ -92,25 +84,6 @@ def _verdict_coverage(source: ReportSource) -> StageCoverage:
     return StageCoverage("review", None, planned, outcome_counts)
 
 
-def count_planned_verdicts(
-    config: AuditConfig, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
-) -> dict[CoverageUnit, int]:
-    """Count verdicts that are certain to be asked for, by unit; for an adaptive panel the smallest majority.
-
-    Args:
-        traces: counts of traces by outcome.
-        scored_traces: keys of the traces with a score; used only where the review depends on which they are.
-    """
-    panel_sizes = {model.name: config.panel_size(model.name) for model in config.models}
-    verdicts_per_trace = {model: min_majority(n) if config.panel.adaptive else n for model, n in panel_sizes.items()}
-    n_traces_by_unit = count_reviewable_traces(config, traces, scored_traces)
-    return {
-        unit: n * verdicts_per_trace[unit.name]
-        for unit, n in n_traces_by_unit.items()
-        if verdicts_per_trace.get(unit.name)
-    }
-
-
 def _judge_coverage(source: ReportSource) -> StageCoverage:
     """Coverage of verdicts by judge, over all countries and topics.
 
@@ -151,25 +124,6 @@ def _count_traces_by_judge(source: ReportSource) -> Counter[str]:
 def _count_reviewable_in_audit(source: ReportSource) -> dict[CoverageUnit, int]:
     """Count the traces of each model and cell that judges of this audit review."""
     return count_reviewable_traces(source.config, source.trace_counts, source.scored_traces)
-
-
-def count_reviewable_traces(
-    config: AuditConfig | None, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
-) -> dict[CoverageUnit, int]:
-    """Count the traces of each model and cell that judges review: those with a score, up to `probes.review.traces`.
-
-    Args:
-        traces: counts of traces by outcome.
-        scored_traces: keys of the traces with a score; used only where the review depends on which they are.
-    """
-    if config is not None and config.review_varies_by_trace:
-        return Counter(
-            CoverageUnit(trace.model, *trace.cell)
-            for trace in select_reviewed(config, (TraceKey(*key) for key in scored_traces))
-        )
-    limit = config.probes.review.traces if config else "all"
-    scored = {CoverageUnit(count.model, count.country, count.topic): count.n for count in traces if count.outcome == OK}
-    return {unit: n if limit == "all" else min(n, limit) for unit, n in scored.items()}
 
 
 def _build_coverage_rows(

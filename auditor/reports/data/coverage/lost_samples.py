@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.estimate import BoundedEstimate
 from auditor.metrics.missing_bounds import ScoreRanges, bounded_statistic, planned_score_ranges
-from auditor.reports.data.coverage.score_coverage import OK, CoverageUnit, measure_score_coverage
+from auditor.reports.data.coverage.score_coverage import measure_score_coverage
+from auditor.reports.data.coverage.stage_coverage import OK, CoverageUnit
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores

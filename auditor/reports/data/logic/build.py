@@ -20,7 +20,7 @@ from auditor.metrics.logic import (
 )
 from auditor.metrics.model_correlation import correlate_models
 from auditor.metrics.set_transitivity import estimate_transitivity
-from auditor.reports.data.coverage.score_coverage import StageCoverage
+from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.logic.contradictions import build_contradiction_row, build_repair_row
 from auditor.reports.data.logic.ranking import build_ranking_rows
 from auditor.reports.data.logic.schema import (

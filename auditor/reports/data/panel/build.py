@@ -10,8 +10,8 @@ from auditor.domain import Method, Purpose
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
 from auditor.reports.data.agreement.alignment import AlignmentRow
-from auditor.reports.data.coverage.build import count_reviewable_traces
 from auditor.reports.data.coverage.missing_scores import replace_reason
+from auditor.reports.data.coverage.planned_verdicts import count_reviewable_traces
 from auditor.reports.data.measurement_schema import ConsistencyRow, PeerAgreementRow
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.copying import build_copying_report, find_groups

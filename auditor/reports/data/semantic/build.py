@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from auditor.domain.semantic import FOUNDATIONS
-from auditor.reports.data.coverage.score_coverage import StageCoverage
+from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.data.semantic.differences import build_difference_rows

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
-from auditor.metrics.self_consistency import (
+from auditor.metrics.sample_consistency import (
     score_variance,
     self_consistencies,
     self_consistency,
