@@ -29,6 +29,7 @@ from auditor.reports.sections.judge_quality_tables import (
 from auditor.reports.sections.phrasing import slugify_unique
 
 EXPERT = "expert"
+TITLE, NAVIGATION_TITLE = "Can the judges be trusted?", "Judges and people"
 
 
 def build_judge_quality_section(report: Report) -> Section | None:
@@ -36,8 +37,11 @@ def build_judge_quality_section(report: Report) -> Section | None:
     quality = report.judge_quality
     if quality is None or not quality.labels:
         return None
+    excess = describe_excess(report)
+    if not quality.is_measured:
+        return Section("judge-quality", TITLE, [excess], NAVIGATION_TITLE)
     blocks: list[Block] = [
-        Paragraph(describe_excess(quality), "finding"),
+        replace(excess, role="finding"),
         List([_describe_judge(row) for row in quality.judges], is_findings=True),
         List(_list_remarks(quality)),
         *_build_corrected(quality),
@@ -46,7 +50,7 @@ def build_judge_quality_section(report: Report) -> Section | None:
         *(table for table in build_error_tables(quality) if table.rows),
         *_build_replacement(quality),
     ]
-    return Section("judge-quality", "Can the judges be trusted?", blocks, "Judges and people")
+    return Section("judge-quality", TITLE, blocks, NAVIGATION_TITLE)
 
 
 def suggest_labels(report: Report) -> Paragraph | None:
@@ -68,17 +72,24 @@ def suggest_labels(report: Report) -> Paragraph | None:
     )
 
 
-def describe_excess(quality: JudgeQualityReport) -> str:
-    """By how much the judges' share of VALID differs from people's."""
+def describe_excess(report: Report) -> Paragraph:
+    """By how much the judges' share of VALID differs from people's, or how to get enough labels; needs labels."""
+    quality = report.judge_quality
+    assert quality is not None
     excess = quality.excess
     if excess is None or excess.value is None:
-        reason = "no label can be used" if excess is None else excess.reason
-        return f"It is not known by how much the judges are off: {reason}."
+        n_labels = max(quality.suggested_labels, quality.sampled)
+        command = f"auditor review {shlex.quote(report.audit.name)} --sample {n_labels}"
+        text = (
+            f"{quality.labels:,} of about {pluralize(n_labels, 'label')}: too few to say how often the judges agree "
+            "with people. To continue: "
+        )
+        return Paragraph([text, Code(command), "."])
     direction = "more" if excess.value >= 0 else "less"
     figures = f"{abs(100 * excess.value):.0f} percentage points {direction} often than people do"
     interval = describe_interval(_to_points(excess), 0, "signed")
     labels = pluralize(quality.labels, "labelled trace")
-    return f"The judges find traces VALID {figures} ({interval}, {labels})."
+    return Paragraph(f"The judges find traces VALID {figures} ({interval}, {labels}).")
 
 
 def _to_points(share: Estimate) -> Estimate:

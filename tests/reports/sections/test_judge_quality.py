@@ -54,6 +54,21 @@ def test_without_labels_one_line_names_the_command(report: Report) -> None:
     assert line in text_of(build_panel_section(report))
 
 
+def test_few_labels_are_counted_in_one_line_with_the_command(report: Report, source: ReportSource) -> None:
+    full = plant_labels(source.votes, plant_truth(source.votes, 0.1))
+    few = replace(source, label_records=replace(full, labels=full.labels[:3]))
+    labelled = report.model_copy(update={"judge_quality": build_judge_quality(few)})
+    assert labelled.judge_quality is not None
+    n = max(labelled.judge_quality.suggested_labels, labelled.judge_quality.sampled)
+    [block] = section_of(labelled).blocks
+    line = text_of(block)
+    assert line.removesuffix("body") == (
+        f"3 of about {n} labels: too few to say how often the judges agree with people. To continue: "
+        f"auditor review population --sample {n}."
+    )
+    assert line in text_of(build_summary(labelled))
+
+
 def test_labels_that_cannot_be_used_are_explained(report: Report, source: ReportSource) -> None:
     labels = plant_labels(source.votes, plant_truth(source.votes, 0.1))
     changed = replace(source, label_records=replace(labels, reason="run auditor review AUDIT --redraw"))

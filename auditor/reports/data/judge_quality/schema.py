@@ -251,6 +251,11 @@ class JudgeQualityReport(ReportModel):
     """Why the labels cannot be used; null if they can, or if there are none."""
 
     @property
+    def is_measured(self) -> bool:
+        """Whether the labels suffice for figures: each stratum has some."""
+        return self.excess is not None and self.excess.value is not None
+
+    @property
     def corrected_shares(self) -> dict[str, CorrectedShareRow]:
         """The corrected shares by model if each model has enough labels; else none: models are treated alike."""
         is_enough = all(row.is_usable for row in self.models)
