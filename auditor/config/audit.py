@@ -32,6 +32,7 @@ from auditor.config.sections import (
     CheckSection,
     ConflictSection,
     EmbeddingSection,
+    LabelSection,
     Limits,
     PanelSection,
     RunSection,
@@ -74,16 +75,16 @@ class AuditConfig(ConfigSection):
     limits: Limits = Limits()
     """Limits on the number of questions, the cost, the repeated requests and the time of the audit."""
     check: CheckSection = CheckSection()
-    """Requirements that the command `auditor check` tests, such as a minimum correlation. They do not change
-    results."""
+    """Requirements that `auditor check` tests, such as a minimum correlation. They do not change results."""
+    labels: LabelSection = LabelSection()
+    """Who labels a random sample of the traces (`auditor review --sample`). It does not change results."""
     run: RunSection = RunSection()
     """Where requests are sent from: this computer or a cluster. It does not change results."""
     telemetry: TelemetrySection | None = None
     """Sends the time, cost and errors of each call to a monitoring server that you name (OpenTelemetry). Without this
     section, nothing is sent. It does not change results."""
     batch: BatchSection | None = None
-    """Send questions to providers in batches: about half the price, answers within a day. It does not change
-    results."""
+    """Send questions in batches: about half the price, answers within a day. It does not change results."""
     storage: str | None = None
     """Address of the database that stores the audit. The option `--storage` and the environment variable
     AUDITOR_STORAGE take precedence. If none is set: `sqlite:///auditor.db`. A server on another machine that only the
