@@ -64,7 +64,7 @@ def list_labels(state: LabelState, sessions: list[LabellingSession]) -> set[tupl
     return by_unit
 
 
-def test_the_state_is_the_log_whoever_appends(db: Database, audit: Audit) -> None:
+def test_the_state_equals_the_log_of_several_raters(db: Database, audit: Audit) -> None:
     sessions = [LabellingSession(db, audit, rater, second_rater_share=1) for rater in ("ada", "ben", "cleo")]
     state = open_state(db, audit)
     chance = random.Random(26)
