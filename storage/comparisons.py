@@ -86,10 +86,10 @@ def delete_comparisons(db: Database, audit_id: int) -> None:
     db.write(lambda connection: connection.execute(delete(table).where(table.c.audit_id == audit_id)))
 
 
-def load_item_sets(db: Database, audit_id: int) -> list[ItemSet]:
-    """Load an audit's item sets, in order."""
+def load_item_sets(db: Database, audit_id: int, context: str | None = None) -> list[ItemSet]:
+    """Load an audit's item sets, in order, or the one of a context."""
     items: dict[str, list[Item]] = {}
-    for row in _load_rows(db, audit_id, ComparisonItemRow, "position"):
+    for row in _load_rows(db, audit_id, ComparisonItemRow, "position", context):
         items.setdefault(row["context"], []).append(Item(row["item"], row["text"], row["human"]))
     return [
         ItemSet(
@@ -99,7 +99,7 @@ def load_item_sets(db: Database, audit_id: int) -> list[ItemSet]:
             items=tuple(items.get(row["context"], ())),
             language=row["language"],
         )
-        for row in _load_rows(db, audit_id, ComparisonSetRow, "position")
+        for row in _load_rows(db, audit_id, ComparisonSetRow, "position", context)
     ]
 
 
@@ -113,13 +113,19 @@ def load_comparisons(db: Database, audit_id: int) -> list[Comparison]:
 
 
 def _load_rows(
-    db: Database, audit_id: int, row_class: type[SQLModel], order_column: str | None = None
+    db: Database,
+    audit_id: int,
+    row_class: type[SQLModel],
+    order_column: str | None = None,
+    context: str | None = None,
 ) -> Sequence[RowMapping]:
-    """Load an audit's rows of a class, in order of a column, or of the primary key if none is named."""
+    """Load an audit's rows of a class, of one context or all, in order of a column or else of the primary key."""
     table = table_of(row_class)
     order = [table.c[order_column]] if order_column else list(table.primary_key)
     with db.read() as connection:
         query = select(table).where(table.c.audit_id == audit_id).order_by(*order)
+        if context is not None:
+            query = query.where(table.c.context == context)
         return connection.execute(query).mappings().all()
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import Connection, RowMapping, func, insert, select
 
 from auditor.domain import canonical_json
 from auditor.domain.labels import Label, LabelKind, LabelUnit
@@ -28,6 +28,7 @@ from auditor.storage.rating_log import write_log
 
 REVIEW_SOURCE = "review"
 """`Label.source` of labels made in the review screen, which alone can be undone there."""
+_ROWS_PER_PAGE = 20
 
 
 class LabelAction(StrEnum):
@@ -75,8 +76,7 @@ def undo_label(db: Database, audit_id: int, kind: LabelKind, rater: str) -> Labe
     """Undo the rater's last label of a kind made in the review screen, and return it; None if there is none."""
 
     def job(connection: Connection) -> Label | None:
-        entries = _select_undoable(_load_entries(connection, audit_id, kind, rater))
-        last = next((entry for entry in reversed(entries) if entry.label.source == REVIEW_SOURCE), None)
+        last = _find_last_undoable(connection, audit_id, kind, rater)
         if last is None:
             return None
         values = _label_columns(audit_id, last.label, last.content) | {
@@ -96,21 +96,14 @@ def load_labels(db: Database, audit_id: int, kind: LabelKind) -> list[Label]:
     return [entry.label for entry in load_entries_in_force(db, audit_id, kind)]
 
 
-def load_entries_in_force(
-    db: Database, audit_id: int, kind: LabelKind, contents: Mapping[LabelUnit, str] | None = None
-) -> list[LabelEntry]:
-    """Load the rows of the labels in force, oldest first.
-
-    Args:
-        contents: hash that identifies each unit's text now, if the caller has loaded it.
-    """
+def load_entries_in_force(db: Database, audit_id: int, kind: LabelKind) -> list[LabelEntry]:
+    """Load the rows of the labels in force, oldest first."""
     with db.read() as connection:
         entries = _load_entries(connection, audit_id, kind)
-        if entries and contents is None:
-            contents = load_contents(connection, audit_id, kind, {entry.label.unit for entry in entries})
+        contents = load_contents(connection, audit_id, kind, {entry.label.unit for entry in entries})
     last_entries: dict[tuple[LabelUnit, str], LabelEntry] = {}
     for entry in _select_undoable(entries):
-        if contents is not None and contents.get(entry.label.unit) == entry.content:
+        if contents.get(entry.label.unit) == entry.content:
             last_entries[entry.label.unit, entry.label.rater] = entry
     return sorted(last_entries.values(), key=lambda entry: entry.id)
 
@@ -119,6 +112,26 @@ def load_entries(db: Database, audit_id: int, kind: LabelKind | None = None) -> 
     """Load all rows of the log, oldest first, of one kind or all."""
     with db.read() as connection:
         return _load_entries(connection, audit_id, kind)
+
+
+def load_new_entries(db: Database, audit_id: int, kind: LabelKind, after_id: int) -> tuple[list[LabelEntry], int]:
+    """Load the rows of a kind that were appended after the row `after_id`, oldest first, and the id of the last row.
+
+    One writer appends at a time, so that ids are in the order in which rows become visible.
+
+    Args:
+        after_id: 0 for all rows.
+    """
+    table = table_of(LabelRow)
+    with db.read() as connection:
+        if not after_id:
+            last_id = connection.execute(select(func.max(table.c.id))).scalar_one() or 0
+            entries = _load_entries(connection, audit_id, kind)
+            return [entry for entry in entries if entry.id <= last_id], last_id
+        # A condition on the audit would make SQLite search all labels of the audit instead of the last ids.
+        rows = connection.execute(select(table).where(table.c.id > after_id).order_by(table.c.id)).mappings().all()
+    entries = [_parse_entry(row) for row in rows if (row["audit_id"], row["kind"]) == (audit_id, kind.value)]
+    return entries, rows[-1]["id"] if rows else after_id
 
 
 # --- inside a transaction ---------------------------------------------------------------------------------------
@@ -165,16 +178,33 @@ def _insert_row(connection: Connection, values: Mapping[str, Any]) -> int:
     return int(row["id"])
 
 
-def _load_entries(
-    connection: Connection, audit_id: int, kind: LabelKind | None, rater: str | None = None
-) -> list[LabelEntry]:
-    """Load rows of the log, oldest first, of one kind or all, of one rater or all."""
+def _find_last_undoable(connection: Connection, audit_id: int, kind: LabelKind, rater: str) -> LabelEntry | None:
+    """Find the rater's last label made in the review screen that was not undone; None if there is none.
+
+    Rows are read from the last one back, so that the cost grows with the undos in a row, not with the labels.
+    """
+    c = table_of(LabelRow).c
+    of_rater = c.audit_id == audit_id, c.kind == kind.value, c.rater == rater, c.source == REVIEW_SOURCE
+    query = select(table_of(LabelRow)).where(*of_rater).order_by(c.id.desc()).limit(_ROWS_PER_PAGE)
+    undone: set[int] = set()
+    first_id = None
+    while rows := connection.execute(query if first_id is None else query.where(c.id < first_id)).mappings().all():
+        for row in rows:
+            entry = _parse_entry(row)
+            if entry.act is LabelAction.UNDO:
+                undone.add(entry.of or 0)
+            elif entry.id not in undone:
+                return entry
+        first_id = rows[-1]["id"]
+    return None
+
+
+def _load_entries(connection: Connection, audit_id: int, kind: LabelKind | None) -> list[LabelEntry]:
+    """Load rows of the log, oldest first, of one kind or all."""
     table = table_of(LabelRow)
     query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.id)
     if kind is not None:
         query = query.where(table.c.kind == kind.value)
-    if rater is not None:
-        query = query.where(table.c.rater == rater)
     return [_parse_entry(row) for row in connection.execute(query).mappings()]
 
 

@@ -51,10 +51,12 @@ def replace_questions(db: Database, audit_id: int, questions: Sequence[MoralQues
     db.write(lambda connection: replace_rows(connection, MoralQuestionRow, audit_id, rows))
 
 
-def load_questions(db: Database, audit_id: int) -> list[MoralQuestion]:
-    """Load an audit's questions, in order and without their paraphrases (see `load_wordings`)."""
+def load_questions(db: Database, audit_id: int, question_id: str | None = None) -> list[MoralQuestion]:
+    """Load an audit's questions or one of them, in order and without their paraphrases (see `load_wordings`)."""
     table = table_of(MoralQuestionRow)
     query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.position)
+    if question_id is not None:
+        query = query.where(table.c.id == question_id)
     with db.read() as connection:
         return [
             MoralQuestion(
@@ -166,11 +168,12 @@ def save_pair_verdicts(db: Database, audit_id: int, verdicts: Sequence[PairVerdi
     _save_records(db, audit_id, PairVerdictRow, verdicts)
 
 
-def load_pair_verdicts(db: Database, audit_id: int, purpose: str) -> list[PairVerdict]:
-    """Load an audit's verdicts on pairs of answers for one purpose."""
-    return [
-        verdict for verdict in _load_records(db, audit_id, PairVerdictRow, PairVerdict) if verdict.purpose == purpose
-    ]
+def load_pair_verdicts(
+    db: Database, audit_id: int, purpose: str, question_ids: Iterable[str] | None = None, *, model: str | None = None
+) -> list[PairVerdict]:
+    """Load an audit's verdicts on pairs of answers for one purpose, of some questions or all, of one model or all."""
+    verdicts = _load_records(db, audit_id, PairVerdictRow, PairVerdict, question_ids, model)
+    return [verdict for verdict in verdicts if verdict.purpose == purpose]
 
 
 def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, str]]) -> None:

@@ -32,6 +32,7 @@ from auditor.config.sections import (
     CheckSection,
     ConflictSection,
     EmbeddingSection,
+    LabelSection,
     Limits,
     PanelSection,
     RunSection,
@@ -74,8 +75,9 @@ class AuditConfig(ConfigSection):
     limits: Limits = Limits()
     """Limits on the number of questions, the cost, the repeated requests and the time of the audit."""
     check: CheckSection = CheckSection()
-    """Requirements that the command `auditor check` tests, such as a minimum correlation. They do not change
-    results."""
+    """Requirements that `auditor check` tests, such as a minimum correlation. They do not change results."""
+    labels: LabelSection = LabelSection()
+    """Who labels a random sample of the traces (`auditor review --sample`). It does not change results."""
     run: RunSection = RunSection()
     """Where requests are sent from: this computer or a cluster. It does not change results."""
     telemetry: TelemetrySection | None = None

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from auditor.config.base import ConfigSection
 from auditor.config.rephrasing import Rephrasing
 from auditor.config.value_checks import check_base_url
+from auditor.domain.labels import RaterKind
 
 AUDIT_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Pattern of an audit's name, which is part of file names."""
@@ -228,6 +229,14 @@ class TelemetrySection(ConfigSection):
     """Whether the texts of questions, answers and justifications are sent to the monitoring server as well."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of calls (0 to 1) that are reported to the monitoring server; the same calls in every run."""
+
+
+class LabelSection(ConfigSection):
+    """People's labels on a random sample of the traces, which measure the judges."""
+
+    rater_kind: RaterKind = "crowd"
+    """Who the raters are: `expert`, `skilled` or `crowd` (crowd workers). The test whether a judge may replace one of
+    them allows the judge a disadvantage of 20, 15 or 10 percentage points. The default is the strictest."""
 
 
 class CheckSection(ConfigSection):

@@ -10,7 +10,7 @@ from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS
 from auditor.config.sections import DEFAULT_DEADLINE_S
 from auditor.domain import canonical_hash
 
-TABLES_WITHOUT_EFFECT = ("storage", "check", "run", "telemetry", "batch")
+TABLES_WITHOUT_EFFECT = ("storage", "check", "labels", "run", "telemetry", "batch")
 """Keys of a configuration that change no result."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from auditor.domain.comparisons import ComparisonChoice
 from auditor.domain.terms import Ruling
@@ -30,6 +30,8 @@ class LabelChoice(NamedTuple):
     label: str
 
 
+RaterKind = Literal["expert", "skilled", "crowd"]
+"""Who labels: experts, skilled raters, or crowd workers."""
 UNSURE = "unsure"
 """The rater cannot say; counted, and never read as one of the other values."""
 

@@ -116,17 +116,11 @@ class LabelItemLoader:
         purpose = Purpose(purpose_name)
         question = SUPPORT_QUESTION if purpose is Purpose.CONSISTENCY else CONTRADICTION_QUESTION
         texts = [self._find_answer(purpose, model, question_id, int(number)) for number in (left, right)]
-        moral_question = next(
-            (
-                stored
-                for stored in semantic_results.load_questions(self._db, self._audit.id)
-                if stored.id == question_id
-            ),
-            None,
+        moral_question = next(iter(semantic_results.load_questions(self._db, self._audit.id, question_id)), None)
+        verdicts = semantic_results.load_pair_verdicts(
+            self._db, self._audit.id, purpose.value, [question_id], model=model
         )
-        verdicts = semantic_results.load_pair_verdicts(self._db, self._audit.id, purpose.value)
-        pair = (model, question_id, int(left), int(right))
-        keys = [v.key for v in verdicts if (v.model, v.question, v.left, v.right) == pair and v.key is not None]
+        keys = [v.key for v in verdicts if (v.left, v.right) == (int(left), int(right)) and v.key is not None]
         is_swapped = purpose in SYMMETRIC_PURPOSES and self._is_swapped(unit)
         messages = [] if is_swapped else self._find_messages(sorted(keys))
         if not messages:
@@ -143,10 +137,10 @@ class LabelItemLoader:
 
     def _find_answer(self, purpose: Purpose, model: str, question_id: str, number: int) -> str | None:
         """Return an answer's text: a sample of the question for consistency, a wording for contradiction."""
-        for answer in semantic_results.load_answers(self._db, self._audit.id, [question_id]):
+        for answer in semantic_results.load_answers(self._db, self._audit.id, [question_id], model=model):
             position = (answer.wording, answer.sample)
             asked_position = (0, number) if purpose is Purpose.CONSISTENCY else (number, answer.sample)
-            if answer.model == model and position == asked_position:
+            if position == asked_position:
                 return answer.text
         return None
 
@@ -159,8 +153,7 @@ class LabelItemLoader:
     def _load_comparison(self, unit: LabelUnit) -> LabelItem:
         """Load a comparison of two items, with the criterion's question in its standard form."""
         context, item_a, item_b = unit.parts
-        item_sets = comparisons.load_item_sets(self._db, self._audit.id)
-        item_set = next((stored for stored in item_sets if stored.context == context), None)
+        item_set = next(iter(comparisons.load_item_sets(self._db, self._audit.id, context)), None)
         ids = [item.id for item in item_set.items] if item_set is not None else []
         if item_set is None or not {item_a, item_b} <= set(ids):
             return LabelItem(unit, COMPARISON_QUESTION, missing=NO_SUCH_UNIT)

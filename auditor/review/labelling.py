@@ -6,13 +6,18 @@ The session never loads verdicts of judges, and units come in the order in which
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
+from itertools import islice
+from threading import Lock
 
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, SampledUnit
 from auditor.domain.review_aspects import AspectQuestion, aspect_questions
 from auditor.reports.data.sampling_units import Units, sampling_units
 from auditor.review.conflict_list import ACTIVE_RATER_PERIOD, DEFAULT_SECOND_RATER_SHARE
+from auditor.review.label_state import LabelState
 from auditor.review.progress import MAX_PACE_DECISIONS, ReviewProgress, compute_pace
 from auditor.review.rater_agreement import RaterAgreement, compute_agreement_on
 from auditor.review.side_order import hash_to_fraction
@@ -28,7 +33,9 @@ DEFAULT_RATERS_PER_SHARED_UNIT = 2
 
 
 class LabellingSession:
-    """One rater's access to the sample of one kind.
+    """One rater's access to the sample of one kind, from several threads if need be.
+
+    It holds the labels in memory. Each call reads the rows that were appended since the last one, by any rater.
 
     Args:
         second_rater_share: share of the units, in [0, 1], that several raters label; the same ones for all raters.
@@ -53,9 +60,14 @@ class LabellingSession:
         self.raters_per_shared_unit = raters_per_shared_unit
         self.sample = labels.load_sample(db, audit.id, kind)
         draw = load_draw(db, audit.id, kind)
-        self._contents = load_sampled_contents(db, draw) if draw else {}
+        contents = load_sampled_contents(db, draw) if draw else {}
+        self._state = LabelState(db, audit.id, kind, contents)
+        self._lock = Lock()
+        self._positions = {sampled.unit: position for position, sampled in enumerate(self.sample)}
+        self._left = [i for i, sampled in enumerate(self.sample) if self._is_left(sampled.unit)]
+        self._agreement: tuple[int, RaterAgreement] | None = None
 
-    @property
+    @cached_property
     def aspect_questions(self) -> dict[str, AspectQuestion]:
         """Questions that judges of this audit answer besides the verdict, by name of the aspect; empty if none."""
         if self.kind is not LabelKind.TRACE or self.audit.config is None:
@@ -67,19 +79,20 @@ class LabellingSession:
 
         Raters who are active at the same time begin with different units, so that they do not label the same one twice.
         """
-        labelled = self._load_labels()
-        left = [
-            sampled for sampled in self._list_left(labelled) if sampled.unit != after and sampled.unit not in skipped
-        ]
-        since = datetime.now(UTC) - ACTIVE_RATER_PERIOD
-        recent = [label for label in labelled if label.source == labels.REVIEW_SOURCE and label.labelled_at >= since]
-        active_raters = sorted({label.rater for label in recent} | {self.rater})
-        place = active_raters.index(self.rater)
-        is_preferred = (int(hash_to_fraction("rater", *s.unit.parts) * len(active_raters)) == place for s in left)
-        return next(
-            (sampled for sampled, preferred in zip(left, is_preferred, strict=True) if preferred),
-            left[0] if left else None,
-        )
+        with self._lock:
+            self._refresh()
+            since = datetime.now(UTC) - ACTIVE_RATER_PERIOD
+            other_raters = {rater for rater, acted_at in self._state.last_acts.items() if acted_at >= since}
+            active_raters = sorted({self.rater, *other_raters})
+            place, first = active_raters.index(self.rater), None
+            for position in self._left:
+                sampled = self.sample[position]
+                if sampled.unit == after or sampled.unit in skipped:
+                    continue
+                if int(self._fractions[position] * len(active_raters)) == place:
+                    return sampled
+                first = first or sampled
+            return first
 
     def save(
         self,
@@ -123,7 +136,9 @@ class LabellingSession:
 
     def find_label(self, unit: LabelUnit) -> Label | None:
         """Return this rater's label of a unit; None if there is none."""
-        return next((label for label in self._load_labels() if label.unit == unit and label.rater == self.rater), None)
+        with self._lock:
+            self._refresh()
+            return self._state.labels_of_rater(self.rater).get(unit)
 
     def needs_several_raters(self, unit: LabelUnit) -> bool:
         """Whether a unit is in the pseudo-random share that several raters label."""
@@ -131,38 +146,49 @@ class LabellingSession:
 
     def load_progress(self) -> ReviewProgress:
         """Count the units that are left to the rater, and estimate the time that they will take."""
-        labelled = self._load_labels()
-        labels_of_rater = [label for label in labelled if label.rater == self.rater]
-        durations = [label.duration_s for label in labels_of_rater if label.duration_s is not None]
-        return ReviewProgress(
-            n_total=len(self.sample),
-            n_left=len(self._list_left(labelled)),
-            n_by_rater=len(labels_of_rater),
-            seconds_per_decision=compute_pace(durations[-MAX_PACE_DECISIONS:]),
-        )
+        with self._lock:
+            self._refresh()
+            own_labels = self._state.labels_of_rater(self.rater)
+            last_labels = islice(reversed(own_labels.values()), MAX_PACE_DECISIONS)
+            return ReviewProgress(
+                n_total=len(self.sample),
+                n_left=len(self._left),
+                n_by_rater=len(own_labels),
+                seconds_per_decision=compute_pace([y.duration_s for y in last_labels if y.duration_s is not None]),
+            )
 
     def load_agreement(self) -> RaterAgreement:
-        """Load the agreement of raters on the labels in force; its `pairs` are empty if no two share a unit."""
-        return compute_label_agreement(self._load_labels())
+        """Load the agreement of raters on the units that several have labelled; its `pairs` are empty without any."""
+        with self._lock:
+            self._refresh()
+            version = self._state.n_shared_changes
+            if self._agreement is None or self._agreement[0] != version:
+                self._agreement = version, compute_label_agreement(self._state.iter_shared())
+            return self._agreement[1]
 
     # --- inside
 
-    def _load_labels(self) -> list[Label]:
-        """Load the labels in force on the units of the sample."""
-        entries = labels.load_entries_in_force(self.db, self.audit.id, self.kind, self._contents)
-        return [entry.label for entry in entries]
+    @cached_property
+    def _fractions(self) -> list[float]:
+        """Pseudo-random number in [0, 1) of each sampled unit, by which active raters divide the sample."""
+        return [hash_to_fraction("rater", *sampled.unit.parts) for sampled in self.sample]
 
-    def _list_left(self, labelled: Iterable[Label]) -> list[SampledUnit]:
-        """Return the units that the rater has not labelled and that need another rater, in labelling order."""
-        raters: dict[LabelUnit, set[str]] = {}
-        for label in labelled:
-            raters.setdefault(label.unit, set()).add(label.rater)
-        return [sampled for sampled in self.sample if self._is_left(sampled.unit, raters.get(sampled.unit, set()))]
+    def _refresh(self) -> None:
+        """Take in what raters have appended; the caller has the lock."""
+        for unit in self._state.refresh():
+            position = self._positions[unit]
+            place = bisect_left(self._left, position)
+            was_left = self._left[place : place + 1] == [position]
+            if was_left and not self._is_left(unit):
+                del self._left[place]
+            elif not was_left and self._is_left(unit):
+                self._left.insert(place, position)
 
-    def _is_left(self, unit: LabelUnit, raters: set[str]) -> bool:
-        """Whether a unit that some raters have labelled is left to this rater."""
+    def _is_left(self, unit: LabelUnit) -> bool:
+        """Whether a unit needs a label of this rater."""
         n_needed = self.raters_per_shared_unit if self.needs_several_raters(unit) else 1
-        return self.rater not in raters and len(raters) < n_needed
+        by_rater = self._state.labels_of_unit(unit)
+        return self.rater not in by_rater and len(by_rater) < n_needed
 
 
 def compute_label_agreement(labelled: Iterable[Label]) -> RaterAgreement:

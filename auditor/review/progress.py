@@ -36,8 +36,9 @@ class ReviewProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Time that the conflicts left will take at the rater's pace; None without a pace."""
-        return None if self.seconds_per_decision is None else self.n_left * self.seconds_per_decision
+        """Time that the conflicts left will take at the rater's pace in whole seconds, as printed; None without one."""
+        pace = self.seconds_per_decision
+        return None if pace is None else self.n_left * max(math.ceil(pace), 1)
 
 
 def compute_pace(durations: Sequence[float]) -> float | None:

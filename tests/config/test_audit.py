@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.config import AuditConfig, load_config
+from auditor.config import AuditConfig, LabelSection, load_config
 from auditor.errors import ConfigError
 from tests.support.audit_configs import config
 
@@ -81,9 +81,10 @@ def test_a_judge_that_shares_a_name_is_the_same_model(tmp_path: Path) -> None:
         load_config(write(tmp_path, text))
 
 
-def test_the_hash_ignores_storage_and_retry_waits(tmp_path: Path) -> None:
+def test_the_hash_ignores_storage_raters_and_retry_waits(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
     assert config.hash == config.model_copy(update={"storage": "sqlite:///elsewhere.db"}).hash
+    assert config.hash == config.model_copy(update={"labels": LabelSection(rater_kind="expert")}).hash
     assert config.hash != config.model_copy(update={"seed": 1}).hash
     patient = config.limits.model_copy(update={"max_retry_wait_s": 600.0})
     assert config.hash == config.model_copy(update={"limits": patient}).hash

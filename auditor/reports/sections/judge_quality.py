@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 
+from auditor.domain.labels import RaterKind
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.charts.reliability_diagram import ReliabilityPoint, reliability_diagram
 from auditor.reports.data.judge_quality.schema import AnnotatorTestRow, JudgeAccuracyRow, JudgeQualityReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Code, Figure, FigureGrid, List, ListItem, Paragraph, Section, Status
+from auditor.reports.document import Block, Code, Figure, FigureGrid, Inline, List, ListItem, Paragraph, Section, Status
 from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,
@@ -28,7 +30,9 @@ from auditor.reports.sections.judge_quality_tables import (
 )
 from auditor.reports.sections.phrasing import slugify_unique
 
-EXPERT = "expert"
+RATER_PLURALS: Mapping[RaterKind, str] = {"expert": "experts", "skilled": "skilled raters", "crowd": "crowd workers"}
+RATER_NAMES: Mapping[RaterKind, str] = {"expert": "an expert", "skilled": "a skilled rater", "crowd": "a crowd worker"}
+TITLE, NAVIGATION_TITLE = "Can the judges be trusted?", "Judges and people"
 
 
 def build_judge_quality_section(report: Report) -> Section | None:
@@ -36,8 +40,11 @@ def build_judge_quality_section(report: Report) -> Section | None:
     quality = report.judge_quality
     if quality is None or not quality.labels:
         return None
+    excess = describe_excess(report)
+    if not quality.is_measured:
+        return Section("judge-quality", TITLE, [excess], NAVIGATION_TITLE)
     blocks: list[Block] = [
-        Paragraph(describe_excess(quality), "finding"),
+        replace(excess, role="finding"),
         List([_describe_judge(row) for row in quality.judges], is_findings=True),
         List(_list_remarks(quality)),
         *_build_corrected(quality),
@@ -46,7 +53,7 @@ def build_judge_quality_section(report: Report) -> Section | None:
         *(table for table in build_error_tables(quality) if table.rows),
         *_build_replacement(quality),
     ]
-    return Section("judge-quality", "Can the judges be trusted?", blocks, "Judges and people")
+    return Section("judge-quality", TITLE, blocks, NAVIGATION_TITLE)
 
 
 def suggest_labels(report: Report) -> Paragraph | None:
@@ -68,17 +75,24 @@ def suggest_labels(report: Report) -> Paragraph | None:
     )
 
 
-def describe_excess(quality: JudgeQualityReport) -> str:
-    """By how much the judges' share of VALID differs from people's."""
+def describe_excess(report: Report) -> Paragraph:
+    """By how much the judges' share of VALID differs from people's, or how to get enough labels; needs labels."""
+    quality = report.judge_quality
+    assert quality is not None
     excess = quality.excess
     if excess is None or excess.value is None:
-        reason = "no label can be used" if excess is None else excess.reason
-        return f"It is not known by how much the judges are off: {reason}."
+        n_labels = max(quality.suggested_labels, quality.sampled)
+        command = f"auditor review {shlex.quote(report.audit.name)} --sample {n_labels}"
+        text = (
+            f"{quality.labels:,} of about {pluralize(n_labels, 'label')}: too few to say how often the judges agree "
+            "with people. To continue: "
+        )
+        return Paragraph([text, Code(command), "."])
     direction = "more" if excess.value >= 0 else "less"
     figures = f"{abs(100 * excess.value):.0f} percentage points {direction} often than people do"
     interval = describe_interval(_to_points(excess), 0, "signed")
     labels = pluralize(quality.labels, "labelled trace")
-    return f"The judges find traces VALID {figures} ({interval}, {labels})."
+    return Paragraph(f"The judges find traces VALID {figures} ({interval}, {labels}).")
 
 
 def _to_points(share: Estimate) -> Estimate:
@@ -240,15 +254,22 @@ def _build_replacement(quality: JudgeQualityReport) -> list[Block]:
             f"{rows[0].min_raters} labels of each trace, and {pluralize(missing, 'label')} more of them at least."
         )
         return [Paragraph(text, "note")]
-    findings = List([_describe_test(row) for row in rows if row.rater_kind == EXPERT], is_findings=True)
-    return [Section("replacement", "May a judge replace a person?", [findings, build_replacement_table(rows)])]
+    findings = List([_describe_test(row) for row in rows if row.rater_kind == quality.rater_kind], is_findings=True)
+    note: list[Inline] = [
+        f"The raters are taken for {RATER_PLURALS[quality.rater_kind]}: ",
+        Code("labels.rater_kind"),
+        ".",
+    ]
+    blocks = [findings, Paragraph(note, "note"), build_replacement_table(rows)]
+    return [Section("replacement", "May a judge replace a person?", blocks)]
 
 
 def _describe_test(row: AnnotatorTestRow) -> ListItem:
-    """One sentence on the test of a judge against experts."""
+    """One sentence on the test of a judge against raters of one kind."""
     if row.passed is None:
         return ListItem(f"{row.judge} was not tested: {row.reason}.", "unclear")
-    verb = "may replace an expert" if row.passed else "is not shown to be able to replace an expert"
+    rater = RATER_NAMES[row.rater_kind]
+    verb = f"may replace {rater}" if row.passed else f"is not shown to be able to replace {rater}"
     return ListItem(
         f"{row.judge} {verb}: it wins against {format_share(row.winning_rate)} of the raters.",
         "positive" if row.passed else "unclear",

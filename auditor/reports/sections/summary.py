@@ -160,7 +160,7 @@ def _describe_judges(report: Report) -> list[Block]:
     quality = report.judge_quality
     if quality is None or not quality.labels:
         return []
-    return [Section("summary-judges", "Can the judges be trusted?", [Paragraph(describe_excess(quality))])]
+    return [Section("summary-judges", "Can the judges be trusted?", [describe_excess(report)])]
 
 
 def _first_findings(blocks: Sequence[Block]) -> List | None:

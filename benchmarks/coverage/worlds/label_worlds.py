@@ -205,6 +205,7 @@ def _fit_confidence(confidence: Floats, agreement: Floats) -> tuple[float, float
 LABEL_WORLDS = (
     LabelWorld("one rater"),
     LabelWorld("two of five raters", n_raters=5, raters_per_trace=2, reliability=0.85),
+    LabelWorld("five raters", n_raters=5, raters_per_trace=5, reliability=0.75),
     LabelWorld("people rarely say INVALID", level=1.8),
 )
 LABEL_DESIGNS = (Design(10, 8), Design(20, 10), Design(55, 19), Design(20, 10, is_uneven=True))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from auditor.config import LabelSection
 from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import ReportSource
@@ -54,6 +55,21 @@ def test_without_labels_one_line_names_the_command(report: Report) -> None:
     assert line in text_of(build_panel_section(report))
 
 
+def test_few_labels_are_counted_in_one_line_with_the_command(report: Report, source: ReportSource) -> None:
+    full = plant_labels(source.votes, plant_truth(source.votes, 0.1))
+    few = replace(source, label_records=replace(full, labels=full.labels[:3]))
+    labelled = report.model_copy(update={"judge_quality": build_judge_quality(few)})
+    assert labelled.judge_quality is not None
+    n = max(labelled.judge_quality.suggested_labels, labelled.judge_quality.sampled)
+    [block] = section_of(labelled).blocks
+    line = text_of(block)
+    assert line.removesuffix("body") == (
+        f"3 of about {n} labels: too few to say how often the judges agree with people. To continue: "
+        f"auditor review population --sample {n}."
+    )
+    assert line in text_of(build_summary(labelled))
+
+
 def test_labels_that_cannot_be_used_are_explained(report: Report, source: ReportSource) -> None:
     labels = plant_labels(source.votes, plant_truth(source.votes, 0.1))
     changed = replace(source, label_records=replace(labels, reason="run auditor review AUDIT --redraw"))
@@ -95,6 +111,23 @@ def test_every_table_and_a_diagram_of_each_judge_are_there(report: Report, sourc
     assert [figure for figure in figures if figure.startswith("reliability-")] == [
         f"reliability-{judge}" for judge in source.judge_names
     ]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("expert", "an expert"), ("skilled", "a skilled rater")])
+def test_the_configured_kind_of_rater_decides(report: Report, source: ReportSource, kind: str, name: str) -> None:
+    assert source.config is not None
+    default = label(report, source, **FULL)
+    config = source.config.model_copy(update={"labels": LabelSection.model_validate({"rater_kind": kind})})
+    configured = label(report, replace(source, config=config), **FULL)
+    for labelled, rater, rater_kind in ((default, "a crowd worker", "crowd"), (configured, name, kind)):
+        quality = labelled.judge_quality
+        assert quality is not None
+        text = text_of(section_of(labelled))
+        assert text.count(": it wins against") == len(source.judge_names)
+        for row in quality.replacement:
+            verb = f"may replace {rater}" if row.passed else f"is not shown to be able to replace {rater}"
+            assert row.rater_kind != rater_kind or f"{row.judge} {verb}: it wins" in text
+        assert len(tables_of(section_of(labelled))["replacement-test"].rows) == 3 * len(source.judge_names)
 
 
 def test_the_summary_says_by_how_much_the_judges_were_off(report: Report, source: ReportSource) -> None:

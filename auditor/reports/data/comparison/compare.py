@@ -19,6 +19,8 @@ from auditor.reports.data.comparison.differences import (
     estimate_group_differences,
     estimate_region_differences,
 )
+from auditor.reports.data.comparison.judge_drift import compare_judges_with_people
+from auditor.reports.data.comparison.label_figures import LabelFigures
 from auditor.reports.data.comparison.resolutions import compare_resolutions
 from auditor.reports.data.comparison.schema import (
     ComparedSeries,
@@ -90,7 +92,8 @@ def compare_targets(
         else match_series_pairs(db, targets, methods, all_pairs=all_pairs, renamed_models=renamed_models)
     )
     pair_comparisons = _adjust_breakdowns([_compare_pair(db, pair, max_listed) for pair in pairs])
-    corrected = compare_corrected_shares(db, pairs) if use_corrections else [None] * len(pairs)
+    label_figures = LabelFigures(db)
+    corrected = compare_corrected_shares(label_figures, pairs) if use_corrections else [None] * len(pairs)
     overall_differences = [_adjust_overall(pair_comparisons, name) for name in ("pearson_r", "mae")]
     series = {one_series.label: one_series for pair in pairs for one_series in pair}.values()
     return ComparisonReport(
@@ -105,6 +108,7 @@ def compare_targets(
         ],
         judges=judge_comparisons,
         settlements=compare_resolutions(db, pairs, renamed_models, max_listed),
+        judge_drift=compare_judges_with_people(label_figures, pairs),
         tests=len(pairs),
     )
 

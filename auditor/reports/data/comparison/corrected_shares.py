@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
-from auditor.domain.labels import LabelKind
 from auditor.metrics.difference_interval import subtract_independent
 from auditor.reports.data.adjusted_tests import adjust_rows
+from auditor.reports.data.comparison.label_figures import LabelFigures
 from auditor.reports.data.comparison.schema import CorrectedShareComparison
 from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
-from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport
-from auditor.reports.data.source_loading import load_source
-from auditor.storage.database import Database
-from auditor.storage.label_draws import load_draw
 
 
-def compare_corrected_shares(db: Database, pairs: Sequence[SeriesPair]) -> list[CorrectedShareComparison | None]:
+def compare_corrected_shares(
+    figures: LabelFigures, pairs: Sequence[SeriesPair]
+) -> list[CorrectedShareComparison | None]:
     """Compare the corrected shares of each pair; None where a model of one of its audits has too few labels."""
-
-    @cache
-    def load(audit_id: int, audit_name: str) -> JudgeQualityReport | None:
-        """The figures of judges of an audit; None if no random sample was drawn."""
-        if load_draw(db, audit_id, LabelKind.TRACE) is None:
-            return None
-        return build_judge_quality(load_source(db, audit_name))
-
-    comparisons = [
-        _compare(first, second, *(load(s.audit_id, s.audit) for s in (first, second))) for first, second in pairs
-    ]
+    comparisons = [_compare(first, second, figures.load(first), figures.load(second)) for first, second in pairs]
     adjusted = iter(adjust_rows([comparison for comparison in comparisons if comparison is not None]))
     return [None if comparison is None else next(adjusted) for comparison in comparisons]
 

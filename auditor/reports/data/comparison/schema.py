@@ -143,6 +143,26 @@ class CorrectedShareComparison(ReportModel):
     """`p_value` adjusted for all pairs of the comparison (Holm)."""
 
 
+class JudgeDriftRow(ReportModel):
+    """How far one judge agrees with people in two audits, each with a labelled random sample of its traces."""
+
+    judge: str
+    first_audit: str
+    second_audit: str
+    figure: Literal["accuracy", "excess"]
+    """`accuracy`: share of the traces on which the judge agrees with a random rater; `excess`: its share of VALID minus
+    people's, above 0 for a lenient judge."""
+    first: Estimate
+    second: Estimate
+    """The figure in each audit, for its traces."""
+    change: Estimate
+    """Second minus first; over other random samples of the traces of both audits."""
+    p_value: float | None = None
+    """Two-sided, of no change."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all judges, figures and audits of the comparison (Holm)."""
+
+
 class SeriesPairComparison(ReportModel):
     """Comparison of two series of scores, cell by cell."""
 
@@ -189,5 +209,7 @@ class ComparisonReport(ReportModel):
     """Comparison of two judges on the same traces; empty unless judges were named."""
     settlements: list[ResolutionComparison]
     """One comparison for each two audits with conflicts in common."""
+    judge_drift: list[JudgeDriftRow]
+    """Agreement with people of the judges that two audits share; empty unless people labelled traces of both."""
     tests: int
     """Number of pairs in Holm's correction of the overall figures."""

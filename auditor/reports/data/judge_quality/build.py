@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.config import LabelSection
+from auditor.domain.labels import RaterKind
 from auditor.metrics.label_plan import labels_for_half_width
 from auditor.reports.data.judge_quality.corrected import (
     MIN_MODEL_LABELS,
@@ -60,6 +62,7 @@ def build_judge_quality(source: ReportSource) -> JudgeQualityReport | None:
         differences=build_corrected_differences(traces, shares),
         transport=build_transport_rows(traces, groups),
         replacement=build_annotator_tests(traces),
+        rater_kind=_find_rater_kind(source),
         reason=None,
     )
 
@@ -86,8 +89,14 @@ def _without_labels(source: ReportSource) -> JudgeQualityReport:
         differences=[],
         transport=[],
         replacement=[],
+        rater_kind=_find_rater_kind(source),
         reason=records.reason,
     )
+
+
+def _find_rater_kind(source: ReportSource) -> RaterKind:
+    """The configured kind of rater; the strictest one of an audit that was imported."""
+    return (LabelSection() if source.config is None else source.config.labels).rater_kind
 
 
 def suggest_labels(source: ReportSource) -> int:

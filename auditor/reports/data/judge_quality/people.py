@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from auditor.domain.labels import RaterKind
 from auditor.metrics.annotator_test import MIN_ITEMS, AnnotatorTest, alternative_annotator_test
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import share_over_units
 from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces
-from auditor.reports.data.judge_quality.schema import AnnotatorTestRow, RaterAgreementRow, RaterKind
+from auditor.reports.data.judge_quality.schema import AnnotatorTestRow, RaterAgreementRow
 
 EPSILON_BY_RATER_KIND: Mapping[RaterKind, float] = {"expert": 0.2, "skilled": 0.15, "crowd": 0.1}
 """What the lower cost of a judge is worth, by the kind of rater (Calderon, Reichart & Dror, ACL 2025)."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from auditor.domain.labels import RaterKind
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.report_model import ReportModel
 
 Dimension = Literal["model", "language", "region", "topic"]
-RaterKind = Literal["expert", "skilled", "crowd"]
 
 
 class ReliabilityBinRow(ReportModel):
@@ -247,8 +247,15 @@ class JudgeQualityReport(ReportModel):
     transport: list[TransportRow]
     replacement: list[AnnotatorTestRow]
     """The alternative annotator test of each judge, for each kind of rater."""
+    rater_kind: RaterKind
+    """The kind of rater that decides, as configured (`labels.rater_kind`)."""
     reason: str | None
     """Why the labels cannot be used; null if they can, or if there are none."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the labels suffice for figures: each stratum has some."""
+        return self.excess is not None and self.excess.value is not None
 
     @property
     def corrected_shares(self) -> dict[str, CorrectedShareRow]:

@@ -18,6 +18,7 @@ from auditor.reports.sections.comparison.differences import (
     classify_change,
     describe_pair,
 )
+from auditor.reports.sections.comparison.judge_drift import build_judge_drift_section
 from auditor.reports.sections.comparison.verdicts import (
     build_resolution_section,
     build_verdict_section,
@@ -131,6 +132,7 @@ def _build_sections(comparison: ComparisonReport) -> Iterator[Section]:
     if comparison.pairs:
         yield build_overall_section(comparison)
         yield from build_corrected_section(comparison)
+        yield from build_judge_drift_section(comparison)
         yield _build_coverage_section(comparison)
     for i, pair in enumerate(comparison.pairs[:MAX_DETAILED_PAIRS], start=1):
         sections = list(build_group_sections(pair, f"pair-{i}"))
