@@ -32,6 +32,7 @@ from auditor.reports.data.distribution.build import build_distribution_report
 from auditor.reports.data.examples import build_examples
 from auditor.reports.data.failures.build import build_failures_report
 from auditor.reports.data.judge_quality.build import build_judge_quality
+from auditor.reports.data.judge_quality.pair_labels import build_pair_labels
 from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
@@ -125,6 +126,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         cultural_findings=build_cultural_findings(source),
         examples=build_examples(db, source),
         judge_quality=build_judge_quality(source),
+        pair_labels=build_pair_labels(db, source.audit.id),
         distribution=build_distribution_report(db, source),
         **probe_reports,
     )

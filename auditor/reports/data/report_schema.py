@@ -26,6 +26,7 @@ from auditor.reports.data.coverage.schema import CoverageReport
 from auditor.reports.data.distribution.schema import DistributionReport
 from auditor.reports.data.examples import ExampleReport
 from auditor.reports.data.failures.schema import FailuresReport
+from auditor.reports.data.judge_quality.pair_schema import PairLabelsReport
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
@@ -301,5 +302,7 @@ class Report(LinkedReport):
     """The three largest differences between a model's direct score and people's."""
     judge_quality: JudgeQualityReport | None = None
     """What the judges' verdicts are worth, measured on labels by people; null without verdicts."""
+    pair_labels: list[PairLabelsReport] = Field(default_factory=list)
+    """The same for judges of pairs of answers and of comparisons, of each kind that people labelled."""
     distribution: DistributionReport | None = None
     """Distributions of answers on the survey's scale, compared with people's; null where not measured."""

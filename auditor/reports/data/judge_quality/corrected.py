@@ -16,7 +16,8 @@ from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.metrics.unit_means import share_over_units
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.judge_quality.judges import estimate_excess
-from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces, SampleColumns
+from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces
+from auditor.reports.data.judge_quality.sample_columns import SampleColumns
 from auditor.reports.data.judge_quality.schema import CorrectedDifferenceRow, CorrectedShareRow
 from auditor.reports.data.report_source import FloatArray
 

@@ -16,7 +16,8 @@ from auditor.metrics.judge_accuracy import judge_quality
 from auditor.metrics.label_plan import detectable_difference
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.reports.data.adjusted_tests import adjust_rows
-from auditor.reports.data.judge_quality.labelled_traces import Bools, LabelledTraces, SampleColumns
+from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces
+from auditor.reports.data.judge_quality.sample_columns import Bools, SampleColumns
 from auditor.reports.data.judge_quality.schema import (
     ConfidenceCalibrationRow,
     Dimension,

@@ -14,38 +14,10 @@ from numpy.typing import NDArray
 
 from auditor.domain import Ruling
 from auditor.domain.labels import UNSURE
+from auditor.reports.data.judge_quality.sample_columns import Bools, SampleColumns, select_columns
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
-from auditor.reports.data.sampling_units import Units
 from auditor.storage.votes import TraceKey
-
-MIN_STRATUM_LABELS = 2
-"""Fewest labels of a stratum for a variance; smaller strata of a part of the traces are merged."""
-Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class SampleColumns:
-    """The arguments that functions on labelled samples share, of some of the traces; arrays have shape (traces,).
-
-    Attributes:
-        rows: positions of these traces among all.
-        labels: people's, in [0, 1]; nan without a label.
-        inclusion: probability of a labelled trace to be labelled; nan without a label.
-        strata: numbers of strata, each with at least two labels where the part has as many.
-        units: countries and topics, or items.
-    """
-
-    rows: NDArray[np.intp]
-    labels: FloatArray
-    inclusion: FloatArray
-    strata: NDArray[np.intp]
-    units: Units
-
-    @property
-    def n(self) -> int:
-        """Number of labelled traces."""
-        return int((~np.isnan(self.labels)).sum())
 
 
 @dataclass(frozen=True)
@@ -111,63 +83,19 @@ class LabelledTraces:
     def select(
         self, is_selected: Bools, labels: FloatArray | None = None, *, groups: NDArray[np.str_] | None = None
     ) -> SampleColumns:
-        """The sample within a part of the traces; `labels` and `groups` have shape (traces,).
-
-        Labelling may stop early, so the probability of a label is the planned one times the share of the stratum's
-        sample that is labelled. In a part of the traces a stratum may have too few labels by chance. Such strata are
-        merged, which keeps their weights; those of which no trace of the audit is labelled are not.
+        """The sample within a part of the traces, as `select_columns`; all arguments have shape (traces,).
 
         Args:
-            is_selected: shape (traces,).
             labels: by default `self.labels`.
-            groups: strata are divided by these, such as the models that are compared.
         """
-        all_labels = self.labels if labels is None else labels
-        rows = np.nonzero(is_selected & (self.strata >= 0))[0]
-        rates = np.where(np.isnan(all_labels), np.nan, self.inclusion * self._labelled_shares(all_labels))
-        is_labelled = ~np.isnan(all_labels)
-        group_index = np.zeros_like(self.strata) if groups is None else np.unique(groups, return_inverse=True)[1]
-        strata = merge_small_strata(
-            (group_index * (self.strata.max(initial=0) + 1) + self.strata)[rows],
-            is_labelled[rows],
-            np.isin(self.strata, self.strata[is_labelled])[rows],
+        return select_columns(
+            self.labels if labels is None else labels,
+            self.inclusion,
+            self.strata,
+            is_selected,
+            groups=groups,
+            units=self.matrix.units,
         )
-        units = {unit: np.asarray(names)[rows].tolist() for unit, names in self.matrix.units.items()}
-        return SampleColumns(rows, all_labels[rows], rates[rows], strata, units)
-
-    def _labelled_shares(self, labels: FloatArray) -> FloatArray:
-        """Share of the sampled traces of each trace's stratum that are labelled, shape (traces,)."""
-        n_strata = int(self.strata.max(initial=0)) + 1
-        is_drawable = self.strata >= 0
-        n_sampled = np.bincount(self.strata[is_drawable & ~np.isnan(self.inclusion)], minlength=n_strata)
-        n_labelled = np.bincount(self.strata[is_drawable & ~np.isnan(labels)], minlength=n_strata)
-        shares: FloatArray = (n_labelled / np.maximum(n_sampled, 1))[self.strata]
-        return shares
-
-
-def merge_small_strata(strata: NDArray[np.intp], is_labelled: Bools, may_merge: Bools) -> NDArray[np.intp]:
-    """Merge strata that have fewer than two labels with the next ones; all arguments have shape (traces,).
-
-    Args:
-        may_merge: whether each trace's stratum may be merged.
-    """
-    names, index = np.unique(strata, return_inverse=True)
-    n_labels = np.bincount(index[is_labelled], minlength=len(names))
-    n_traces = np.bincount(index, minlength=len(names))
-    mergeable = np.bincount(index[may_merge], minlength=len(names)) > 0
-    merged, current, n_current = np.arange(len(names)), -1, 0
-    last = -1
-    for i in np.nonzero(mergeable)[0]:
-        if current < 0:
-            current, n_current = int(i), 0
-        merged[i] = current
-        n_current += int(n_labels[i])
-        is_census = current == i and n_labels[i] == n_traces[i]
-        if n_current >= MIN_STRATUM_LABELS or is_census:
-            last, current = current, -1
-    if current >= 0 and last >= 0:
-        merged[merged == current] = last
-    return np.unique(merged[index], return_inverse=True)[1]
 
 
 def load_labelled_traces(source: ReportSource) -> LabelledTraces | None:

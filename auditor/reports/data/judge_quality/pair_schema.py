@@ -1,0 +1,53 @@
+"""Schema of the figures of judges of pairs that rest on people's labels: pairs of answers, and comparisons."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.report_model import ReportModel
+
+PairQuestion = Literal["consistency", "contradiction", "comparison"]
+PairKind = Literal["answer_pair", "comparison"]
+
+
+class PairJudgeRow(ReportModel):
+    """Agreement of one judge with a random rater on pairs of answers or on comparisons, for these pairs."""
+
+    judge: str
+    question: PairQuestion
+    """What the judge was asked of each pair."""
+    pairs: int
+    """Pairs that the judge decided."""
+    labels: int
+    """Pairs of these that people labelled, other than unsure."""
+    unsure: int
+    """Pairs of these on which a rater is unsure."""
+    agreement: Estimate
+    """Share of the pairs on which the judge gives the answer of a random rater."""
+    agreement_if_unsure_disagree: float | None
+    agreement_if_unsure_agree: float | None
+    """Bounds of the agreement whatever the answer of raters that are unsure would be."""
+    sensitivity: Estimate | None
+    """Of the pairs of which people say yes, the share that the judge does too; null of comparisons."""
+    specificity: Estimate | None
+    """Of the pairs of which people say no, the share that the judge does too; null of comparisons."""
+    kappa: Estimate | None
+    """Agreement with people beyond chance (Cohen); null of comparisons."""
+
+
+class PairLabelsReport(ReportModel):
+    """Judges of pairs of answers, or of comparisons, measured on a random sample that people labelled."""
+
+    kind: PairKind
+    pairs: int
+    """Pairs that could be drawn."""
+    sampled: int
+    labels: int
+    """Labelled pairs, by at least one rater that is not unsure."""
+    raters: list[str]
+    suggested_labels: int
+    """Labels that give each judge's agreement an interval of about ± 10 points."""
+    judges: list[PairJudgeRow]
+    reason: str | None
+    """Why the labels cannot be used; null if they can."""

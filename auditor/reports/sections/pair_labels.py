@@ -1,0 +1,96 @@
+"""The section on judges of pairs of answers and of comparisons, measured on labels by people."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from auditor.reports.data.judge_quality.pair_schema import PairJudgeRow, PairLabelsReport
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Block, Code, Column, List, ListItem, Paragraph, Section, Table
+from auditor.reports.number_format import describe_interval, format_interval, format_share, pluralize
+from auditor.reports.sections.tables import make_columns, tabulate
+
+NOUNS = {"answer_pair": "pair of answers", "comparison": "comparison"}
+PLURALS = {"answer_pair": "pairs of answers", "comparison": "comparisons"}
+
+
+def build_pair_labels_section(report: Report) -> Section | None:
+    """Build the section; None without labels of pairs."""
+    blocks = [block for labels in report.pair_labels for block in _build_kind(labels, report.audit.name)]
+    if not blocks:
+        return None
+    title = "Do people agree with the judges of pairs?"
+    return Section("pair-labels", title, blocks, "Judges of pairs")
+
+
+def _build_kind(labels: PairLabelsReport, audit: str) -> Iterator[Block]:
+    """Build the findings and the table of one kind, or one line that says how to get enough labels."""
+    measured = [row for row in labels.judges if row.agreement.value is not None]
+    if not measured:
+        yield _describe_missing(labels, audit)
+        return
+    yield List([_describe_judge(row, labels) for row in measured], is_findings=True)
+    yield _build_table(labels)
+
+
+def _describe_missing(labels: PairLabelsReport, audit: str) -> Paragraph:
+    """Say why there are no figures, and with which command to go on."""
+    n_labels = max(labels.suggested_labels, labels.sampled)
+    command = f"auditor review {shlex.quote(audit)} --sample {n_labels} --kind {labels.kind}"
+    if labels.reason is not None:
+        text = f"People’s labels of {PLURALS[labels.kind]} are not used: {labels.reason}. To draw a new sample: "
+        return Paragraph([text, Code(f"{command} --redraw"), "."], "note")
+    text = (
+        f"{labels.labels:,} of about {n_labels:,} labels of {PLURALS[labels.kind]}: too few to say how often the "
+        "judges agree with people. To continue: "
+    )
+    return Paragraph([text, Code(command), "."])
+
+
+def _describe_judge(row: PairJudgeRow, labels: PairLabelsReport) -> ListItem:
+    """One sentence on a judge; in favour if it agrees with people beyond chance, where that is measured."""
+    question = "" if row.question == labels.kind else f" about {row.question}"
+    noun = NOUNS[labels.kind] if row.labels == 1 else PLURALS[labels.kind]
+    interval = describe_interval(row.agreement, 0, "percent")
+    text = (
+        f"{row.judge} agrees with people{question} on {format_share(row.agreement.value)} of the "
+        f"{PLURALS[labels.kind]} ({interval}, {row.labels:,} labelled {noun})."
+    )
+    if row.kappa is None or row.kappa.ci_low is None or row.kappa.ci_high is None:
+        return ListItem(text, "neutral")
+    is_shown = row.kappa.ci_low > 0 or row.kappa.ci_high < 0
+    return ListItem(text, ("positive" if row.kappa.ci_low > 0 else "negative") if is_shown else "unclear")
+
+
+def _build_table(labels: PairLabelsReport) -> Table:
+    """Build the table of one kind of pairs."""
+    caption = (
+        f"Agreement: share of the {PLURALS[labels.kind]} on which the judge gives the answer of a random rater. If "
+        "unsure: the agreement if all raters that are unsure disagreed or agreed. 95% CIs are for these "
+        f"{PLURALS[labels.kind]}: over other random samples of them. n counts labels of "
+        f"{pluralize(len(labels.raters), 'rater')}, whose errors are not removed."
+    )
+    columns = [
+        Column("Judge", "name"),
+        Column("Question", "text", "question"),
+        *make_columns("number", {"pairs": "Pairs", "labels": "Labels", "unsure": "Unsure"}),
+        Column("Agreement", "estimate", emphasis=True),
+        Column("Agreement if unsure", "text", "if_unsure"),
+    ]
+    if labels.kind == "answer_pair":
+        caption += (
+            " Sensitivity: share of the pairs of which people say yes on which the judge agrees; specificity: of those "
+            "of which they say no."
+        )
+        columns += make_columns("estimate", {"sensitivity": "Sensitivity", "specificity": "Specificity"})
+        columns += [Column("Kappa", "estimate")]
+    derived = {"if_unsure": _format_unsure_bounds}
+    title = f"Judges of {PLURALS[labels.kind]}"
+    table_id = f"{labels.kind.replace('_', '-')}-judges"
+    return tabulate(table_id, title, caption, labels.judges, columns, derived)
+
+
+def _format_unsure_bounds(row: PairJudgeRow) -> str:
+    bounds = row.agreement_if_unsure_disagree, row.agreement_if_unsure_agree
+    return format_interval(*bounds) if row.unsure else "–"
