@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from auditor.reports.data.distribution.schema import DistributionModelRow, DistributionReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Table
@@ -142,3 +144,9 @@ def _build_group_table(distribution: DistributionReport) -> Table:
     }
     caption = "Gaps between groups of people and the same gaps of the model, with 95% CIs over countries and topics."
     return tabulate("distribution-groups", "Gaps between groups", caption, distribution.groups, columns, derived)
+
+
+def build_summary_tables(report: Report) -> Iterator[Table]:
+    """Yield the table of models, printed at the end of a run."""
+    if report.distribution is not None:
+        yield _build_model_table(report.distribution)

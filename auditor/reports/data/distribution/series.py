@@ -71,6 +71,11 @@ class Series:
         """The units that are resampled."""
         return {"country": self.countries, "topic": self.topics}
 
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells, in order."""
+        return list(map(Cell, self.countries.tolist(), self.topics.tolist()))
+
     def take(self, positions: Sequence[int]) -> Series:
         """The cells at these positions."""
         index = np.asarray(positions, dtype=np.intp)
