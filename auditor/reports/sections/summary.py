@@ -26,6 +26,8 @@ from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.baselines import list_guess_findings, summarize_guesses
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.cultural_findings import build_findings_block
+from auditor.reports.sections.distribution import TITLE as DISTRIBUTION_TITLE
+from auditor.reports.sections.distribution import find_key_finding
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_quality import describe_excess
 from auditor.reports.sections.logic import build_logic_section
@@ -58,6 +60,8 @@ def build_summary(report: Report, *, is_brief: bool = False) -> Section:
     is_survey = bool(report.audit.survey.title)
     blocks = _answer_survey(report, is_brief=is_brief) if is_survey else []
     blocks += _answer_other_probes(report)
+    if (key_finding := find_key_finding(report)) is not None:
+        blocks.append(Section("summary-distribution", DISTRIBUTION_TITLE, [List([key_finding], is_findings=True)]))
     if weaknesses := list_weaknesses(report):
         items = _limit(weaknesses, "shortcoming", is_brief=is_brief, is_findings=False)
         blocks.append(Section("weaknesses", "Where the models fall short", items))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from auditor.domain import Cell
+from auditor.domain.opinions import OpinionMode
 from auditor.metrics import VARIANCE_RATIO, coherence_distance, crossed_jackknife, group_variances
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import mean_over_units
@@ -24,7 +25,6 @@ def build_dimension_rows(
     answers: ModelAnswers, people: GroupPeople, points: FloatArray
 ) -> Iterator[DistributionDimensionRow]:
     """Yield a row for each dimension of which the model answered for at least two groups."""
-    everyone = answers.by_group.get(("", ""), {})
     for dimension, words in people.groups.items():
         groups_by_cell: dict[Cell, list[GroupCell]] = {}
         for group in words:
@@ -36,7 +36,6 @@ def build_dimension_rows(
         if not cells:
             continue
         units = {"country": [cell.country for cell in cells], "topic": [cell.topic for cell in cells]}
-        coherence = [_measure_coherence(groups, everyone.get(cell), points) for cell, groups in cells.items()]
         variances = np.array([_measure_variances(groups, points) for groups in cells.values()])
         ratio = crossed_jackknife(VARIANCE_RATIO, variances[:, 0], variances[:, 1], *map(np.array, units.values()))
         yield DistributionDimensionRow(
@@ -44,9 +43,7 @@ def build_dimension_rows(
             mode=answers.mode,
             dimension=dimension,
             n=len(cells),
-            coherence=mean_over_units(
-                coherence, units, (0.0, 1.0), empty_reason="the model was not asked about the country without a group"
-            ),
+            coherence=_estimate_coherence(answers, cells, points),
             within_variance_ratio=Estimate(
                 ratio.value, ratio.n, ratio.ci_low, ratio.ci_high, ratio.reason, ratio.resampled
             ),
@@ -59,12 +56,23 @@ def _weights(groups: list[GroupCell]) -> list[float]:
     return [1.0] * len(sizes) if None in sizes else [float(size or 0) for size in sizes]
 
 
-def _measure_coherence(groups: list[GroupCell], country: ModelCell | None, points: FloatArray) -> float:
-    """Distance of the groups' answers together from those for the country; nan without the latter."""
-    if country is None:
-        return float("nan")
-    shares = [answer.shares for _, answer in groups]
-    return float(coherence_distance(shares, _weights(groups), country.shares, points))
+def _estimate_coherence(answers: ModelAnswers, cells: Mapping[Cell, list[GroupCell]], points: FloatArray) -> Estimate:
+    """Mean distance of the groups' stated answers together from those for the country."""
+    if answers.mode is OpinionMode.SAMPLED:
+        return Estimate(None, len(cells), reason="the distance between samples is above 0 by chance alone")
+    everyone = answers.by_group.get(("", ""), {})
+    asked = {cell: groups for cell, groups in cells.items() if cell in everyone}
+    distances = [
+        float(
+            coherence_distance(
+                [of_model.shares for _, of_model in groups], _weights(groups), everyone[cell].shares, points
+            )
+        )
+        for cell, groups in asked.items()
+    ]
+    units = {"country": [cell.country for cell in asked], "topic": [cell.topic for cell in asked]}
+    reason = "the model was not asked about the country without a group"
+    return mean_over_units(distances, units, (0.0, 1.0), empty_reason=reason)
 
 
 def _measure_variances(groups: list[GroupCell], points: FloatArray) -> tuple[float, float]:
