@@ -120,7 +120,7 @@ def _parse_counts(text: str, n_points: int) -> ParsedShares:
     if len(counts.counts) != n_points:
         return ParsedShares(None, f"it has {len(counts.counts)} numbers, not {n_points}")
     total = sum(counts.counts)
-    if abs(total / N_PEOPLE - 1) > MAX_SUM_ERROR:
+    if abs(total - N_PEOPLE) > MAX_SUM_ERROR * N_PEOPLE:
         return ParsedShares(None, f"the numbers add up to {total}, not {N_PEOPLE}")
     return ParsedShares(tuple(count / total for count in counts.counts), is_rescaled=total != N_PEOPLE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 
 from auditor.reports.charts.legend import LegendText, Swatch, swatch_layer, text_layer
 from auditor.reports.charts.theme import (
@@ -26,6 +27,7 @@ MAX_LABEL_WIDTH_PX, MAX_NARROW_LABEL_WIDTH_PX = 300, 130
 RIDGE_HEIGHT_PX, RIDGE_GAP_PX = 34, 12
 LEGEND_HEIGHT_PX, AXIS_HEIGHT_PX = 26, 22
 MARGIN_PX = 14
+LABEL_GAP_PX = 16
 STEP_HEIGHT_PX = 26
 GAP_PLOT_SIZE_PX = 224
 MAX_GAP_POINTS = 1000
@@ -181,13 +183,13 @@ def _width(is_narrow: bool) -> int:
 def _label_width(labels: Sequence[str], *, is_narrow: bool) -> int:
     """Space for the labels at the left, in pixels."""
     largest = MAX_NARROW_LABEL_WIDTH_PX if is_narrow else MAX_LABEL_WIDTH_PX
-    return round(min(largest, max(estimate_text_width(clean_text(label)) for label in labels))) + 16
+    return ceil(min(largest, max(estimate_text_width(clean_text(label)) for label in labels))) + LABEL_GAP_PX
 
 
 def _row_label(label: str, left: int, y: float, *, is_narrow: bool) -> LegendText:
     """The label of a row, cut to the space at the left."""
     largest = MAX_NARROW_LABEL_WIDTH_PX if is_narrow else MAX_LABEL_WIDTH_PX
-    return LegendText(truncate_to_width(clean_text(label), min(largest, left - 16)), -10, y)
+    return LegendText(truncate_to_width(clean_text(label), min(largest, left - LABEL_GAP_PX)), -10, y)
 
 
 def _height(base: float, share: float) -> float:
@@ -197,7 +199,7 @@ def _height(base: float, share: float) -> float:
 def _find_range(steps: Sequence[Step]) -> tuple[float, float]:
     """The part of the scale that holds all answers, in tenths."""
     values = [value for step in steps for value in (step.before, step.after, step.people)]
-    low, high = int(min(values) * 10) / 10, -int(-max(values) * 10 // 1) / 10
+    low, high = floor(min(values) * 10) / 10, ceil(max(values) * 10) / 10
     return (low, high) if high > low else (low, low + 0.1)
 
 

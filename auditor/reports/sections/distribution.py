@@ -26,6 +26,8 @@ from auditor.reports.sections.distribution_tables import (
 )
 from auditor.reports.sections.phrasing import build_finding, compare_interval
 
+MIN_VARIANCE_RATIO = 1e-6
+"""A smaller variance is a rounding error."""
 TITLE = "Do the models show how people disagree?"
 _INTRODUCTION = (
     "People of one country disagree. Here, shares of a model’s answers are compared with shares of people’s answers on "
@@ -84,8 +86,7 @@ def build_summary_tables(report: Report) -> Iterator[Table]:
 def find_key_finding(report: Report) -> ListItem | None:
     """The finding for the first page: answers that are too alike, or worse than other countries; None for neither."""
     rows = report.distribution.models if report.distribution else []
-    alike = [row for row in rows if row.mode != "verbalized" and compare_interval(row.variance_ratio, 1) == "negative"]
-    alike += [row for row in rows if row.mode != "verbalized" and row.variance_ratio.value == 0]
+    alike = [row for row in rows if row.mode != "verbalized" and _is_too_alike(row)]
     if alike:
         row = min(alike, key=lambda row: row.variance_ratio.value or 0.0)
         ratio = describe_estimate("ratio", row.variance_ratio)
@@ -96,6 +97,20 @@ def find_key_finding(report: Report) -> ListItem | None:
         return build_finding(row.model, sentence, "negative")
     worse = [row for row in rows if compare_interval(row.skill) == "negative"]
     return _describe_model([min(worse, key=lambda row: row.skill.value or 0.0)]) if worse else None
+
+
+def describe_models(report: Report) -> List | None:
+    """One sentence on each model; None where no answer on the survey's scale is stored."""
+    if report.distribution is None:
+        return None
+    return List([_describe_model(rows) for rows in _group_by_model(report.distribution)], is_findings=True)
+
+
+def _is_too_alike(row: DistributionModelRow) -> bool:
+    """Whether answers are less diverse than people's; without any variance there is no interval."""
+    ratio = row.variance_ratio
+    has_none = ratio.value is not None and ratio.value < MIN_VARIANCE_RATIO
+    return has_none or compare_interval(ratio, 1) == "negative"
 
 
 def _group_by_model(distribution: DistributionReport) -> list[list[DistributionModelRow]]:
@@ -119,8 +134,7 @@ def _describe_model(rows: list[DistributionModelRow]) -> ListItem:
     figures = f"{MODES[row.mode]}: {describe_estimate('skill', row.skill)}"
     shown = next((other for other in rows if other.mode == "sampled"), row)
     if shown.variance_ratio.value is not None:
-        is_too_alike = shown.variance_ratio.value == 0 or compare_interval(shown.variance_ratio, 1) == "negative"
-        conjunction = "but" if status == "positive" and is_too_alike else "and"
+        conjunction = "but" if status == "positive" and _is_too_alike(shown) else "and"
         claim += f", {conjunction} its answers show {format_share(shown.variance_ratio.value)} of people’s diversity"
         ratio = describe_estimate("variance ratio", shown.variance_ratio)
         figures += f"; {ratio}" if shown is row else f"; {MODES[shown.mode]}: {ratio}"

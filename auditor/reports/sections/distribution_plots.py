@@ -83,7 +83,7 @@ def build_steering_figures(distribution: DistributionReport, ends: tuple[str, st
                 f"people are at {format_number(step.people)}"
                 for step in steps
             ),
-            "Mean answers over countries and topics, as shares of the scale.",
+            f"{name}. Mean answers over countries and topics, as shares of the scale.",
             "distribution-groups",
             steering_plot(steps, ends, is_narrow=True),
         )
@@ -106,8 +106,8 @@ def _build_ridges(figure_id: str, name: str, rows: Sequence[DistributionCellRow]
         ridge_plot(ridges, points),
         f"{name}: people’s answers and the model’s",
         "; ".join(f"{row.country}, {row.topic}: W1 {format_number(row.w1)}" for row in rows),
-        f"From the top: the {counts[0]} cells in which the model is closest to people, {counts[1]} in the middle, and "
-        f"the {counts[2]} in which it is furthest. Left: {points[0]}; right: {points[-1]}.",
+        f"{name}. From the top: the {counts[0]} cells in which the model is closest to people, {counts[1]} in the "
+        f"middle, and the {counts[2]} in which it is furthest. Left: {points[0]}; right: {points[-1]}.",
         "distribution-cells",
         ridge_plot(ridges, points, is_narrow=True),
     )
