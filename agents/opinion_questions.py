@@ -72,9 +72,9 @@ def _check_words(
         if language == ENGLISH:
             continue
         if _require_probe(config).groups or not distributions.is_ordered:
-            what = "names of groups" if distributions.is_ordered else "answers without a scale"
+            missing_words = "names of groups" if distributions.is_ordered else "answers without a scale"
             raise ConfigError(
-                f"the probe 'distribution' has no {what} in the language '{language}'.",
+                f"the probe 'distribution' has no {missing_words} in the language '{language}'.",
                 'Set language = "en", remove the groups, or use a survey with a scale.',
             )
         localized_question(survey, language)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from auditor.config.model_section import REPLAY_PREFIX
 from auditor.config.probe_section import ProbeParts, ProbeSection
 from auditor.domain import Purpose
 from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, OpinionMode, ScaleOrder
@@ -89,7 +90,7 @@ class DistributionProbe(ProbeSection):
         return self
 
     def check(self, config: AuditConfig) -> None:
-        """Require a survey."""
+        """Require a survey, and models that can be asked."""
         if config.task is not None:
             raise ValueError(
                 "probes.distribution: cannot be used with a task, since it needs a survey. How to fix: Remove it."
@@ -99,3 +100,9 @@ class DistributionProbe(ProbeSection):
                 "the key 'survey' is missing. How to fix: Add it; the probe 'distribution' compares with the shares of "
                 "its answers."
             )
+        for model in config.models:
+            if model.model.startswith(REPLAY_PREFIX):
+                raise ValueError(
+                    f"model '{model.name}' replays recorded answers, so the probe 'distribution' cannot ask it. How to "
+                    "fix: Remove it; `auditor import opinions` imports recorded opinions."
+                )

@@ -168,9 +168,9 @@ def test_the_estimate_counts_the_calls_exactly_and_a_second_run_makes_none(
     n_answers = sum(row.answers for row in audit.distribution.models)
     assert n_answers == n_recorded
     assert sum(row.ok for row in audit.report.coverage.total) == n_answers
-    again = run(audit.config, audit.storage)
+    repeated = run(audit.config, audit.storage)
     assert count_answers(audit.storage) == n_recorded
-    assert again.distribution == audit.distribution
+    assert repeated.distribution == audit.distribution
 
 
 def test_thresholds_test_every_mode_and_shifts_in_both_directions(sampled: Audit) -> None:
@@ -189,6 +189,11 @@ def test_thresholds_test_every_mode_and_shifts_in_both_directions(sampled: Audit
         ({"groups": ["sec"]}, {}, "the survey has no dimension 'sec'.*Did you mean 'sex'"),
         ({}, {"survey": {"source": "wvs7-sample"}}, "has no shares of answers.*auditor surveys import"),
         ({}, {"survey": None}, "the key 'survey' is missing.*the probe 'distribution'"),
+        (
+            {},
+            {"models": [{"name": "old", "model": "replay/old", "answers": "log.csv"}]},
+            "model 'old' replays recorded answers.*auditor import opinions",
+        ),
         ({"samples": 5}, {}, "samples: 5 cannot be divided between 2 orders.*Set an even number"),
         ({"samples": 2}, {}, "at least 4"),
         ({"modes": ["sampled", "sampled"]}, {}, "modes: a value is listed twice"),

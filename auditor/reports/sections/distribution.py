@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from auditor.reports.data.distribution.schema import DistributionModelRow, DistributionReport
@@ -162,8 +163,16 @@ def _list_cautions(distribution: DistributionReport) -> list[Block]:
         cautions.append(
             "The survey has no sample sizes, so there is no floor, and distances include people’s sampling error."
         )
+    losses: Counter[str] = sum((Counter(row.losses) for row in distribution.models), Counter())
+    causes = ", ".join(f"{outcome.replace('_', ' ')}: {n}" for outcome, n in losses.most_common())
+    n_incomplete = sum(row.incomplete for row in distribution.models)
+    if n_incomplete:
+        cautions.append(
+            f"{pluralize(n_incomplete, 'cell')} of a model and mode had too few usable answers: fewer than half, or "
+            "none in one order of the scale."
+        )
     counts = {
-        "could not be used and {is} in no figure": sum(row.unusable for row in distribution.models),
+        f"could not be used and {{is}} in no figure ({causes})": losses.total(),
         "of stated shares did not add up to 100% and {is} divided by the sum": sum(
             row.rescaled for row in distribution.models
         ),

@@ -37,6 +37,7 @@ def make_row(skill: Estimate, mode: str = "sampled", unusable: int = 0) -> Distr
         model="m",
         mode=mode,
         n_cells=40,
+        incomplete=unusable,
         answers=100,
         unusable=unusable,
         losses={"refused": unusable} if unusable else {},
@@ -192,7 +193,8 @@ def test_distances_have_a_column_with_their_floor(report: Report) -> None:
 
 def test_missing_answers_and_sizes_are_stated(report: Report) -> None:
     text = describe(report, make_distribution(make_row(NOT_ASKED, unusable=3), has_sizes=False))
-    assert "3 answers could not be used and are in no figure." in text
+    assert "3 answers could not be used and are in no figure (refused: 3)." in text
+    assert "3 cells of a model and mode had too few usable answers" in text
     assert "has no sample sizes, so there is no floor" in text
     assert "1 answer of stated shares did not add up to 100% and is divided by the sum." in text
     assert "2 answers of next-token probabilities have an option that the provider did not list" in text

@@ -101,6 +101,7 @@ def _collect_answers(
         opinions=opinions,
         by_group=by_group,
         series=align_cells(people.everyone, everyone),
+        n_incomplete=len({o.cell for o in opinions if not o.dimension} & people.everyone.keys() - everyone.keys()),
         without_country={cell.topic: answer for cell, answer in everyone.items() if cell.country == NO_COUNTRY},
     )
 

@@ -60,6 +60,7 @@ class ModelAnswers:
         opinions: its answers one by one.
         by_group: by dimension and group, then by cell; both names are empty for everyone.
         series: the cells that people and the model have, of everyone; None without one.
+        n_incomplete: cells of people that were asked about, with too few usable answers.
         without_country: answers to questions without a country, by topic.
     """
 
@@ -68,6 +69,7 @@ class ModelAnswers:
     opinions: Sequence[Opinion]
     by_group: Mapping[tuple[str, str], Mapping[Cell, ModelCell]]
     series: Series | None
+    n_incomplete: int
     without_country: Mapping[str, ModelCell]
 
 
@@ -105,6 +107,7 @@ def _count_answers(answers: ModelAnswers) -> dict[str, Any]:
     return {
         "model": answers.model,
         "mode": answers.mode,
+        "incomplete": answers.n_incomplete,
         "answers": len(opinions),
         "unusable": losses.total(),
         "losses": dict(sorted(losses.items())),

@@ -17,6 +17,8 @@ class DistributionModelRow(ReportModel):
     probabilities of the answers as the next token."""
     n_cells: int
     """Cells with shares of people and of the model."""
+    incomplete: int
+    """Cells with shares of people that the model was asked about, but with too few usable answers."""
     answers: int
     """Answers to all questions, also about groups and without a country."""
     unusable: int
