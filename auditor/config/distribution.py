@@ -14,6 +14,8 @@ from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, OpinionMode, ScaleOrd
 if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
 
+Mode = Literal["verbalized", "sampled", "tokens"]
+DEFAULT_MODES: tuple[Mode, ...] = ("verbalized", "sampled")
 MIN_SAMPLES_PER_ORDER = 2
 """Fewest sampled answers in each order of the scale, from which a variance can be estimated."""
 
@@ -39,9 +41,7 @@ class DistributionProbe(ProbeSection):
         sampled_figures="The diversity of answers (variance ratio)",
     )
 
-    modes: Annotated[list[Literal["verbalized", "sampled", "tokens"]], Field(min_length=1)] = Field(
-        default_factory=lambda: ["verbalized", "sampled"]
-    )
+    modes: Annotated[list[Mode], Field(min_length=1)] = Field(default_factory=lambda: list(DEFAULT_MODES))
     """How models are asked: `verbalized`, how many of 100 people would choose each answer; `sampled`, to answer as one
     person, several times; `tokens`, the probabilities of the answers as the next token, if the provider has them."""
     samples: Annotated[int, Field(ge=2, le=1000)] = 10

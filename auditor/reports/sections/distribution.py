@@ -71,7 +71,11 @@ def build_distribution_section(report: Report) -> Section | None:
     if distribution.baselines:
         blocks.append(build_baseline_table(distribution))
     if distribution.cells:
-        examples = [*build_examples(distribution), Disclosure("Table of these cells", [build_cell_table(distribution)])]
+        ends = report.audit.survey.scale
+        examples = [
+            *build_examples(distribution, ends),
+            Disclosure("Table of these cells", [build_cell_table(distribution)]),
+        ]
         blocks.append(Section("distribution-examples", "Where the model is close to people, and where not", examples))
     if distribution.groups:
         blocks.append(_build_group_section(report, distribution))

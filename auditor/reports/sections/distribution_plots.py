@@ -24,14 +24,18 @@ MAX_OPEN_PLOTS = 4
 """Plots of gaps that are shown at once; further ones are in a disclosure."""
 
 
-def build_examples(distribution: DistributionReport) -> list[Block]:
-    """Ridge plots of the closest, middling and furthest cells of each model and mode; the first is open."""
+def build_examples(distribution: DistributionReport, ends: tuple[str, str]) -> list[Block]:
+    """Ridge plots of the closest, middling and furthest cells of each model and mode; the first is open.
+
+    Args:
+        ends: meanings of the two ends of the scale.
+    """
     by_series: dict[tuple[str, str], list[DistributionCellRow]] = {}
     for row in distribution.cells:
         by_series.setdefault((row.model, row.mode), []).append(row)
     names = [f"{model}, {MODES[mode]}" for model, mode in by_series]
     figures = [
-        _build_ridges(f"opinions-{slug}", name, rows, distribution.points)
+        _build_ridges(f"opinions-{slug}", name, rows, distribution.points, ends)
         for slug, name, rows in zip(slugify_unique(names), names, by_series.values(), strict=True)
     ]
     return _open_first(figures)
@@ -97,7 +101,9 @@ def name_groups(row: DistributionGroupRow) -> str:
     return f"{row.dimension}: {row.second} minus {row.first}"
 
 
-def _build_ridges(figure_id: str, name: str, rows: Sequence[DistributionCellRow], points: Sequence[str]) -> Figure:
+def _build_ridges(
+    figure_id: str, name: str, rows: Sequence[DistributionCellRow], points: Sequence[str], ends: tuple[str, str]
+) -> Figure:
     """The ridge plot of one model and mode."""
     ridges = [Ridge(f"{row.country}, {row.topic}", row.people, row.answers) for row in rows]
     counts = [sum(row.rank == rank for row in rows) for rank in RANKS]
@@ -107,7 +113,8 @@ def _build_ridges(figure_id: str, name: str, rows: Sequence[DistributionCellRow]
         f"{name}: people’s answers and the model’s",
         "; ".join(f"{row.country}, {row.topic}: W1 {format_number(row.w1)}" for row in rows),
         f"{name}. From the top: the {counts[0]} cells in which the model is closest to people, {counts[1]} in the "
-        f"middle, and the {counts[2]} in which it is furthest. Left: {points[0]}; right: {points[-1]}.",
+        f"middle, and the {counts[2]} in which it is furthest. {points[0]}: {ends[0]}; "
+        f"{points[-1]}: {ends[1]}.",
         "distribution-cells",
         ridge_plot(ridges, points, is_narrow=True),
     )
