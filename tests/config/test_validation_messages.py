@@ -89,7 +89,9 @@ def _models() -> Iterator[type[pydantic.BaseModel]]:
     """Classes of all sections in the schema."""
     schema = AuditConfig.model_json_schema()["$defs"]
     for name in schema:
-        yield next(getattr(module, name) for module in (config, rephrasing, semantic) if hasattr(module, name))
+        yield next(
+            getattr(module, name) for module in (config, distribution, rephrasing, semantic) if hasattr(module, name)
+        )
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(map(str, path)))
