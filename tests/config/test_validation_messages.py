@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from auditor import config
-from auditor.config import AuditConfig, rephrasing, semantic
+from auditor.config import AuditConfig, distribution, rephrasing, semantic
 from auditor.config.type_descriptions import field_types, type_at_step
 from auditor.config.validation_messages import SECRET_KEYS, explain_validation_error
 from auditor.config.value_examples import SEPARATORS, Syntax
