@@ -17,7 +17,7 @@ from auditor.models.structured import MAX_COUNTS, OpinionAnswer, counts_schema_n
 from auditor.prompts import fill_placeholders
 from auditor.prompts.opinion_wording import load_english_words, load_opinion_wording
 from auditor.surveys import SurveyDistributions, load_distributions
-from auditor.surveys.distributions import EVERYONE, CellShares, format_distributions
+from auditor.surveys.distributions import EVERYONE, format_distributions
 from auditor.surveys.languages import native_languages
 
 
@@ -133,7 +133,7 @@ def plan_subjects(
         subjects += [
             OpinionSubject(cell, *names)
             for names, shares in by_group.items()
-            if cell in shares and has_enough_respondents(shares[cell], probe.min_n)
+            if cell in shares and shares[cell].is_large_enough(probe.min_n)
         ]
         if probe.control and probe.groups:
             subjects.append(OpinionSubject(cell, PLACEBO, load_english_words().placebo[1]))
@@ -141,11 +141,6 @@ def plan_subjects(
         topics = dict.fromkeys(cell.topic for cell in asked_cells)
         subjects += [OpinionSubject(Cell(NO_COUNTRY, topic)) for topic in topics]
     return subjects
-
-
-def has_enough_respondents(shares: CellShares, min_n: int) -> bool:
-    """Whether a group has at least `min_n` respondents, and half of that effectively; or their number is unknown."""
-    return shares.n is None or (shares.n >= min_n and (shares.n_effective or shares.n) >= min_n / 2)
 
 
 def questions_about(subject: OpinionSubject, probe: DistributionProbe) -> Iterator[OpinionQuestion]:

@@ -40,19 +40,14 @@ class GroupPeople:
         """
         self.groups = distributions.groups
         self.everyone = distributions.by_cell()
-        self._min_respondents = min_respondents
         self._by_group: dict[tuple[str, str], dict[Cell, CellShares]] = {}
         for row in distributions.cells:
-            if self._is_large_enough(row):
+            if row.is_large_enough(min_respondents):
                 self._by_group.setdefault((row.dimension, row.group), {})[Cell(row.country, row.topic)] = row
 
     def by_cell(self, dimension: str, group: str) -> dict[Cell, CellShares]:
         """A group's shares by cell."""
         return self._by_group.get((dimension, group), {})
-
-    def _is_large_enough(self, row: CellShares) -> bool:
-        smallest = self._min_respondents
-        return row.n is None or (row.n >= smallest and (row.n_effective or row.n) >= smallest / 2)
 
 
 def build_group_rows(answers: ModelAnswers, people: GroupPeople, points: FloatArray) -> Iterator[DistributionGroupRow]:
