@@ -47,17 +47,6 @@ def check_survey(config: AuditConfig, survey: Survey) -> str:
     """
     probe = _require_probe(config)
     distributions = load_planned_shares(config, survey)
-    n_points = len(distributions.points)
-    if n_points > MAX_COUNTS:
-        raise ConfigError(
-            f"the survey has {n_points} answers; the probe 'distribution' can ask about at most {MAX_COUNTS}.",
-            "Import shares of fewer answers, or remove the probe.",
-        )
-    for dimension in probe.groups:
-        if dimension not in distributions.groups:
-            listed = f"The survey has: {', '.join(distributions.groups) or 'no groups'}."
-            hint = did_you_mean(dimension, distributions.groups, listed)
-            raise ConfigError(f"probes.distribution.groups: the survey has no dimension '{dimension}'.", hint)
     subjects = plan_subjects(probe, distributions, survey.asked_cells)
     _check_words(config, survey, distributions, subjects)
     return f"{len(subjects) * len(list(questions_about(subjects[0], probe))) * len(config.models)} opinions"
@@ -87,10 +76,11 @@ def load_planned_shares(config: AuditConfig, survey: Survey) -> SurveyDistributi
 
     Raises:
         SurveyError: the survey has no shares of answers; the message says how to import them.
-        ConfigError: it has none for these cells.
+        ConfigError: it has none for these cells, too many answers, or not the configured dimensions.
     """
     assert config.survey is not None
     distributions = load_distributions(config.survey.source)
+    _check_scale_and_groups(_require_probe(config), distributions)
     planned = set(survey.asked_cells)
     cells = tuple(row for row in distributions.cells if Cell(row.country, row.topic) in planned)
     if not any(row.dimension == EVERYONE for row in cells):
@@ -99,6 +89,21 @@ def load_planned_shares(config: AuditConfig, survey: Survey) -> SurveyDistributi
             "Choose others in the section survey, or import the survey again.",
         )
     return distributions.model_copy(update={"cells": cells})
+
+
+def _check_scale_and_groups(probe: DistributionProbe, distributions: SurveyDistributions) -> None:
+    """Raise a ConfigError for a survey with too many answers, or without the configured dimensions."""
+    n_points = len(distributions.points)
+    if n_points > MAX_COUNTS:
+        raise ConfigError(
+            f"the survey has {n_points} answers; the probe 'distribution' can ask about at most {MAX_COUNTS}.",
+            "Import shares of fewer answers, or remove the probe.",
+        )
+    for dimension in probe.groups:
+        if dimension not in distributions.groups:
+            listed = f"The survey has: {', '.join(distributions.groups) or 'no groups'}."
+            hint = did_you_mean(dimension, distributions.groups, listed)
+            raise ConfigError(f"probes.distribution.groups: the survey has no dimension '{dimension}'.", hint)
 
 
 def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> list[object]:

@@ -39,7 +39,10 @@ FULL: dict[str, Any] = {
         {"name": "n", "model": "openai/b", "reasoning": {"effort": "low"}, "capabilities": {"dropped_keywords": ["x"]}},
     ],
     "judges": [{"name": "j", "model": "openai/c"}],
-    "probes": {"direct": {}, "logprob": {}, "review": {}, "semantic": {"consistency": {"judge": "j"}}, "logic": {}},
+    "probes": {
+        **{"direct": {}, "logprob": {}, "review": {}, "distribution": {}, "logic": {}},
+        "semantic": {"consistency": {"judge": "j"}},
+    },
     "panel": {"weights": {"j": 1.0}},
     "task": {"source": "x", "answer": "score", "range": [0.0, 1.0]},
     "telemetry": {"headers": {"h": "os.environ/K"}},

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from auditor.config import AuditConfig
 from auditor.cost_estimation.audit_estimate import estimate_audit
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, ConfigError
 from auditor.reports.data.build import build_report
 from auditor.reports.data.distribution.schema import DistributionGroupRow, DistributionModelRow, DistributionReport
 from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds
@@ -19,7 +19,9 @@ from auditor.reports.data.report_schema import Report
 from auditor.run import load_planned_survey, planned_cells, run_audit
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import open_database, table_of
-from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey
+from auditor.surveys import write_survey
+from auditor.surveys.share_tables import import_share_table
+from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey, write_rows
 
 PERSONAS = (
     "knows-every-culture", "one-opinion", "sharpened-opinions", "world-opinions", "equal-opinions", "first-option",
@@ -213,6 +215,16 @@ def test_bad_input_is_an_error_before_the_first_call(
     with pytest.raises((AuditorError, ValueError), match=f"(?s){message}"):
         run_audit(make_config(survey, probe, "one-opinion", **changes), storage=storage)
     assert not (tmp_path / "a.db").exists()
+
+
+def test_a_scale_of_too_many_answers_is_an_error(tmp_path: Path) -> None:
+    columns = [f"p{position}" for position in range(1, 22)]
+    table = write_rows(tmp_path / "t.csv", ["country", "topic", *columns], [["Japan", "divorce", *[1 / 21] * 21]])
+    imported = import_share_table(table, 1, 21)
+    write_survey(imported.survey, tmp_path / "survey.csv", shares=imported.distributions)
+    config = make_config(Path(), {}, "one-opinion", survey={"source": str(tmp_path / "survey.csv")})
+    with pytest.raises(ConfigError, match="the survey has 21 answers.*at most 20"):
+        estimate_audit(config, load_planned_survey(config), [])
 
 
 def test_choices_without_an_order_are_asked_in_english(tmp_path: Path) -> None:
