@@ -223,7 +223,7 @@ def test_a_scale_of_too_many_answers_is_an_error(tmp_path: Path) -> None:
     imported = import_share_table(table, 1, 21)
     write_survey(imported.survey, tmp_path / "survey.csv", shares=imported.distributions)
     config = make_config(Path(), {}, "one-opinion", survey={"source": str(tmp_path / "survey.csv")})
-    with pytest.raises(ConfigError, match="the survey has 21 answers.*at most 20"):
+    with pytest.raises(ConfigError, match=r"the survey has 21 answers.*at most 20"):
         estimate_audit(config, load_planned_survey(config), [])
 
 
