@@ -85,7 +85,7 @@ def ridge_plot(ridges: Sequence[Ridge], points: Sequence[str], *, is_narrow: boo
         _shape_layer("line", lines, {"stroke": MODEL_COLOR, "strokeWidth": 2}),
         text_layer(labels, align="right", fontSize=FONT_SIZE_PX, fill=INK),
         text_layer(ticks, align="center"),
-        *_legend_layers(("people", "model")),
+        *_legend_layers(),
     ]
     return build_spec(
         layers, width=width, height=height, padding=(left, LEGEND_HEIGHT_PX + 6, MARGIN_PX, AXIS_HEIGHT_PX)
@@ -131,7 +131,7 @@ def steering_plot(steps: Sequence[Step], ends: tuple[str, str], *, is_narrow: bo
         text_layer(labels, align="right", fontSize=FONT_SIZE_PX, fill=INK),
         text_layer([LegendText(_name_end(low, ends), 0, height + AXIS_HEIGHT_PX / 2)], align="left"),
         text_layer([LegendText(_name_end(high, ends), width, height + AXIS_HEIGHT_PX / 2)], align="right"),
-        *_legend_layers(("people of the group", "model: country to group")),
+        *_legend_layers(),
     ]  # fmt: skip
     return build_spec(
         layers, width=width, height=height, padding=(left, LEGEND_HEIGHT_PX + 6, MARGIN_PX, AXIS_HEIGHT_PX)
@@ -245,8 +245,8 @@ def _point_layer(
     }
 
 
-def _legend_layers(names: tuple[str, str]) -> Iterator[dict[str, object]]:
+def _legend_layers() -> Iterator[dict[str, object]]:
     """Yield the legend above the plot: people, and the model."""
-    y, x_model = -LEGEND_HEIGHT_PX + 8, 24 + estimate_text_width(names[0], FONT_SIZE_PX) + 16
+    y, x_model = -LEGEND_HEIGHT_PX + 8, 34 + estimate_text_width("people", FONT_SIZE_PX)
     yield swatch_layer([Swatch(0, y - 5, 12, 10, PEOPLE_COLOR, 0.6), Swatch(x_model, y - 1.5, 16, 3, MODEL_COLOR)])
-    yield text_layer([LegendText(names[0], 18, y), LegendText(names[1], x_model + 22, y)], align="left", fill=MUTED)
+    yield text_layer([LegendText("people", 18, y), LegendText("model", x_model + 22, y)], align="left", fill=MUTED)
