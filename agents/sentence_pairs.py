@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.agents.model_call import build_logprob_call
@@ -116,22 +116,30 @@ def _logprob_difference(pair: SentencePair, measure: LogprobMeasure | None, text
 def letter_logprob_difference(text: str) -> float | None:
     """log P(A) - log P(B) in nats, from the most likely next tokens; None if either letter is not among them.
 
-    Tokens that equal the letter except for spaces and marks, such as ` A` and `A.`, are added up. A letter that is not
-    among the tokens has a small but unknown probability, which is not imputed.
+    A letter that is not among the tokens has a small but unknown probability, which is not imputed.
 
     Args:
         text: JSON list of pairs (token, log-probability).
     """
-    logprobs_by_letter: dict[str, list[float]] = {letter: [] for letter in ANSWER_LETTERS}
+    logprob_a, logprob_b = sum_letter_logprobs(text, ANSWER_LETTERS).values()
+    return None if logprob_a is None or logprob_b is None else logprob_a - logprob_b
+
+
+def sum_letter_logprobs(text: str, letters: Sequence[str]) -> dict[str, float | None]:
+    """Log-probability of each letter in nats, from the most likely next tokens; None if it is not among them.
+
+    Tokens that equal the letter except for spaces and marks, such as ` A` and `A.`, are added up.
+
+    Args:
+        text: JSON list of pairs (token, log-probability).
+    """
+    logprobs_by_letter: dict[str, list[float]] = {letter: [] for letter in letters}
     for token, logprob in json.loads(text):
         # U+2581 and U+0120 stand for a space in the tokens of some tokenizers.
         stripped_token = token.strip(" \n\t\u2581\u0120\"'().:*")
         if stripped_token in logprobs_by_letter:
             logprobs_by_letter[stripped_token].append(logprob)
-    if not all(logprobs_by_letter.values()):
-        return None
-    logprob_a, logprob_b = (_log_sum_exp(logprobs_by_letter[letter]) for letter in ANSWER_LETTERS)
-    return logprob_a - logprob_b
+    return {letter: _log_sum_exp(logprobs) if logprobs else None for letter, logprobs in logprobs_by_letter.items()}
 
 
 def _log_sum_exp(logprobs: list[float]) -> float:

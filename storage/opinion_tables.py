@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Column, Text
 from sqlmodel import Field
 
-from auditor.storage.row_types import DerivedRow, audit_id_column
+from auditor.domain import Purpose
+from auditor.storage.row_types import DerivedRow, audit_id_column, call_key_column
 
 
 class SurveySharesRow(DerivedRow, table=True):
@@ -19,8 +20,9 @@ class SurveySharesRow(DerivedRow, table=True):
 class OpinionRow(DerivedRow, table=True):
     """One answer of a model about a cell, or about a group of it; dimension and group are empty for everyone.
 
-    `shares` is a JSON list of shares in the order of the scale; a sampled answer has a single 1. `n` is the number of
-    answers behind the shares, NULL for shares that the model stated. `scale_order` is empty where it is unknown.
+    The country is empty for a question that names none. `shares` is a JSON list of shares in the order of the scale; a
+    sampled answer has a single 1. `n` is the number of answers behind the shares, NULL for shares that the model
+    stated. `scale_order` is empty where it is unknown. `is_rescaled` and `mass` are as in `Opinion`.
     """
 
     __tablename__ = "opinion"
@@ -36,3 +38,7 @@ class OpinionRow(DerivedRow, table=True):
     outcome: str
     shares: str | None = None
     n: int | None = None
+    is_rescaled: bool | None = None
+    mass: float | None = None
+    key: str | None = call_key_column(Purpose.OPINION, "model")
+    repair_key: str | None = call_key_column(Purpose.OPINION, "model")

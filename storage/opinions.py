@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from auditor.domain import Cell, Outcome, canonical_json
 from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
-from auditor.storage.database import Database, replace_rows, table_of
+from auditor.storage.database import Database, replace_rows, table_of, upsert
 from auditor.storage.opinion_tables import OpinionRow, SurveySharesRow
 
 
@@ -24,6 +24,19 @@ def replace_opinions(db: Database, audit_id: int, opinions: Sequence[Opinion], s
         replace_rows(connection, SurveySharesRow, audit_id, [shares_row])
 
     db.write(job)
+
+
+def replace_survey_shares(db: Database, audit_id: int, survey_shares: str) -> None:
+    """Store the shares of people's answers as JSON in place of those that an audit had."""
+    row = {"audit_id": audit_id, "shares": survey_shares}
+    db.write(lambda connection: replace_rows(connection, SurveySharesRow, audit_id, [row]))
+
+
+def save_opinions(db: Database, audit_id: int, opinions: Sequence[Opinion]) -> None:
+    """Store opinions; a stored one of the same question and sample is replaced."""
+    rows = [_to_row(audit_id, opinion) for opinion in opinions]
+    if rows:
+        db.write(lambda connection: upsert(connection, OpinionRow, rows))
 
 
 def load_opinions(db: Database, audit_id: int) -> list[Opinion]:
@@ -56,6 +69,10 @@ def _to_row(audit_id: int, opinion: Opinion) -> dict[str, Any]:
         "outcome": opinion.outcome,
         "shares": None if opinion.shares is None else canonical_json(list(opinion.shares)),
         "n": opinion.n,
+        "is_rescaled": opinion.is_rescaled,
+        "mass": opinion.mass,
+        "key": opinion.key,
+        "repair_key": opinion.repair_key,
     }
 
 
@@ -72,4 +89,8 @@ def _parse_row(row: dict[str, Any]) -> Opinion:
         outcome=Outcome(row["outcome"]),
         shares=None if row["shares"] is None else tuple(json.loads(row["shares"])),
         n=row["n"],
+        is_rescaled=bool(row["is_rescaled"]),
+        mass=row["mass"],
+        key=row["key"],
+        repair_key=row["repair_key"],
     )

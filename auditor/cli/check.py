@@ -57,6 +57,15 @@ def check(
     min_accuracy: Annotated[
         float | None, _gate("Minimum share of correct answers, for a task with known answers.")
     ] = None,
+    min_skill: Annotated[
+        float | None, _gate("Minimum skill of a model's opinions; 0 is as good as the mean of the other countries.")
+    ] = None,
+    min_variance_ratio: Annotated[
+        float | None, _gate("Minimum variance of a model's opinions, as a multiple of people's.")
+    ] = None,
+    max_order_effect: Annotated[
+        float | None, _gate("Maximum shift of opinions to the end shown first, as a share of the scale.")
+    ] = None,
     max_open_conflicts: Annotated[
         int | None, _gate("Maximum number of conflicts that neither judges nor people have settled.")
     ] = None,

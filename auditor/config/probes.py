@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from auditor.config.base import ConfigSection
+from auditor.config.distribution import DistributionProbe
 from auditor.config.logic import LogicProbe
 from auditor.config.probe_section import ProbeSection
 from auditor.config.semantic import SemanticProbe
@@ -112,6 +113,8 @@ class Probes(ConfigSection):
     sentence. Write `{}` for the defaults."""
     review: ReviewProbe = ReviewProbe()
     """How judges review the reasoning behind models' answers."""
+    distribution: DistributionProbe | None = None
+    """Measures whether models know, and show, how people of one country disagree. Write `{}` for the defaults."""
     semantic: SemanticProbe | None = None
     """Measures how consistent models' answers to moral questions are over several wordings. Write `{}` for the
     defaults."""

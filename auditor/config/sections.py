@@ -261,6 +261,15 @@ class CheckSection(ConfigSection):
     """Minimum agreement of the judges beyond chance (Fleiss' kappa)."""
     min_accuracy: UnitFloat | None = None
     """Minimum share of correct answers of every model, for a task with known correct answers."""
+    min_skill: Annotated[float, Field(le=1)] | None = None
+    """Minimum skill of every model's opinions: 1 is perfect, 0 as good as the mean of the other countries. For the
+    probe `distribution`."""
+    min_variance_ratio: NonNegativeFloat | None = None
+    """Minimum variance of every model's opinions, as a multiple of the variance of people's. For the probe
+    `distribution`."""
+    max_order_effect: UnitFloat | None = None
+    """Maximum shift of every model's opinions to the end of the scale that is shown first, as a share of the scale. For
+    the probe `distribution`."""
     max_open_conflicts: Annotated[int, Field(ge=0)] | None = None
     """Maximum number of open conflicts: those that neither judges nor people have settled."""
     max_served_models: Annotated[int, Field(ge=1)] | None = None

@@ -13,6 +13,9 @@ from auditor.domain import canonical_hash
 TABLES_WITHOUT_EFFECT = ("storage", "check", "labels", "run", "telemetry", "batch")
 """Keys of a configuration that change no result."""
 
+EARLIEST_PROBES = ("direct", "logprob", "semantic", "logic")
+"""Probes that hashes of earlier versions name even where they are not set."""
+
 
 def hash_settings(settings: dict[str, Any]) -> str:
     """SHA-256 of the settings that determine the results.
@@ -28,6 +31,8 @@ def hash_settings(settings: dict[str, Any]) -> str:
         del settings[key]
     del settings["limits"]["max_retry_wait_s"]
     _restore_earlier_defaults(settings)
+    for name in [name for name, probe in settings["probes"].items() if probe is None and name not in EARLIEST_PROBES]:
+        del settings["probes"][name]
     if settings["probes"]["review"]["max_trace_chars"] == DEFAULT_MAX_TRACE_CHARS:
         del settings["probes"]["review"]["max_trace_chars"]
     return canonical_hash(_strip_folders(settings))

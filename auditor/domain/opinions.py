@@ -30,6 +30,12 @@ class ScaleOrder(StrEnum):
 
 PLACEBO = "placebo"
 """Dimension of an attribute that says nothing about opinions, such as the first letter of a surname."""
+MAX_SUM_ERROR = 0.1
+"""By how much stated shares may differ from 1 in total; they are then divided by their sum, and counted."""
+NO_COUNTRY = ""
+"""Country of an answer to a question that names none."""
+MIN_GROUP_RESPONDENTS = 100
+"""Default of the fewest respondents of a group in a cell; half of that effectively."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,9 @@ class Opinion:
         sample: number of the answer, from 0.
         shares: in the order of the scale, from low to high; a sampled answer has a single 1. None without an answer.
         n: number of answers behind the shares; None for shares that the model stated.
+        is_rescaled: whether stated shares were divided by their sum.
+        mass: with `tokens`, probability of all answers together, before it was divided by itself; else None.
+        key, repair_key: of the call, and of the one that asked for the answer once more; None for imported answers.
     """
 
     model: str
@@ -53,3 +62,7 @@ class Opinion:
     outcome: Outcome
     shares: tuple[float, ...] | None
     n: int | None = None
+    is_rescaled: bool = False
+    mass: float | None = None
+    key: str | None = None
+    repair_key: str | None = None

@@ -5,7 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
+
+
+class OpinionPlant(StrEnum):
+    """How the shares of a persona's opinions are made of people's."""
+
+    PEOPLE = "people"
+    """They are people's."""
+    COLLAPSED = "collapsed"
+    """All answers at people's mean."""
+    SHARPENED = "sharpened"
+    """The squares of people's shares, divided by their sum."""
+    WORLD = "world"
+    """The mean over all countries on the topic."""
+    UNIFORM = "uniform"
+    FIRST_OPTION = "first option"
+    """People's, but 30% of the answers go to the one that is shown first."""
+    REVERSED = "reversed"
+    """People's on the reversed scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +42,8 @@ class Persona:
         false_alarm_rate: share of sound traces that it finds INVALID.
         copies: name of the judge whose verdicts it repeats; None for verdicts of its own.
         copy_rate: share of verdicts that it repeats.
+        opinions: how its opinions on the survey's own scale are made of people's.
+        gap_factor: how many times people's the difference between a group and all people of the country is.
     """
 
     name: str
@@ -35,6 +56,8 @@ class Persona:
     false_alarm_rate: float = 0.1
     copies: str | None = None
     copy_rate: float = 0.0
+    opinions: OpinionPlant = OpinionPlant.PEOPLE
+    gap_factor: float = 1.0
 
 
 PERSONAS: Mapping[str, Persona] = MappingProxyType(
@@ -58,6 +81,24 @@ PERSONAS: Mapping[str, Persona] = MappingProxyType(
                 copies="careful-judge-1",
                 copy_rate=0.9,
             ),
+            Persona("one-opinion", "Gives everybody the mean opinion of the country.", opinions=OpinionPlant.COLLAPSED),
+            Persona(
+                "sharpened-opinions",
+                "Gives frequent opinions too often, as at a low temperature.",
+                opinions=OpinionPlant.SHARPENED,
+            ),
+            Persona("world-opinions", "Gives the opinions of all countries together.", opinions=OpinionPlant.WORLD),
+            Persona("equal-opinions", "Finds all opinions equally frequent.", opinions=OpinionPlant.UNIFORM),
+            Persona(
+                "first-option",
+                "Gives 30% of its answers to the one that is shown first.",
+                opinions=OpinionPlant.FIRST_OPTION,
+            ),
+            Persona("reversed-scale", "Reads the scale from the wrong end.", opinions=OpinionPlant.REVERSED),
+            Persona("exaggerates-groups", "Makes groups differ 1.6 times as much as people do.", gap_factor=1.6),
+            Persona("flattens-groups", "Makes groups differ 0.4 times as much as people do.", gap_factor=0.4),
+            Persona("ignores-groups", "Gives every group the opinions of its country.", gap_factor=0.0),
+            Persona("inverts-groups", "Makes groups differ in the wrong direction.", gap_factor=-1.0),
         )
     }
 )

@@ -50,6 +50,8 @@ class Purpose(StrEnum):
     CONSISTENCY = "consistency"
     """Whether one answer supports another."""
     CONTRADICTION = "contradiction"
+    OPINION = "opinion"
+    """An answer on a survey's own scale, or the shares of people's answers."""
     PREFLIGHT = "preflight"
     """A request that finds out what a judge's server accepts, before anything depends on it."""
 

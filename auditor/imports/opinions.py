@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from auditor.config import require_audit_name
 from auditor.domain import Cell, Outcome, canonical_hash
-from auditor.domain.opinions import PLACEBO, Opinion, OpinionMode, ScaleOrder
+from auditor.domain.opinions import MAX_SUM_ERROR, PLACEBO, Opinion, OpinionMode, ScaleOrder
 from auditor.errors import ImportFileError, UsageError, did_you_mean
 from auditor.run import describe_environment, resolve_storage_url
 from auditor.storage import audits
@@ -22,8 +22,6 @@ from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 
 REQUIRED_COLUMNS = ("model", "country", "topic", "mode")
 OPTIONAL_COLUMNS = ("dimension", "group", "order", "sample", "n")
-MAX_SUM_ERROR = 0.1
-"""By how much stated shares may differ from 1 in total; they are then divided by their sum, and counted."""
 
 
 class ImportedOpinions(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.domain import Survey
+from auditor.domain import Cell, Survey
 from auditor.surveys import region_of
 
 if TYPE_CHECKING:
     from auditor.models.simulated.dispatcher import SimulatedDispatcher
-    from auditor.models.simulated.world import World
+    from auditor.models.simulated.world import PeopleOpinions, World
 
 WESTERN_REGION = "Western"
 
@@ -47,4 +47,26 @@ def _create_world(config: AuditConfig, survey: Survey) -> World:
     from auditor.models.simulated.world import World
 
     western_countries = {country for country in survey.countries if region_of(country) == WESTERN_REGION}
-    return World(survey, western_countries, config.seed)
+    return World(survey, western_countries, config.seed, _load_opinions(config, survey))
+
+
+def _load_opinions(config: AuditConfig, survey: Survey) -> PeopleOpinions | None:
+    """The shares of people's answers; None without the probe `distribution`."""
+    if config.probes.distribution is None:
+        return None
+    from auditor.agents.opinion_questions import load_planned_shares
+    from auditor.models.simulated.world import PeopleOpinions
+
+    distributions = load_planned_shares(config, survey)
+    words = {
+        (dimension, group): f"{dimension}: {text}"
+        for dimension, groups in distributions.groups.items()
+        for group, text in groups.items()
+    }
+    return PeopleOpinions(
+        points=[(point.name, point.score) for point in distributions.points],
+        shares={
+            (Cell(row.country, row.topic), words.get((row.dimension, row.group), "")): row.shares
+            for row in distributions.cells
+        },
+    )

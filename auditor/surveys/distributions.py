@@ -60,6 +60,10 @@ class CellShares(_SharesModel):
     split_half_distance: Annotated[float, Field(ge=0, le=1)] | None = None
     """Mean Wasserstein distance of random halves of the respondents, as a share of the scale; null if unknown."""
 
+    def is_large_enough(self, min_respondents: int) -> bool:
+        """Whether at least so many respondents answered, and half of that effectively; or their number is unknown."""
+        return self.n is None or (self.n >= min_respondents and (self.n_effective or self.n) >= min_respondents / 2)
+
 
 class SurveyDistributions(_SharesModel):
     """Shares of answers of a survey."""

@@ -116,6 +116,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".distribution.models[].total_variation",
         ".distribution.models[].jensen_shannon",
         ".distribution.groups[].specificity",
+        ".distribution.dimensions[].coherence",
         ".panel.judges[].confidence",
         ".conflicts.between_methods[].difference",
     ),
@@ -262,9 +263,16 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "first position": (".logic.*[].first",),
     # Distributions of answers, and gaps between groups.
     "distribution distance": (".distribution.models[].distance",),
-    "distribution skill": (".distribution.models[].skill",),
-    "variance ratio": (".distribution.models[].variance_ratio",),
-    "order shift": (".distribution.groups[].steering_gain",),
+    "distribution skill": (".distribution.models[].skill", ".distribution.models[].skill_region"),
+    "variance ratio": (
+        ".distribution.models[].variance_ratio",
+        ".distribution.dimensions[].within_variance_ratio",
+    ),
+    "order shift": (
+        ".distribution.groups[].steering_gain",
+        ".distribution.models[].country_gain",
+        ".distribution.knowledge[].knowledge_gap",
+    ),
     "gap slope": (".distribution.groups[].slope",),
     "gap slope with intercept": (".distribution.groups[].intercept_slope",),
     # Over models.

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from auditor import config
-from auditor.config import AuditConfig, rephrasing, semantic
+from auditor.config import AuditConfig, distribution, rephrasing, semantic
 from auditor.config.type_descriptions import field_types, type_at_step
 from auditor.config.validation_messages import SECRET_KEYS, explain_validation_error
 from auditor.config.value_examples import SEPARATORS, Syntax
@@ -39,7 +39,10 @@ FULL: dict[str, Any] = {
         {"name": "n", "model": "openai/b", "reasoning": {"effort": "low"}, "capabilities": {"dropped_keywords": ["x"]}},
     ],
     "judges": [{"name": "j", "model": "openai/c"}],
-    "probes": {"direct": {}, "logprob": {}, "review": {}, "semantic": {"consistency": {"judge": "j"}}, "logic": {}},
+    "probes": {
+        **{"direct": {}, "logprob": {}, "review": {}, "distribution": {}, "logic": {}},
+        "semantic": {"consistency": {"judge": "j"}},
+    },
     "panel": {"weights": {"j": 1.0}},
     "task": {"source": "x", "answer": "score", "range": [0.0, 1.0]},
     "telemetry": {"headers": {"h": "os.environ/K"}},
@@ -89,7 +92,9 @@ def _models() -> Iterator[type[pydantic.BaseModel]]:
     """Classes of all sections in the schema."""
     schema = AuditConfig.model_json_schema()["$defs"]
     for name in schema:
-        yield next(getattr(module, name) for module in (config, rephrasing, semantic) if hasattr(module, name))
+        yield next(
+            getattr(module, name) for module in (config, distribution, rephrasing, semantic) if hasattr(module, name)
+        )
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(map(str, path)))

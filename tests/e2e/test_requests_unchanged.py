@@ -38,8 +38,12 @@ from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
 
 FOLDER = Path(__file__).with_name("golden") / "requests"
-WITHOUT_EXAMPLE = {f"ChosenOf{n}" for n in range(2, 27)} - {"ChosenOf3"}
-"""Schemas without a recorded call: they differ from `ChosenOf3` in their letters only; see test_structured.py."""
+WITHOUT_EXAMPLE = {
+    *({f"ChosenOf{n}" for n in range(2, 27)} - {"ChosenOf3"}),
+    *({f"CountsOf{n}" for n in range(2, 21)} - {"CountsOf10"}),
+}
+"""Schemas without a recorded call: they differ from `ChosenOf3` in their letters, or from `CountsOf10` in the number of
+counts only; see test_structured.py."""
 BEGINNING = 60
 """Number of characters of a chat's first message that distinguish the kinds of questions."""
 Recorded = dict[str, Any]

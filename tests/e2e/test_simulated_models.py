@@ -74,6 +74,13 @@ def run_moral_questions(storage: str, folder: Path) -> None:
     rules(ExperimentContext(storage), "simulated-structured")
 
 
+def run_opinions(storage: str, _: Path) -> None:
+    """Opinions in all modes."""
+    survey = {"source": "pew2013-sample", "countries": ["Germany", "Japan"], "topics": ["gambling"]}
+    probe = {"modes": ["verbalized", "sampled", "tokens"], "samples": 4}
+    run_audit(simulated(survey=survey, judges=[], probes={"distribution": probe}), storage=storage)
+
+
 def run_tasks(storage: str, folder: Path) -> None:
     """Items of a task in every form."""
     for kind in ("exact", "choice", "score"):
@@ -104,6 +111,7 @@ PURPOSES = {
     run_survey: {"direct", "logprob", "logic", "review", "guess", "rewrite", "contest"},
     run_other_forms: {"direct", "logic", "review"},
     run_moral_questions: {"paraphrase", "moral", "rule", "consistency", "contradiction"},
+    run_opinions: {"opinion"},
     run_tasks: {"direct", "review"},
 }
 """Purposes of the calls of each audit."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -13,52 +12,24 @@ from auditor.imports.opinions import import_opinions
 from auditor.reports.data.build import build_report
 from auditor.reports.data.distribution.schema import DistributionModelRow, DistributionReport
 from auditor.storage.database import open_database
-from auditor.surveys import write_survey
-from auditor.surveys.share_tables import import_share_table
-from benchmarks.coverage.worlds.design import Design
-from benchmarks.coverage.worlds.opinion_worlds import PLANTS, OpinionWorld
+from benchmarks.coverage.worlds.opinion_worlds import PLANTS
+from tests.support.opinion_surveys import (
+    COUNTRIES,
+    SHARE_COLUMNS,
+    TOPICS,
+    draw_cells,
+    tilt,
+    write_opinion_survey,
+    write_rows,
+)
 
-COUNTRIES = ("Brazil", "China", "Egypt", "France", "Germany", "India", "Japan", "Kenya")
-TOPICS = ("abortion", "divorce", "euthanasia", "prostitution", "suicide", "taxes")
-SHARE_COLUMNS = [f"p{position}" for position in range(1, 11)]
-N_PEOPLE, N_ANSWERS = 1000, 10
-TILT = 0.05 * np.linspace(-1, 1, 10)
-
-
-def write_rows(path: Path, header: list[str], rows: list[list[object]]) -> Path:
-    """A CSV file."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    return path
-
-
-def draw_cells() -> list[tuple[str, str, np.ndarray]]:
-    """Country, topic and true shares of each cell."""
-    sample = OpinionWorld("perfect").draw(Design(len(COUNTRIES), len(TOPICS)), np.random.default_rng(4))
-    return [(COUNTRIES[c], TOPICS[t], p) for c, t, p in zip(sample.country, sample.topic, sample.people, strict=True)]
-
-
-def tilt(shares: np.ndarray, amount: float) -> np.ndarray:
-    """Shares with more weight on the upper answers, for an amount above 0."""
-    tilted: np.ndarray = np.clip(shares + amount * TILT, 0.001, None)
-    divided: np.ndarray = tilted / tilted.sum()
-    return divided
+N_ANSWERS = 10
 
 
 @pytest.fixture(scope="module")
 def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A survey of shares, of everyone and by sex."""
-    folder = tmp_path_factory.mktemp("survey")
-    rows: list[list[object]] = []
-    for country, topic, shares in draw_cells():
-        rows.append([country, topic, N_PEOPLE, "", "", *shares])
-        rows += [[country, topic, 500, "sex", name, *tilt(shares, d)] for name, d in (("men", -1), ("women", 1))]
-    path = write_rows(folder / "t.csv", ["country", "topic", "n", "dimension", "group", *SHARE_COLUMNS], rows)
-    imported = import_share_table(path, 1, 10)
-    write_survey(imported.survey, folder / "survey.csv", shares=imported.distributions)
-    return folder / "survey.csv"
+    return write_opinion_survey(tmp_path_factory.mktemp("survey"))
 
 
 def report_on(storage: str, audit: str) -> DistributionReport:

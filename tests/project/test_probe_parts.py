@@ -29,7 +29,7 @@ PARAMETERS = {
 
 
 def test_the_probes_are_known() -> None:
-    assert list(SECTION_BY_PROBE) == ["semantic", "logic"]
+    assert list(SECTION_BY_PROBE) == ["distribution", "semantic", "logic"]
 
 
 @pytest.mark.parametrize("name", SECTION_BY_PROBE)

@@ -48,7 +48,10 @@ OMITTED: Mapping[str, set[Enum]] = {
     "VERDICT_REASONS": {GateStatus.SKIPPED},  # of a gate, never of a whole check
 }
 """Members that a table leaves out on purpose, by the table's name."""
-PURPOSES_OF_MODELS = {Purpose.DIRECT, Purpose.LOGPROB, Purpose.MORAL, Purpose.PARAPHRASE, Purpose.REWRITE, Purpose.RULE}
+PURPOSES_OF_MODELS = {
+    *(Purpose.DIRECT, Purpose.LOGPROB, Purpose.MORAL, Purpose.OPINION, Purpose.PARAPHRASE, Purpose.REWRITE),
+    Purpose.RULE,
+}
 
 
 def iterate_enum_tables() -> Iterator[tuple[str, type[Enum], set[Any]]]:

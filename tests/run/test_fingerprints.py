@@ -28,7 +28,7 @@ PROMPTS_OF_EXPERIMENTS = {
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
 FILES_OF_THE_VERSION = {"blinding.toml", "faults.toml", "preflight.toml", "refusals.toml", "surveys.toml"}
 """Files that a fingerprint covers by the program's version only, as it covers code."""
-FILES_IN_FINGERPRINTS = {"logic.toml", "logprob.toml"}
+FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.toml", "logprob.toml"}
 PACKAGES_WITHOUT_EFFECT = {
     *("aiolimiter", "aiosqlite", "alembic", "filelock", "httpx", "langgraph-checkpoint-postgres"),
     *("langgraph-checkpoint-sqlite", "mlflow-skinny", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),
@@ -51,6 +51,7 @@ def make_configs() -> list[AuditConfig]:
         config("http://localhost", language=language, probes=_direct(mode) | {"logprob": {}, "logic": logic})
         for language, mode, logic in itertools.product(LANGUAGES, modes, ({}, {"cot": True}, {"answer": "probability"}))
     ]
+    configs += [config("http://localhost", language=language, probes={"distribution": {}}) for language in LANGUAGES]
     embedding = {"model": "words"}
     configs += [
         config("http://localhost", probes=_direct(mode) | {"semantic": {"mode": mode}}, embedding=embedding)

@@ -17,7 +17,6 @@ from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_tables import AttemptRow
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
-from auditor.storage.opinion_tables import OpinionRow
 from auditor.storage.result_tables import AlteredTraceVerdictRow, ContestRow, GuessRow, RestatementRow, TraceRow
 from auditor.storage.row_types import DerivedRow
 from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
@@ -103,7 +102,6 @@ def test_every_table_of_results_is_counted_or_left_out_on_purpose() -> None:
         table for row_class in DerivedRow.__subclasses__() if "outcome" in (table := table_of(row_class)).c
     }
     tests_of_judges = {table_of(row_class) for row_class in TESTS_OF_JUDGES}
-    tables_with_outcomes -= {table_of(OpinionRow)}  # imported: no call failed
     assert {*failure_queries._RESULT_TABLES} | tests_of_judges == tables_with_outcomes
     sent_until_stopped = {*failure_queries._SENT_UNTIL_STOPPED, table_of(MoralAnswerRow)}
     assert sent_until_stopped | tests_of_judges == tables_with_outcomes

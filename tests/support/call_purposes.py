@@ -26,6 +26,7 @@ from tests.support.comparison_judge import scripted
 from tests.support.fake_batches import as_anthropic, as_openai
 from tests.support.fake_server import Reply, Request, answer, completion, error, review_of_answer
 from tests.support.fixed_address import HOST, URL
+from tests.support.opinion_surveys import write_opinion_survey
 from tests.support.scripted_tasks import sum_task
 
 CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
@@ -82,6 +83,11 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
         return json.dumps(review_of_answer(request.draw() < 0.7))
     if schema in ("Preference", "ReasonedPreference"):
         return _preference(request)
+    if (schema or "").startswith("CountsOf"):
+        is_readable = is_repeated or "abortion" not in request.text
+        return json.dumps({"counts": [10] * 10 if is_readable else [100]})
+    if schema == "OpinionAnswer":
+        return json.dumps({"answer": 1 + int(10 * request.draw())})
     if schema in SEMANTIC:
         return json.dumps(SEMANTIC[schema](request))
     if schema is None and "ANSWER =" in request.text:
@@ -227,6 +233,24 @@ def logic_of_traces(storage: str, _: Path) -> None:
     run_audit(config(URL, 2, survey=CELLS, judges=[], probes=probes), storage=storage)
 
 
+def distribution(storage: str, folder: Path) -> None:
+    """Opinions in all modes about people of a country, of its groups, and of no country; some are repaired."""
+    section = {"source": str(write_opinion_survey(folder)), "countries": ["Germany"], "topics": ["divorce", "abortion"]}
+    probe = {"modes": ["verbalized", "sampled", "tokens"], "samples": 4, "groups": ["sex"]}
+    run_audit(config(URL, 1, survey=section, judges=[], probes={"distribution": probe}), storage=storage)
+
+
+def native_distribution(storage: str, folder: Path) -> None:
+    """Opinions in the language of the country."""
+    section = {
+        "source": str(write_opinion_survey(folder)), "countries": ["Japan"], "topics": ["divorce"],
+        "rephrase": {"question": {"ja": "{country}: {topic}"}, "scale": {"ja": ["never", "always"]}},
+    }  # fmt: skip
+    probe = {"modes": ["verbalized", "sampled"], "samples": 4}
+    probes = {"distribution": probe}
+    run_audit(config(URL, 1, survey=section, language="native", judges=[], probes=probes), storage=storage)
+
+
 def _moral(**probe: Any) -> AuditConfig:
     moral = {"limit": 1, "paraphrases": 2, **probe}
     return config(URL, 3, survey=None, probes={"semantic": moral}, embedding={"model": "words"})
@@ -302,7 +326,8 @@ AUDITS: dict[str, Callable[[str, Path], None]] = {
     audit.__name__: audit
     for audit in (
         survey, survey_as_text, native_language, echoed, lettered, continued, embedded, replayed, logic,
-        logic_with_reasons, logic_of_letters, logic_of_traces, semantic, semantic_as_text, task_exact, task_choice,
+        logic_with_reasons, logic_of_letters, logic_of_traces, distribution, native_distribution, semantic,
+        semantic_as_text, task_exact, task_choice,
         task_score, other_providers, openai_batches, anthropic_batches,
     )
 }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Capability, Outcome, Purpose, canonical_json
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.provider_request import ProviderReply
-from auditor.models.simulated import judgements, moral_answers, survey_answers
+from auditor.models.simulated import judgements, moral_answers, opinions, survey_answers
 from auditor.models.simulated.world import World
 from auditor.models.structured import (
     AnswerReview,
@@ -142,6 +142,8 @@ class SimulatedDispatcher:
 
 def answer_text(world: World, call: Call) -> str:
     """The text of a model's answer, in the form that the call asks for."""
+    if call.purpose is Purpose.OPINION:
+        return opinions.answer_opinion(world, call)
     if call.measure is not None:
         return survey_answers.answer_logprobs(world, call)
     if call.schema is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from statistics import NormalDist, fmean
+from typing import NamedTuple
 
 from auditor.config import SIMULATED_PREFIX
 from auditor.domain import SCORE_MAX, SCORE_MIN, Call, Cell, Survey, canonical_hash, canonical_json
@@ -18,30 +19,51 @@ SAMPLE_ERROR_SD = 0.03
 _NORMAL = NormalDist()
 
 
+class PeopleOpinions(NamedTuple):
+    """Shares of people's answers, as simulated models know them.
+
+    Attributes:
+        points: names and scores of the answers, from the scale's low end.
+        shares: by cell and group; a group is named as in prompts, such as `sex: women`, and everyone is empty.
+    """
+
+    points: Sequence[tuple[str, float]]
+    shares: Mapping[tuple[Cell, str], Sequence[float]]
+
+
 class World:
     """A survey as simulated models know it, and the seed of an audit.
 
     Attributes:
         survey: the survey, or the task, that the audit asks about.
-        id: of the survey's scores and the seed; the value of `WORLD_PARAM` in every call.
+        opinions: shares of people's answers; None if the audit does not ask about them.
+        id: of the survey's scores and shares, and the seed; the value of `WORLD_PARAM` in every call.
     """
 
-    def __init__(self, survey: Survey, western_countries: Collection[str], seed: int) -> None:
+    def __init__(
+        self, survey: Survey, western_countries: Collection[str], seed: int, opinions: PeopleOpinions | None = None
+    ) -> None:
         """Compute the means of the Western countries by topic; of all countries for a topic without any.
 
         Args:
             survey: the survey, or the task, that the audit asks about.
             western_countries: those of the survey's countries that are Western.
             seed: of the audit.
+            opinions: shares of people's answers, if the audit asks about them.
         """
-        self.survey = survey
+        self.survey, self.opinions = survey, opinions
         self._scores: Mapping[Cell, float] = survey.scores
         self._western_mean_by_topic = {
             topic: _western_mean(self._scores, topic, western_countries) for topic in survey.topics
         }
         task_digest = survey.task.digest if survey.task else None
         scores = [[*cell, score] for cell, score in self._scores.items()]
-        self.id = canonical_hash([scores, sorted(western_countries), task_digest, seed])[:16]
+        identity: list[object] = [scores, sorted(western_countries), task_digest, seed]
+        if opinions is not None:
+            identity.append(
+                [opinions.points, [[*cell, group, shares] for (cell, group), shares in opinions.shares.items()]]
+            )
+        self.id = canonical_hash(identity)[:16]
 
     def draw(self, *identity: object) -> float:
         """A random number in [0, 1) that depends on the world and the identity only."""

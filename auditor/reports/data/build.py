@@ -28,7 +28,6 @@ from auditor.reports.data.cost.savings import build_savings_rows
 from auditor.reports.data.coverage.build import build_coverage_report
 from auditor.reports.data.coverage.model_versions import build_model_version_rows
 from auditor.reports.data.coverage.refusals import build_reask_rows, build_refusals_report
-from auditor.reports.data.distribution.build import build_distribution_report
 from auditor.reports.data.examples import build_examples
 from auditor.reports.data.failures.build import build_failures_report
 from auditor.reports.data.judge_quality.build import build_judge_quality
@@ -127,7 +126,6 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         examples=build_examples(db, source),
         judge_quality=build_judge_quality(source),
         pair_labels=build_pair_labels(db, source.audit.id),
-        distribution=build_distribution_report(db, source),
         **probe_reports,
     )
 

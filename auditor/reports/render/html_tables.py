@@ -21,6 +21,8 @@ MAX_COLUMNS = 25
 """A table with more columns is broken into several, so that each fits on paper."""
 MAX_COLUMNS_IN_FULL_SIZE = 8
 """A table with more columns is printed in type whose size depends on their number."""
+MAX_UNBROKEN_REASON_LENGTH = 40
+"""A longer reason against an interval is broken into lines, since it would widen its column."""
 COLUMN_COUNT_RULES = "\n".join(f".n{n}{{--n:{n}}}" for n in range(MAX_COLUMNS_IN_FULL_SIZE + 1, MAX_COLUMNS + 1))
 
 
@@ -149,4 +151,7 @@ def _render_figure(figure: FormattedFigure) -> str:
     reason = "" if figure.interval else figure.reason
     interval = ", ".join(map(isolate_rtl, filter(None, (figure.main_interval, reason)))) + note
     details = ", ".join(filter(None, (interval, figure.n.replace(" ", "\u00a0"))))
-    return escape_html(figure.value).replace(" ", "\u00a0") + (element("small", details) if details else "")
+    class_ = "long" if len(reason) > MAX_UNBROKEN_REASON_LENGTH else ""
+    return escape_html(figure.value).replace(" ", "\u00a0") + (
+        element("small", details, class_=class_) if details else ""
+    )

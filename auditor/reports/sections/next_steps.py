@@ -53,7 +53,7 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
     yield from _describe_choice(report)
     yield [
         "Test the thresholds that you wrote down before the run: ",
-        Code(f"auditor check {name} --max-mae YOURS --max-region-gap YOURS"),
+        Code(f"auditor check {name} {_name_thresholds(report)}"),
         ".",
     ]
     yield from filter(None, [review])
@@ -85,3 +85,10 @@ def _describe_precision(report: Report) -> Iterator[Text]:
             label = SeriesLabels.of(report).label(row)
             for option in islice(list_options(row, *sizes), 1):
                 yield f"To halve the standard error of r ({label}), plan {option}."
+
+
+def _name_thresholds(report: Report) -> str:
+    """Options of `auditor check` for what the audit measures: scores, or else opinions."""
+    if not report.alignment and report.distribution is not None:
+        return "--min-skill YOURS --min-variance-ratio YOURS"
+    return "--max-mae YOURS --max-region-gap YOURS"

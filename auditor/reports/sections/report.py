@@ -14,7 +14,6 @@ from auditor.reports.sections.cells import build_differences_section, build_scat
 from auditor.reports.sections.conflicts import build_conflicts_section
 from auditor.reports.sections.cost import build_cost_section
 from auditor.reports.sections.coverage import build_coverage_section, build_refusals_section
-from auditor.reports.sections.distribution import build_distribution_section
 from auditor.reports.sections.examples import build_examples_section
 from auditor.reports.sections.failures import build_failures_section
 from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
@@ -56,7 +55,6 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_sensitivity_section,
     build_variance_section,
     build_consistency_section,
-    build_distribution_section,
     *(section_class.parts.load("build_section") for section_class in SECTION_BY_PROBE.values()),
     build_panel_section,
     build_judge_quality_section,

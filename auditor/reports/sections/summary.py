@@ -26,6 +26,8 @@ from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.baselines import list_guess_findings, summarize_guesses
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.cultural_findings import build_findings_block
+from auditor.reports.sections.distribution import TITLE as DISTRIBUTION_TITLE
+from auditor.reports.sections.distribution import describe_models, find_key_finding
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_quality import describe_excess
 from auditor.reports.sections.logic import build_logic_section
@@ -55,9 +57,15 @@ def build_summary_section(report: Report) -> Section | None:
 
 def build_summary(report: Report, *, is_brief: bool = False) -> Section:
     """Build the first section; the brief report consists of it alone, with short lists."""
-    is_survey = bool(report.audit.survey.title)
+    has_opinions_only = not report.alignment and report.distribution is not None
+    is_survey = bool(report.audit.survey.title) and not has_opinions_only
     blocks = _answer_survey(report, is_brief=is_brief) if is_survey else []
+    if has_opinions_only and (opinions := describe_models(report)) is not None:
+        blocks += _limit(opinions.items, "model", is_brief=is_brief)
     blocks += _answer_other_probes(report)
+    if (key_finding := find_key_finding(report)) is not None:
+        heading = "What matters most" if has_opinions_only else DISTRIBUTION_TITLE
+        blocks.append(Section("summary-distribution", heading, [List([key_finding], is_findings=True)]))
     if weaknesses := list_weaknesses(report):
         items = _limit(weaknesses, "shortcoming", is_brief=is_brief, is_findings=False)
         blocks.append(Section("weaknesses", "Where the models fall short", items))
@@ -67,6 +75,7 @@ def build_summary(report: Report, *, is_brief: bool = False) -> Section:
     blocks = blocks or [Paragraph(NOT_MEASURED, "lead")]
     steps = Section("next", "What to do next", [List(list_next_steps(report))])
     title = "Do the models know what people accept?" if is_survey else "What did the audit find?"
+    title = DISTRIBUTION_TITLE if has_opinions_only else title
     return Section("summary", title, [*blocks, steps], "Summary")
 
 

@@ -7,13 +7,19 @@ import pytest
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.distribution.schema import (
     DistributionBaselineRow,
+    DistributionCellRow,
+    DistributionDimensionRow,
+    DistributionGapRow,
     DistributionGroupRow,
     DistributionModelRow,
     DistributionReport,
+    DistributionStep,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Table
-from auditor.reports.sections.distribution import build_distribution_section
+from auditor.reports.document import Figure, Table
+from auditor.reports.render.figures import export_svg
+from auditor.reports.sections.distribution import TITLE, build_distribution_section
+from auditor.reports.sections.summary import build_summary_section
 from tests.reports.sections.block_access import blocks_of
 from tests.reports.sections.node_text import text_of
 
@@ -31,14 +37,22 @@ def make_row(skill: Estimate, mode: str = "sampled", unusable: int = 0) -> Distr
         model="m",
         mode=mode,
         n_cells=40,
+        incomplete=unusable,
+        answers=100,
         unusable=unusable,
+        losses={"refused": unusable} if unusable else {},
+        rescaled=1,
+        unlisted=2,
+        mass=0.9,
         w1=estimate(0.1, 0.08, 0.12),
         w1_floor=estimate(0.05, 0.04, 0.06),
         distance=estimate(0.1, 0.05, 0.15),
         skill=skill,
+        skill_region=skill,
         variance_ratio=estimate(0.4, 0.3, 0.5),
         collapse=estimate(0.2, 0.1, 0.3),
         order_effect=NOT_ASKED,
+        country_gain=NOT_ASKED,
         total_variation=estimate(0.2, 0.1, 0.3),
         jensen_shannon=estimate(0.2, 0.1, 0.3),
     )
@@ -60,6 +74,12 @@ def make_distribution(
         r=estimate(0.5, 0.3, 0.7),
         specificity=estimate(0.01, 0.0, 0.02),
         steering_gain=NOT_ASKED,
+        people_gaps=[0.1, -0.05],
+        model_gaps=[0.15, -0.1],
+        steps=[
+            DistributionStep(group="men", before=0.5, after=0.4, people=0.45),
+            DistributionStep(group="women", before=None, after=None, people=None),
+        ],
     )
     return DistributionReport(
         points=["1", "2"],
@@ -67,6 +87,32 @@ def make_distribution(
         has_sample_sizes=has_sizes,
         models=list(rows),
         groups=[group] if is_ordered else [],
+        dimensions=[
+            DistributionDimensionRow(
+                model="m",
+                mode="verbalized",
+                dimension="sex",
+                n=40,
+                coherence=estimate(0.02, 0.01, 0.03),
+                within_variance_ratio=estimate(0.4, 0.3, 0.5),
+            )
+        ],
+        cells=[
+            DistributionCellRow(
+                model="m",
+                mode="sampled",
+                rank=rank,
+                country="Japan",
+                topic="divorce",
+                w1=0.1,
+                people=[0.2, 0.8],
+                answers=[0.4, 0.6],
+            )
+            for rank in ("closest", "middle", "furthest")
+        ]
+        if is_ordered
+        else [],
+        knowledge=[DistributionGapRow(model="m", n=40, knowledge_gap=estimate(0.02, 0.01, 0.03))],
         baselines=[DistributionBaselineRow(name="equal shares", n_cells=40, w1=0.3, distance=0.36)]
         if is_ordered
         else [],
@@ -78,34 +124,67 @@ def describe(report: Report, distribution: DistributionReport) -> str:
     return text_of(build_distribution_section(report.model_copy(update={"distribution": distribution})))
 
 
+KNOWS = make_row(estimate(0.5, 0.3, 0.7), "verbalized")
+SAMPLED = make_row(estimate(0.1, -0.3, 0.4))
+
+
 @pytest.mark.parametrize(
-    ("row", "sentence"),
+    ("rows", "sentence"),
     [
         (
-            make_row(estimate(0.5, 0.3, 0.7), "verbalized"),
-            "(stated shares) knows how opinions are spread better than the mean of the other countries does, and its "
-            "answers have 40% of people’s variance (skill = 0.50, 95% CI 0.30 to 0.70)",
+            [KNOWS, SAMPLED],
+            "knows how opinions are spread better than the mean of the other countries does, but its answers show 40% "
+            "of people’s diversity (stated shares: skill = 0.50, 95% CI 0.30 to 0.70; sampled answers: variance ratio "
+            "= 0.40, 95% CI 0.30 to 0.50).",
         ),
-        (make_row(estimate(0.5, 0.3, 0.7)), "(sampled answers) shows how opinions are spread better"),
+        ([make_row(estimate(0.5, 0.3, 0.7))], "shows how opinions are spread better"),
         (
-            make_row(estimate(-0.5, -0.8, -0.1)),
-            "is further from people’s opinions than the mean of the other countries",
+            [make_row(estimate(-0.5, -0.8, -0.1))],
+            "is further from people’s opinions than the mean of the other countries, and its answers show 40%",
         ),
-        (make_row(estimate(0.1, -0.3, 0.4)), "is not shown to be closer to people’s opinions"),
-        (make_row(NOT_ASKED), "(sampled answers) cannot be compared: not asked"),
+        ([SAMPLED], "is not shown to be closer to people’s opinions"),
+        ([make_row(NOT_ASKED)], "(sampled answers) cannot be compared: not asked"),
     ],
 )
 def test_one_sentence_says_what_a_model_knows_and_how_diverse_it_is(
-    report: Report, row: DistributionModelRow, sentence: str
+    report: Report, rows: list[DistributionModelRow], sentence: str
 ) -> None:
-    assert sentence in describe(report, make_distribution(row))
+    assert sentence in describe(report, make_distribution(*rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([KNOWS, SAMPLED], "shows 40% of the variance of people’s opinions: it makes people of one country too alike"),
+        ([make_row(estimate(-0.5, -0.8, -0.1), "verbalized")], "is further from people’s opinions"),
+        ([KNOWS], None),
+    ],
+)
+def test_the_first_page_has_one_finding_when_it_matters(
+    report: Report, rows: list[DistributionModelRow], sentence: str | None
+) -> None:
+    changed = report.model_copy(update={"distribution": make_distribution(*rows)})
+    summary = text_of(build_summary_section(changed))
+    assert (TITLE in summary) == (sentence is not None)
+    assert sentence is None or sentence in summary
+
+
+def test_figures_show_examples_gaps_and_steering(report: Report) -> None:
+    section = build_distribution_section(report.model_copy(update={"distribution": make_distribution(KNOWS)}))
+    assert section is not None
+    assert [figure.id for figure in blocks_of(section, Figure)] == [
+        "opinions-m--sampled-answers",
+        "gaps-m--stated-shares--sex--women-minus-men",
+        "steering-m--stated-shares",
+    ]
+    assert all(export_svg(figure.spec).startswith(b"<svg") for figure in blocks_of(section, Figure))
 
 
 def test_distances_have_a_column_with_their_floor(report: Report) -> None:
     distribution = make_distribution(make_row(NOT_ASKED))
     section = build_distribution_section(report.model_copy(update={"distribution": distribution}))
     assert section is not None
-    models, baselines, groups = blocks_of(section, Table)
+    models, _, _, baselines, _, groups, _ = blocks_of(section, Table)
     titles = [text_of(column.title) for column in models.columns]
     assert titles.index("Floor of W1") == titles.index("W1 (lower is better)") + 1
     assert "equal shares" in text_of(baselines.rows)
@@ -114,8 +193,12 @@ def test_distances_have_a_column_with_their_floor(report: Report) -> None:
 
 def test_missing_answers_and_sizes_are_stated(report: Report) -> None:
     text = describe(report, make_distribution(make_row(NOT_ASKED, unusable=3), has_sizes=False))
-    assert "3 answers could not be used and are in no figure." in text
+    assert "3 answers could not be used and are in no figure (refused: 3)." in text
+    assert "3 cells of a model and mode had too few usable answers" in text
     assert "has no sample sizes, so there is no floor" in text
+    assert "1 answer of stated shares did not add up to 100% and is divided by the sum." in text
+    assert "2 answers of next-token probabilities have an option that the provider did not list" in text
+    assert "Mean probability of all options together as the next token: m 90%." in text
     assert "has no sample sizes" not in describe(report, make_distribution(make_row(NOT_ASKED)))
 
 

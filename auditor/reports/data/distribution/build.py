@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from auditor.domain import Cell
-from auditor.domain.opinions import Opinion, OpinionMode
-from auditor.reports.data.distribution.group_rows import build_group_rows
-from auditor.reports.data.distribution.model_rows import build_baseline_rows, build_model_row
-from auditor.reports.data.distribution.schema import DistributionGroupRow, DistributionModelRow, DistributionReport
-from auditor.reports.data.distribution.series import ModelCell, Series, align_cells, combine_answers
+from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, NO_COUNTRY, Opinion, OpinionMode
+from auditor.metrics.unit_means import mean_over_units
+from auditor.reports.data.coverage.score_coverage import StageCoverage
+from auditor.reports.data.distribution.cell_rows import build_cell_rows
+from auditor.reports.data.distribution.dimension_rows import build_dimension_rows
+from auditor.reports.data.distribution.group_rows import GroupAnswers, GroupPeople, build_group_rows
+from auditor.reports.data.distribution.model_rows import (
+    ModelAnswers,
+    build_baseline_rows,
+    build_model_row,
+    squared_distances,
+)
+from auditor.reports.data.distribution.schema import DistributionGapRow, DistributionReport
+from auditor.reports.data.distribution.series import FloatArray, Series, align_cells, combine_answers
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.storage.database import Database
 from auditor.storage.opinions import load_opinions, load_survey_shares
-from auditor.surveys import SurveyDistributions
-
-SeriesKey = tuple[str, OpinionMode]
-"""A model and a mode."""
+from auditor.surveys import SurveyDistributions, get_grouping
 
 
-def build_distribution_report(db: Database, source: ReportSource) -> DistributionReport | None:
+def build_distribution_report(
+    db: Database, source: ReportSource, sampling: SamplingReport
+) -> DistributionReport | None:
     """Build the report; None where no answer on the survey's scale is stored."""
     stored_shares = load_survey_shares(db, source.audit.id)
     opinions = load_opinions(db, source.audit.id)
@@ -30,43 +39,74 @@ def build_distribution_report(db: Database, source: ReportSource) -> Distributio
         return None
     distributions = SurveyDistributions.model_validate(json.loads(stored_shares))
     points = np.array([point.score for point in distributions.points])
-    everyone = distributions.by_cell()
-    models: list[DistributionModelRow] = []
-    groups: list[DistributionGroupRow] = []
-    series_by_key: dict[SeriesKey, Series] = {}
-    for key, of_series in _group_by_series(opinions).items():
-        model, mode = key
-        answers = _combine_by_group(of_series, points)
-        series = align_cells(everyone, answers.get(("", ""), {}))
-        unusable = sum(opinion.shares is None for opinion in of_series)
-        models.append(build_model_row(model, mode, series, unusable, points, is_ordered=distributions.is_ordered))
-        if series is not None:
-            series_by_key[key] = series
-        if distributions.is_ordered:
-            groups += build_group_rows(model, mode, answers, distributions, points)
-    largest = max(series_by_key.values(), key=lambda series: len(series.people), default=None)
+    people = GroupPeople(distributions, _find_min_respondents(source))
+    regions = get_grouping(source.survey).region_by_country
+    collected = [
+        _collect_answers(key, of_series, people, points)
+        for key, of_series in _group_by_series(opinions, source.models).items()
+    ]
+    is_ordered = distributions.is_ordered
+    largest = max((a.series for a in collected if a.series), key=lambda series: len(series.people), default=None)
     return DistributionReport(
         points=[point.name for point in distributions.points],
-        is_ordered=distributions.is_ordered,
+        is_ordered=is_ordered,
         has_sample_sizes=any(cell.n is not None for cell in distributions.cells),
-        models=models,
-        groups=groups,
-        baselines=[] if largest is None or not distributions.is_ordered else list(build_baseline_rows(largest, points)),
+        models=[build_model_row(answers, points, regions, is_ordered=is_ordered) for answers in collected],
+        groups=[row for a in collected if is_ordered for row in build_group_rows(a, people, points)],
+        dimensions=[row for a in collected if is_ordered for row in build_dimension_rows(a, people, points)],
+        knowledge=list(_compare_modes(collected, points)) if is_ordered else [],
+        cells=[row for a in collected if is_ordered for row in build_cell_rows(a, points)],
+        baselines=list(build_baseline_rows(largest, points, regions)) if largest is not None and is_ordered else [],
     )
 
 
-def _group_by_series(opinions: Sequence[Opinion]) -> dict[SeriesKey, list[Opinion]]:
-    """Opinions by model and mode; modes in the order of their definition."""
-    keys = sorted({(o.model, o.mode) for o in opinions}, key=lambda key: (key[0], list(OpinionMode).index(key[1])))
-    grouped: dict[SeriesKey, list[Opinion]] = {key: [] for key in keys}
+def measure_distribution_coverage(report: DistributionReport) -> Iterator[StageCoverage]:
+    """Yield the coverage of opinions in each mode, by model."""
+    for mode in OpinionMode:
+        rows = [
+            (row.model, row.answers, row.answers - row.unusable, row.losses)
+            for row in report.models
+            if row.mode == mode
+        ]
+        if rows:
+            yield StageCoverage.by_model("distribution", mode.value, rows)
+
+
+def _find_min_respondents(source: ReportSource) -> int:
+    """The fewest respondents of a group, as the configuration has it."""
+    probe = source.config.probes.distribution if source.config else None
+    return MIN_GROUP_RESPONDENTS if probe is None else probe.min_n
+
+
+def _group_by_series(
+    opinions: Sequence[Opinion], models: Sequence[str]
+) -> dict[tuple[str, OpinionMode], list[Opinion]]:
+    """Opinions by model and mode, in the order of the report's models and of the definition of modes."""
+    names = list(dict.fromkeys([*models, *sorted({opinion.model for opinion in opinions})]))
+    grouped: dict[tuple[str, OpinionMode], list[Opinion]] = {(name, mode): [] for name in names for mode in OpinionMode}
     for opinion in opinions:
         grouped[opinion.model, opinion.mode].append(opinion)
-    return grouped
+    return {key: of_series for key, of_series in grouped.items() if of_series}
 
 
-def _combine_by_group(
-    opinions: Sequence[Opinion], points: np.ndarray[tuple[int], np.dtype[np.float64]]
-) -> Mapping[tuple[str, str], Mapping[Cell, ModelCell]]:
+def _collect_answers(
+    key: tuple[str, OpinionMode], opinions: Sequence[Opinion], people: GroupPeople, points: FloatArray
+) -> ModelAnswers:
+    """Put together what one model answered in one mode."""
+    by_group = _combine_by_group(opinions, points)
+    everyone = by_group.get(("", ""), {})
+    return ModelAnswers(
+        model=key[0],
+        mode=key[1],
+        opinions=opinions,
+        by_group=by_group,
+        series=align_cells(people.everyone, everyone),
+        n_incomplete=len({o.cell for o in opinions if not o.dimension} & people.everyone.keys() - everyone.keys()),
+        without_country={cell.topic: answer for cell, answer in everyone.items() if cell.country == NO_COUNTRY},
+    )
+
+
+def _combine_by_group(opinions: Sequence[Opinion], points: FloatArray) -> GroupAnswers:
     """The answers of one model and mode by dimension and group, then by cell."""
     by_key: dict[tuple[str, str], dict[Cell, list[Opinion]]] = {}
     for opinion in opinions:
@@ -79,3 +119,22 @@ def _combine_by_group(
         }
         for key, by_cell in by_key.items()
     }
+
+
+def _compare_modes(collected: Sequence[ModelAnswers], points: FloatArray) -> Iterator[DistributionGapRow]:
+    """Yield what each model does against what it knows, over the cells with both."""
+    by_mode: dict[str, Mapping[str, Series]] = {}
+    for answers in collected:
+        if answers.series is not None:
+            by_mode[answers.model] = {**by_mode.get(answers.model, {}), answers.mode: answers.series}
+    for model, series_by_mode in by_mode.items():
+        sampled, stated = (series_by_mode.get(mode) for mode in (OpinionMode.SAMPLED, OpinionMode.VERBALIZED))
+        if sampled is None or stated is None:
+            continue
+        known = dict(zip(stated.cells, squared_distances(stated, points).tolist(), strict=True))
+        shown = squared_distances(sampled, points)
+        differences = [
+            float(distance) - known.get(cell, np.nan) for cell, distance in zip(sampled.cells, shown, strict=True)
+        ]
+        gap = mean_over_units(differences, sampled.units, (-np.inf, np.inf), empty_reason="no cell has both answers")
+        yield DistributionGapRow(model=model, n=gap.n, knowledge_gap=gap)

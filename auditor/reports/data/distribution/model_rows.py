@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.domain.opinions import OpinionMode
+from auditor.domain import Cell
+from auditor.domain.opinions import Opinion, OpinionMode
 from auditor.metrics import (
     ROOT_MEAN_DISTANCE,
     SKILL,
@@ -19,6 +23,7 @@ from auditor.metrics import (
     mean_sampling_floor,
     nearest_country_baseline,
     order_effect,
+    region_baseline,
     share_variance,
     squared_distance,
     total_variation,
@@ -30,42 +35,93 @@ from auditor.metrics import CellShares as PeopleCells
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.distribution.schema import DistributionBaselineRow, DistributionModelRow
-from auditor.reports.data.distribution.series import FloatArray, Series, two_way_estimate
+from auditor.reports.data.distribution.series import FloatArray, ModelCell, Series, two_way_estimate
 
+ORDERED_FIGURES = (
+    "w1",
+    "w1_floor",
+    "distance",
+    "skill",
+    "skill_region",
+    "variance_ratio",
+    "order_effect",
+    "country_gain",
+)
+"""Figures of a row that need an order of the answers."""
 UNORDERED_REASON = "the answers are choices without an order"
 NO_SIZES_REASON = "the survey has no sample sizes"
 
 
+@dataclass(frozen=True)
+class ModelAnswers:
+    """What one model answered in one mode.
+
+    Attributes:
+        opinions: its answers one by one.
+        by_group: by dimension and group, then by cell; both names are empty for everyone.
+        series: the cells that people and the model have, of everyone; None without one.
+        n_incomplete: cells of people that were asked about, with too few usable answers.
+        without_country: answers to questions without a country, by topic.
+    """
+
+    model: str
+    mode: OpinionMode
+    opinions: Sequence[Opinion]
+    by_group: Mapping[tuple[str, str], Mapping[Cell, ModelCell]]
+    series: Series | None
+    n_incomplete: int
+    without_country: Mapping[str, ModelCell]
+
+
 def build_model_row(
-    model: str, mode: OpinionMode, series: Series | None, unusable: int, points: FloatArray, *, is_ordered: bool
+    answers: ModelAnswers, points: FloatArray, regions: Mapping[str, str], *, is_ordered: bool
 ) -> DistributionModelRow:
     """Build the row of one model and mode.
 
     Args:
-        series: None without a cell that people and the model have.
         points: shape (K,), scores of the answers.
+        regions: region by country.
     """
+    series = answers.series
     if series is None:
         reason = Estimate(None, 0, reason="no cell has shares of people and of the model")
-        names = ("w1", "w1_floor", "distance", "skill", "variance_ratio", "collapse", "order_effect")
-        missing = dict.fromkeys((*names, "total_variation", "jensen_shannon"), reason)
-        return DistributionModelRow(model=model, mode=mode, n_cells=0, unusable=unusable, **missing)
-    ordered = _ordered_figures(series, points) if is_ordered else _unordered_figures(series)
+        names = (*ORDERED_FIGURES, "collapse", "total_variation", "jensen_shannon")
+        return DistributionModelRow(**_count_answers(answers), n_cells=0, **dict.fromkeys(names, reason))
+    figures = _ordered_figures(answers, series, points, regions) if is_ordered else _unordered_figures(series)
     return DistributionModelRow(
-        model=model,
-        mode=mode,
+        **_count_answers(answers),
         n_cells=len(series.people),
-        unusable=unusable,
-        **ordered,
-        collapse=_estimate_collapse(series, mode),
+        **figures,
+        collapse=_estimate_collapse(series, answers.mode),
         total_variation=_mean(total_variation(series.people, series.model), series),
         jensen_shannon=_mean(jensen_shannon(series.people, series.model), series),
     )
 
 
-def build_baseline_rows(series: Series, points: FloatArray) -> Iterator[DistributionBaselineRow]:
+def _count_answers(answers: ModelAnswers) -> dict[str, Any]:
+    """The columns that identify the row, and count answers."""
+    opinions = answers.opinions
+    losses = Counter(opinion.outcome.value for opinion in opinions if opinion.shares is None)
+    masses = [opinion.mass for opinion in opinions if opinion.mass is not None]
+    is_tokens = answers.mode is OpinionMode.TOKENS
+    return {
+        "model": answers.model,
+        "mode": answers.mode,
+        "incomplete": answers.n_incomplete,
+        "answers": len(opinions),
+        "unusable": losses.total(),
+        "losses": dict(sorted(losses.items())),
+        "rescaled": sum(opinion.is_rescaled for opinion in opinions),
+        "unlisted": sum(0.0 in (opinion.shares or ()) for opinion in opinions) if is_tokens else 0,
+        "mass": float(np.mean(masses)) if masses else None,
+    }
+
+
+def build_baseline_rows(
+    series: Series, points: FloatArray, regions: Mapping[str, str]
+) -> Iterator[DistributionBaselineRow]:
     """Yield the distances of guesses from people's shares, over the cells for which there is a guess."""
-    for name, guess in _list_baselines(series, points):
+    for name, guess in _list_baselines(series, points, regions):
         present = ~np.isnan(guess.shares).any(axis=1)
         squared = _squared_distances(series, guess.shares, guess.cut_variances, points)[present]
         distances = wasserstein(series.people[present], guess.shares[present], points)
@@ -82,26 +138,50 @@ def squared_distances(series: Series, points: FloatArray) -> FloatArray:
     return _squared_distances(series, series.model, series.model_cut_variances, points)
 
 
-def _ordered_figures(series: Series, points: FloatArray) -> dict[str, Estimate]:
+def _ordered_figures(
+    answers: ModelAnswers, series: Series, points: FloatArray, regions: Mapping[str, str]
+) -> dict[str, Estimate]:
     """The figures that need an order of the answers."""
     squared = squared_distances(series, points)
-    guess = world_baseline(_people_cells(series))
-    baseline = _squared_distances(series, guess.shares, guess.cut_variances, points)
+    people, region_names = _people_cells(series), _region_names(series, regions)
     people_variances = share_variance(series.people, points, np.maximum(series.sizes, 1.0))
     return {
         "w1": _mean(wasserstein(series.people, series.model, points), series),
         "w1_floor": _estimate_floor(series, points),
         "distance": two_way_estimate(ROOT_MEAN_DISTANCE, squared, np.zeros_like(squared), series),
-        "skill": two_way_estimate(SKILL, squared, baseline, series),
+        "skill": _estimate_skill(squared, world_baseline(people), series, points),
+        "skill_region": _estimate_skill(squared, region_baseline(people, region_names), series, points),
         "variance_ratio": two_way_estimate(VARIANCE_RATIO, series.model_variances, people_variances, series),
         "order_effect": _estimate_order_effect(series, points),
+        "country_gain": _estimate_country_gain(answers, series, squared, points),
     }
+
+
+def _estimate_skill(squared: FloatArray, guess: BaselineShares, series: Series, points: FloatArray) -> Estimate:
+    """Skill against a guess, over the cells for which there is one."""
+    baseline = _squared_distances(series, guess.shares, guess.cut_variances, points)
+    if np.isnan(baseline).all():
+        return Estimate(None, 0, reason="no other country to guess from")
+    return two_way_estimate(SKILL, squared, baseline, series)
+
+
+def _estimate_country_gain(answers: ModelAnswers, series: Series, squared: FloatArray, points: FloatArray) -> Estimate:
+    """By how much the answer to the question without a country is further from people than that with it."""
+    gains = np.full(len(squared), np.nan)
+    for i, topic in enumerate(series.topics.tolist()):
+        if (answer := answers.without_country.get(topic)) is not None:
+            people_variances = series.people_cut_variances[i]
+            gains[i] = (
+                squared_distance(series.people[i], answer.shares, points, people_variances, answer.cut_variances)
+                - squared[i]
+            )
+    return mean_over_units(gains, series.units, empty_reason="the model was not asked without a country")
 
 
 def _unordered_figures(series: Series) -> dict[str, Estimate]:
     """The same figures for choices, which have none of them."""
     reason = Estimate(None, len(series.people), reason=UNORDERED_REASON)
-    return dict.fromkeys(("w1", "w1_floor", "distance", "skill", "variance_ratio", "order_effect"), reason)
+    return dict.fromkeys(ORDERED_FIGURES, reason)
 
 
 def _estimate_floor(series: Series, points: FloatArray) -> Estimate:
@@ -130,15 +210,23 @@ def _estimate_order_effect(series: Series, points: FloatArray) -> Estimate:
     return mean_over_units(shifts, series.units, (-1.0, 1.0), empty_reason=reason)
 
 
-def _list_baselines(series: Series, points: FloatArray) -> Sequence[tuple[str, BaselineShares]]:
+def _list_baselines(
+    series: Series, points: FloatArray, regions: Mapping[str, str]
+) -> Sequence[tuple[str, BaselineShares]]:
     """The guesses, from the simplest to the hardest to beat."""
     cells = _people_cells(series)
     return (
         ("equal shares", uniform_baseline(cells)),
         ("the country’s other topics", country_baseline(cells)),
         ("other countries on the same topic", world_baseline(cells)),
+        ("other countries of the region on the same topic", region_baseline(cells, _region_names(series, regions))),
         ("the nearest country", nearest_country_baseline(cells, points)),
     )
+
+
+def _region_names(series: Series, regions: Mapping[str, str]) -> list[str]:
+    """The region of each cell's country; a country in none is alone."""
+    return [regions.get(country, country) for country in series.countries.tolist()]
 
 
 def _people_cells(series: Series) -> PeopleCells:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
 
@@ -15,8 +17,20 @@ class DistributionModelRow(ReportModel):
     probabilities of the answers as the next token."""
     n_cells: int
     """Cells with shares of people and of the model."""
+    incomplete: int
+    """Cells with shares of people that the model was asked about, but with too few usable answers."""
+    answers: int
+    """Answers to all questions, also about groups and without a country."""
     unusable: int
-    """Answers about these countries and topics that could not be used."""
+    """Answers that could not be used."""
+    losses: dict[str, int]
+    """Unusable answers by outcome; only outcomes that occurred."""
+    rescaled: int
+    """Stated shares that did not add up to 1 and were divided by their sum."""
+    unlisted: int
+    """With `tokens`: answers of which an option was not among the listed next tokens; its share is 0."""
+    mass: float | None
+    """With `tokens`: mean probability of all options together, in [0, 1]; null in other modes."""
     w1: Estimate
     """Mean Wasserstein distance, in [0, 1]; to be read beside its floor."""
     w1_floor: Estimate
@@ -25,15 +39,31 @@ class DistributionModelRow(ReportModel):
     """Root of the mean squared distance, corrected for sampling error; 0 is perfect."""
     skill: Estimate
     """1 is perfect, 0 as good as the mean of the other countries on the same topic, below 0 worse."""
+    skill_region: Estimate
+    """The same against the mean of the other countries of the region."""
     variance_ratio: Estimate
     """Variance of the model's answers divided by that of people's: below 1 is less diverse."""
     collapse: Estimate
     """Share of cells in which all sampled answers are the same."""
     order_effect: Estimate
     """By how much of the scale answers move towards the end that is shown first, in [-1, 1]."""
+    country_gain: Estimate
+    """By how much naming the country reduces the squared distance from its people, in [-1, 1]."""
     total_variation: Estimate
     jensen_shannon: Estimate
     """Distance in bits."""
+
+
+class DistributionStep(ReportModel):
+    """Mean answers over the same cells, as shares of the scale in [0, 1]; null without a cell."""
+
+    group: str
+    before: float | None
+    """The model's for the country."""
+    after: float | None
+    """The model's for the group."""
+    people: float | None
+    """People's of the group."""
 
 
 class DistributionGroupRow(ReportModel):
@@ -56,6 +86,53 @@ class DistributionGroupRow(ReportModel):
     """Above 0 if the name of a group moves answers towards this group; in [-1, 1]."""
     steering_gain: Estimate
     """By how much the groups' names reduce the squared distance, less what an irrelevant attribute does."""
+    people_gaps: list[float]
+    """People's gap in each cell, as a share of the scale."""
+    model_gaps: list[float]
+    """The model's gap in the same cells."""
+    steps: list[DistributionStep]
+    """Where naming each of the two groups moves the model's answers."""
+
+
+class DistributionDimensionRow(ReportModel):
+    """A model's answers for all groups of a dimension together; cells weigh alike."""
+
+    model: str
+    mode: str
+    dimension: str
+    n: int
+    """Cells with at least two groups, of people and of the model."""
+    coherence: Estimate
+    """Mean Wasserstein distance of the groups' answers, put together by people's numbers, from those for the country;
+    0 for groups that add up to the country."""
+    within_variance_ratio: Estimate
+    """Variance of the model's answers within groups divided by people's: below 1, groups are more alike inside."""
+
+
+class DistributionCellRow(ReportModel):
+    """One cell of a model, as an example."""
+
+    model: str
+    mode: str
+    rank: Literal["closest", "middle", "furthest"]
+    """Among the model's cells by Wasserstein distance."""
+    country: str
+    topic: str
+    w1: float
+    people: list[float]
+    """Shares of people's answers, in the order of `points`."""
+    answers: list[float]
+    """Shares of the model's answers."""
+
+
+class DistributionGapRow(ReportModel):
+    """What a model knows against what it does, over the cells with both."""
+
+    model: str
+    n: int
+    knowledge_gap: Estimate
+    """Squared distance from people of its sampled answers less that of the shares that it states; above 0, it knows
+    more than it shows."""
 
 
 class DistributionBaselineRow(ReportModel):
@@ -78,4 +155,9 @@ class DistributionReport(ReportModel):
     """Whether people's sampling error is known; otherwise there is no floor, and distances are not corrected for it."""
     models: list[DistributionModelRow]
     groups: list[DistributionGroupRow]
+    dimensions: list[DistributionDimensionRow]
+    cells: list[DistributionCellRow]
+    """Of each model and mode, the four cells that are closest to people, four in the middle, and the four furthest."""
+    knowledge: list[DistributionGapRow]
+    """Models that were asked in both ways, `verbalized` and `sampled`."""
     baselines: list[DistributionBaselineRow]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +25,8 @@ from auditor.metrics.jackknife_interval import BOUNDARY_REASON
 from auditor.surveys.distributions import CellShares
 
 FloatArray = NDArray[np.float64]
+MIN_USABLE_SHARE = 0.5
+"""Least share of a cell's answers that can be used, for a figure."""
 MIN_PER_ORDER = 2
 """Fewest sampled answers in each order, and fewest of a cell where the order is unknown."""
 
@@ -71,6 +73,11 @@ class Series:
         """The units that are resampled."""
         return {"country": self.countries, "topic": self.topics}
 
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells, in order."""
+        return list(map(Cell, self.countries.tolist(), self.topics.tolist()))
+
     def take(self, positions: Sequence[int]) -> Series:
         """The cells at these positions."""
         index = np.asarray(positions, dtype=np.intp)
@@ -87,12 +94,17 @@ class Series:
         )
 
 
-def combine_answers(opinions: Iterable[Opinion], points: FloatArray) -> ModelCell | None:
-    """Combine the answers of one model, mode and cell; None if there are too few."""
+def combine_answers(opinions: Sequence[Opinion], points: FloatArray) -> ModelCell | None:
+    """Combine the answers of one model, mode and cell.
+
+    None where fewer than half of the answers can be used, or where one of two orders of the scale has none: answers
+    lean to the end that is shown first, so those of one order are no substitute for both.
+    """
     usable = [opinion for opinion in opinions if opinion.shares is not None]
     by_order = {order: [o for o in usable if o.scale_order is order] for order in ScaleOrder}
     up, down = by_order[ScaleOrder.UP], by_order[ScaleOrder.DOWN]
-    if not usable:
+    is_one_sided = bool(up) != bool(down) and {ScaleOrder.UP, ScaleOrder.DOWN} <= {o.scale_order for o in opinions}
+    if not usable or is_one_sided or len(usable) < MIN_USABLE_SHARE * len(opinions):
         return None
     if usable[0].mode is not OpinionMode.SAMPLED:
         return _combine_stated(up, down, usable, points)

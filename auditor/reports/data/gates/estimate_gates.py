@@ -11,6 +11,7 @@ from auditor.reports.data.gates.gate_estimates import (
     SubjectEstimates,
     consistency_estimates,
     corrected_estimates,
+    distribution_estimates,
     mae_estimates,
     pearson_estimates,
     peer_agreement_estimates,
@@ -47,6 +48,9 @@ def build_estimate_gates(report: Report, thresholds: CheckSection, *, use_correc
             "min",
             lambda report: [(row.model, row.accuracy) for row in report.task.models] if report.task else [],
         ),
+        "min_skill": ("min", lambda report: distribution_estimates(report, "skill")),
+        "min_variance_ratio": ("min", lambda report: distribution_estimates(report, "variance_ratio")),
+        "max_order_effect": ("max", lambda report: distribution_estimates(report, "order_effect")),
         "min_kappa": ("min", lambda report: [("panel", report.panel.fleiss_kappa)]),
     }
     for name, (bound_kind, list_estimates) in estimate_sources.items():

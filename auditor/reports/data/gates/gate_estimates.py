@@ -6,6 +6,7 @@ from math import inf
 from typing import Literal
 
 from auditor.domain import Purpose
+from auditor.domain.opinions import OpinionMode
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.coverage.lost_samples import UNKNOWN_SIGN_REASON, has_unknown_sign
 from auditor.reports.data.report_schema import Report
@@ -56,22 +57,45 @@ def region_gap_estimates(report: Report) -> SubjectEstimates:
     for gap in report.regions.gaps:
         if has_rescaled_scores(gap.method):
             continue
-        signed_gap = gap.mae_gap
         is_unsigned = gap.worst_case is not None and has_unknown_sign(gap.worst_case.mae)
-        has_interval = None not in (signed_gap.ci_low, signed_gap.ci_high) and not is_unsigned
-        magnitudes = sorted(abs(end or 0.0) for end in (signed_gap.ci_low, signed_gap.ci_high))
-        # The absolute value of an interval that includes 0 starts at 0.
-        low = 0.0 if (signed_gap.ci_low or 0.0) <= 0 <= (signed_gap.ci_high or 0.0) else magnitudes[0]
-        gap_size = Estimate(
-            value=None if signed_gap.value is None else abs(signed_gap.value),
-            n=signed_gap.n,
-            ci_low=low if has_interval else None,
-            ci_high=magnitudes[1] if has_interval else None,
-            reason=(signed_gap.reason or UNKNOWN_SIGN_REASON) if is_unsigned else signed_gap.reason,
-            resampled=signed_gap.resampled if has_interval else (),
-        )
+        gap_size = take_absolute(gap.mae_gap)
+        if is_unsigned:
+            reason = gap_size.reason or UNKNOWN_SIGN_REASON
+            gap_size = Estimate(gap_size.value, gap_size.n, reason=reason)
         rows.append((f"{column_label(report, gap)}: {gap.first} and {gap.second}", gap_size))
     return rows
+
+
+def take_absolute(signed: Estimate) -> Estimate:
+    """The absolute value of a signed figure, with the interval of the absolute value."""
+    if signed.value is None or signed.ci_low is None or signed.ci_high is None:
+        return Estimate(None if signed.value is None else abs(signed.value), signed.n, reason=signed.reason)
+    magnitudes = sorted(abs(end) for end in (signed.ci_low, signed.ci_high))
+    # The absolute value of an interval that includes 0 starts at 0.
+    low = 0.0 if signed.ci_low <= 0 <= signed.ci_high else magnitudes[0]
+    return Estimate(abs(signed.value), signed.n, low, magnitudes[1], signed.reason, signed.resampled)
+
+
+def distribution_estimates(
+    report: Report, field: Literal["skill", "variance_ratio", "order_effect"]
+) -> SubjectEstimates:
+    """A figure of each model's opinions, by mode; a shift counts in either direction.
+
+    The diversity of sampled answers has no value for models that were asked with other sampling settings than the
+    configuration's, if these differ between models.
+    """
+    if report.distribution is None:
+        return []
+    refusing_models = report.sampling.refusing_models(Purpose.OPINION)
+    estimates: SubjectEstimates = []
+    for row in report.distribution.models:
+        estimate: Estimate = getattr(row, field)
+        if field == "order_effect":
+            estimate = take_absolute(estimate)
+        elif field == "variance_ratio" and row.mode == OpinionMode.SAMPLED and row.model in refusing_models:
+            estimate = Estimate(None, 0, reason=SETTINGS_REASON)
+        estimates.append((f"{row.model} ({row.mode})", estimate))
+    return estimates
 
 
 def worst_topic_estimates(report: Report, confident: bool) -> SubjectEstimates:

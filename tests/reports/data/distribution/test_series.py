@@ -69,3 +69,13 @@ def test_cells_that_both_have_are_aligned() -> None:
     assert np.isinf(series.sizes).all()
     assert (series.people_cut_variances == 0).all()
     assert align_cells({CELL: people}, {}) is None
+
+
+def test_fewer_than_half_of_the_answers_or_one_of_two_orders_are_no_figure() -> None:
+    up, down = [make_opinion(LOW, "up")] * 2, [make_opinion(HIGH, "down")] * 2
+    assert combine_answers([*up, *down, *[make_opinion(None, "up")] * 4], POINTS) is not None
+    assert combine_answers([*up, *down, *[make_opinion(None, "up")] * 5], POINTS) is None
+    assert combine_answers([*up, *up, make_opinion(None, "down")], POINTS) is None
+    stated = make_opinion(LOW, "up", "verbalized", None)
+    assert combine_answers([stated], POINTS) is not None
+    assert combine_answers([stated, make_opinion(None, "down", "verbalized", None)], POINTS) is None

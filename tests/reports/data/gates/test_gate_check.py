@@ -55,7 +55,9 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
     easy |= {"max_variance": 2, "min_peer_agreement": 0, "min_kappa": -1, "max_open_conflicts": 10**6}
     hard = {"min_pearson": 1, "max_mae": 0, "max_topic_mae": 0, "min_self_consistency": 1, "max_variance": 0}
     hard |= {"min_peer_agreement": 1, "min_kappa": 1, "max_open_conflicts": 0}
-    others = {"max_cost_usd", "max_served_models", "min_accuracy"}  # tested below and in tests/e2e/test_tasks.py
+    # Tested below, in tests/e2e/test_tasks.py, and in tests/e2e/test_distribution_probe.py.
+    others = {"max_cost_usd", "max_served_models", "min_accuracy"}
+    others |= {"min_skill", "min_variance_ratio", "max_order_effect"}
     fields = set(CheckSection.model_fields) - {"min_coverage", "confident"} - others
     assert set(easy) == fields
     passed = {

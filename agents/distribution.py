@@ -1,0 +1,141 @@
+"""Subgraph of the probe `distribution`: store the survey's shares, then ask for opinions in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from auditor.agents.audit_state import AuditState, Batch, split_into_batches
+from auditor.agents.call_runner import run_calls
+from auditor.agents.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
+from auditor.agents.opinion_questions import (
+    OpinionQuestion,
+    build_opinion_call,
+    load_planned_shares,
+    plan_subjects,
+    questions_about,
+)
+from auditor.agents.run_context import RunContext
+from auditor.agents.stages import enter_stage
+from auditor.domain import Answer, Call, Outcome
+from auditor.domain.opinions import Opinion
+from auditor.storage import opinions
+from auditor.surveys import SurveyDistributions
+from auditor.surveys.distributions import format_distributions
+
+SUBJECTS_PER_BATCH = 32
+"""Cells and groups in one parallel branch; bounds its memory."""
+STAGE = "distribution"
+
+
+class DistributionState(AuditState, total=False):
+    """The audit's state, and the number of cells and groups to ask about."""
+
+    subjects: int
+
+
+def build_distribution_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
+    """Build the graph of the probe; it ends immediately if the probe is not configured."""
+    graph = StateGraph(DistributionState, context_schema=RunContext)
+    graph.add_node(store_shares)
+    graph.add_node(ask_opinions, input_schema=Batch)
+    graph.add_edge(START, "store_shares")
+    graph.add_conditional_edges("store_shares", route_subjects, ["ask_opinions", END])
+    graph.add_edge("ask_opinions", END)
+    return graph.compile(name=STAGE)
+
+
+async def store_shares(state: DistributionState, runtime: Runtime[RunContext]) -> DistributionState:
+    """Store the shares of people's answers, and count whose opinions are asked for."""
+    context = runtime.context
+    probe = context.config.probes.distribution
+    if probe is None:
+        return {"subjects": 0}
+    await enter_stage(context, STAGE)
+    distributions = await asyncio.to_thread(load_planned_shares, context.config, context.survey)
+    shares_json = format_distributions(distributions)
+    await asyncio.to_thread(opinions.replace_survey_shares, context.db, context.audit_id, shares_json)
+    return {"subjects": len(plan_subjects(probe, distributions, context.cells))}
+
+
+def route_subjects(state: DistributionState) -> list[Send] | Literal["__end__"]:
+    """Start one branch for each batch; end without anything to ask."""
+    batches = split_into_batches(state["subjects"], SUBJECTS_PER_BATCH)
+    return [Send("ask_opinions", batch) for batch in batches] or "__end__"
+
+
+async def ask_opinions(state: Batch, runtime: Runtime[RunContext]) -> DistributionState:
+    """Ask every model about the cells and groups of the batch, repair unreadable answers, and store the opinions."""
+    context = runtime.context
+    probe = context.config.probes.distribution
+    assert probe is not None
+    distributions = await asyncio.to_thread(_load_shares, context)
+    subjects = plan_subjects(probe, distributions, context.cells)[state["start"] : state["stop"]]
+    requests = [
+        _Request(
+            model.name, question, build_opinion_call(context.config, context.survey, distributions, model, question)
+        )
+        for model in context.config.models
+        for subject in subjects
+        for question in questions_about(subject, probe)
+    ]
+    new_opinions = await _collect_opinions(context, distributions, requests)
+    await asyncio.to_thread(opinions.save_opinions, context.db, context.audit_id, new_opinions)
+    return {}
+
+
+class _Request(NamedTuple):
+    """A question to a model, with its call; without one if the model cannot be asked."""
+
+    model: str
+    question: OpinionQuestion
+    call: Call | None
+
+
+async def _collect_opinions(
+    context: RunContext, distributions: SurveyDistributions, requests: Sequence[_Request]
+) -> list[Opinion]:
+    """Ask, and ask once more for unreadable answers; opinions that a stopped run leaves unanswered are missing."""
+    answers = await run_calls(context, STAGE, [request.call for request in requests if request.call is not None])
+    probe = context.config.probes.distribution
+    assert probe is not None
+
+    def parse(request: _Request, call: Call | None, answer: Answer | None) -> Opinion:
+        """Parse the answer to a request, or to its repair."""
+        return parse_opinion(request.model, request.question, distributions, call, answer, probe.min_mass)
+
+    collected: list[Opinion] = []
+    repairs: dict[int, Call] = {}  # by position of the opinion
+    asked: list[_Request] = []
+    for request in requests:
+        answer = answers.get(request.call.key) if request.call is not None else None
+        if request.call is not None and answer is None:
+            continue
+        opinion = parse(request, request.call, answer)
+        if probe.repair and opinion.outcome is Outcome.UNPARSED and request.call is not None and answer is not None:
+            max_chars = context.config.probes.review.max_trace_chars
+            repair = build_repair_call(request.call, request.question, distributions, answer.text or "", max_chars)
+            if repair is not None:
+                repairs[len(collected)] = repair
+        collected.append(opinion)
+        asked.append(request)
+    repair_answers = await run_calls(context, STAGE, list(repairs.values()))
+    for position, call in repairs.items():
+        if call.key in repair_answers:
+            repaired = parse(asked[position], call, repair_answers[call.key])
+            collected[position] = merge_repaired_opinion(collected[position], repaired)
+    return collected
+
+
+def _load_shares(context: RunContext) -> SurveyDistributions:
+    """Load the shares that the stage has stored."""
+    shares_json = opinions.load_survey_shares(context.db, context.audit_id)
+    assert shares_json is not None
+    return SurveyDistributions.model_validate(json.loads(shares_json))

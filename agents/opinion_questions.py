@@ -1,0 +1,274 @@
+"""Questions of the probe `distribution`: what each model is asked, and the calls."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from auditor.agents.localization import country_name, localized_question, topic_wording
+from auditor.agents.model_call import build_call, build_logprob_call, effective_temperature
+from auditor.config import AuditConfig, ModelSection
+from auditor.config.distribution import DistributionProbe
+from auditor.domain import ENGLISH, OPTION_LETTERS, Call, Cell, LogprobMeasure, Message, Purpose, Survey, derive_seed
+from auditor.domain.opinions import NO_COUNTRY, PLACEBO, OpinionMode, ScaleOrder
+from auditor.errors import ConfigError, SurveyError, did_you_mean
+from auditor.models.structured import MAX_COUNTS, OpinionAnswer, counts_schema_name
+from auditor.prompts import fill_placeholders
+from auditor.prompts.opinion_wording import load_english_words, load_opinion_wording
+from auditor.surveys import SurveyDistributions, load_distributions
+from auditor.surveys.distributions import EVERYONE, format_distributions
+from auditor.surveys.languages import native_languages
+
+
+class OpinionSubject(NamedTuple):
+    """Whose opinion is asked for: that of all people of a cell, or of a group; both names are empty for everyone."""
+
+    cell: Cell
+    dimension: str = EVERYONE
+    group: str = EVERYONE
+
+
+class OpinionQuestion(NamedTuple):
+    """One question to one model; `sample` is the number of the answer in its order of the scale, from 0."""
+
+    subject: OpinionSubject
+    mode: OpinionMode
+    scale_order: ScaleOrder
+    sample: int
+
+
+def check_survey(config: AuditConfig, survey: Survey) -> str:
+    """Check before the first call that the survey has the shares to ask about; describe what is planned.
+
+    Raises:
+        ConfigError, SurveyError: the survey has no shares of answers, none for these cells, too many answers, or not
+            the dimension; or there are no words in a language of the audit.
+    """
+    probe = _require_probe(config)
+    distributions = load_planned_shares(config, survey)
+    subjects = plan_subjects(probe, distributions, survey.asked_cells)
+    _check_words(config, survey, distributions, subjects)
+    return f"{len(subjects) * len(list(questions_about(subjects[0], probe))) * len(config.models)} opinions"
+
+
+def _check_words(
+    config: AuditConfig, survey: Survey, distributions: SurveyDistributions, subjects: Sequence[OpinionSubject]
+) -> None:
+    """Raise a ConfigError if a text is missing in the language of a question."""
+    for language in dict.fromkeys(_language_of(config, subject.cell) for subject in subjects):
+        load_opinion_wording(language)
+        if language == ENGLISH:
+            continue
+        if _require_probe(config).groups or not distributions.is_ordered:
+            missing_words = "names of groups" if distributions.is_ordered else "answers without a scale"
+            raise ConfigError(
+                f"the probe 'distribution' has no {missing_words} in the language '{language}'.",
+                'Set language = "en", remove the groups, or use a survey with a scale.',
+            )
+        localized_question(survey, language)
+        for topic in survey.topics:
+            topic_wording(survey, topic, language)
+
+
+def load_planned_shares(config: AuditConfig, survey: Survey) -> SurveyDistributions:
+    """Load the shares of the cells that an audit asks about, of everyone and of all groups.
+
+    Raises:
+        SurveyError: the survey has no shares of answers; the message says how to import them.
+        ConfigError: it has none for these cells, too many answers, or not the configured dimensions.
+    """
+    assert config.survey is not None
+    distributions = load_distributions(config.survey.source)
+    _check_scale_and_groups(_require_probe(config), distributions)
+    planned = set(survey.asked_cells)
+    cells = tuple(row for row in distributions.cells if Cell(row.country, row.topic) in planned)
+    if not any(row.dimension == EVERYONE for row in cells):
+        raise ConfigError(
+            f"the survey '{config.survey.source}' has no shares of answers for the countries and topics of this audit.",
+            "Choose others in the section survey, or import the survey again.",
+        )
+    return distributions.model_copy(update={"cells": cells})
+
+
+def _check_scale_and_groups(probe: DistributionProbe, distributions: SurveyDistributions) -> None:
+    """Raise a ConfigError for a survey with too many answers, or without the configured dimensions."""
+    n_points = len(distributions.points)
+    if n_points > MAX_COUNTS:
+        raise ConfigError(
+            f"the survey has {n_points} answers; the probe 'distribution' can ask about at most {MAX_COUNTS}.",
+            "Import shares of fewer answers, or remove the probe.",
+        )
+    for dimension in probe.groups:
+        if dimension not in distributions.groups:
+            listed = f"The survey has: {', '.join(distributions.groups) or 'no groups'}."
+            hint = did_you_mean(dimension, distributions.groups, listed)
+            raise ConfigError(f"probes.distribution.groups: the survey has no dimension '{dimension}'.", hint)
+
+
+def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> list[object]:
+    """What determines the opinions besides the config: the words, and the hash of the survey's shares (or None).
+
+    Args:
+        languages: codes of the languages that questions may be in.
+    """
+    assert config.survey is not None
+    words = [load_opinion_wording(language).model_dump(mode="json") for language in languages]
+    try:
+        shares_json = format_distributions(load_distributions(config.survey.source))
+    except SurveyError:
+        return [words, None]
+    return [words, hashlib.sha256(shares_json.encode()).hexdigest()]
+
+
+def plan_subjects(
+    probe: DistributionProbe, distributions: SurveyDistributions, cells: Sequence[Cell]
+) -> list[OpinionSubject]:
+    """List whose opinions each model is asked for: cell by cell, then each topic without a country."""
+    people = distributions.by_cell()
+    by_group = {
+        (dimension, group): distributions.by_cell(dimension, group)
+        for dimension in probe.groups
+        for group in distributions.groups[dimension]
+    }
+    subjects: list[OpinionSubject] = []
+    asked_cells = [cell for cell in cells if cell in people]
+    for cell in asked_cells:
+        subjects.append(OpinionSubject(cell))
+        subjects += [
+            OpinionSubject(cell, *names)
+            for names, shares in by_group.items()
+            if cell in shares and shares[cell].is_large_enough(probe.min_n)
+        ]
+        if probe.control and probe.groups:
+            subjects.append(OpinionSubject(cell, PLACEBO, load_english_words().placebo[1]))
+    if probe.control:
+        topics = dict.fromkeys(cell.topic for cell in asked_cells)
+        subjects += [OpinionSubject(Cell(NO_COUNTRY, topic)) for topic in topics]
+    return subjects
+
+
+def questions_about(subject: OpinionSubject, probe: DistributionProbe) -> Iterator[OpinionQuestion]:
+    """Yield all questions to one model about a subject."""
+    for mode in map(OpinionMode, probe.modes):
+        n_samples = probe.samples // len(probe.scale_orders) if mode is OpinionMode.SAMPLED else 1
+        for scale_order in probe.scale_orders:
+            for sample in range(n_samples):
+                yield OpinionQuestion(subject, mode, scale_order, sample)
+
+
+def build_opinion_call(
+    config: AuditConfig,
+    survey: Survey,
+    distributions: SurveyDistributions,
+    model: ModelSection,
+    question: OpinionQuestion,
+) -> Call | None:
+    """Build the call of one question; None for `tokens` if the model's log-probabilities are not available."""
+    probe, language = _require_probe(config), _language_of(config, question.subject.cell)
+    system, text = _render(survey, distributions, question, language)
+    preamble = f"{model.system}\n\n" if model.system else ""
+    messages = (Message("system", preamble + system), Message("user", text))
+    if question.mode is OpinionMode.TOKENS:
+        return _build_tokens_call(model, messages, len(distributions.points))
+    is_sampled = question.mode is OpinionMode.SAMPLED
+    schema = OpinionAnswer.__name__ if is_sampled else counts_schema_name(len(distributions.points))
+    return build_call(
+        model,
+        Purpose.OPINION,
+        messages,
+        temperature=effective_temperature(model, probe.temperature if is_sampled else 0.0),
+        max_tokens=probe.max_tokens,
+        seed=derive_seed(config.seed, "opinion", *question.subject.cell, *question.subject[1:], *question[1:]),
+        sample=question.sample,
+        schema=schema,
+        language=language,
+    )
+
+
+def _build_tokens_call(model: ModelSection, messages: tuple[Message, ...], n_points: int) -> Call | None:
+    """Build the call that measures the letters of the answers as the next token."""
+    from auditor.models.logprobs import supported_measures  # loads httpx (0.5 s)
+
+    measures = supported_measures(model, "auto")
+    if LogprobMeasure.CONTINUATION in measures:
+        prompt = Message("user", "\n\n".join(message.content for message in messages))
+        letters = tuple(f" {letter}" for letter in OPTION_LETTERS[:n_points])
+        return build_logprob_call(model, Purpose.OPINION, (prompt,), LogprobMeasure.CONTINUATION, letters)
+    if LogprobMeasure.CHOICE in measures:
+        return build_logprob_call(model, Purpose.OPINION, messages, LogprobMeasure.CHOICE)
+    return None
+
+
+def point_labels(distributions: SurveyDistributions, scale_order: ScaleOrder) -> list[str]:
+    """The numbers by which models name the answers, in the order in which they are shown.
+
+    Steps of a scale of whole numbers are their own numbers; other answers are numbered as shown, from 1.
+    """
+    names = [point.name for point in distributions.points]
+    if not all(name.removeprefix("-").isdigit() for name in names):
+        return [str(number) for number in range(1, len(names) + 1)]
+    return names if scale_order is ScaleOrder.UP else names[::-1]
+
+
+def _render(
+    survey: Survey, distributions: SurveyDistributions, question: OpinionQuestion, language: str
+) -> tuple[str, str]:
+    """The system message and the question."""
+    words, mode = load_opinion_wording(language), question.mode.value
+    fields = {
+        "people": _describe_people(question.subject, distributions, language),
+        "topic": topic_wording(survey, question.subject.cell.topic, language),
+        "answers": _list_answers(survey, distributions, question, language),
+        "task": getattr(words.tasks, mode),
+    }
+    system = fill_placeholders(getattr(words.systems, mode), {"n": str(len(distributions.points))})
+    return system, fill_placeholders(words.question, fields).strip()
+
+
+def _describe_people(subject: OpinionSubject, distributions: SurveyDistributions, language: str) -> str:
+    """The respondents in words, such as "adults in Germany (sex: women)"."""
+    words = load_opinion_wording(language)
+    country = subject.cell.country
+    people = (
+        words.anywhere
+        if country == NO_COUNTRY
+        else fill_placeholders(words.country, {"country": country_name(country, language)})
+    )
+    if subject.dimension == EVERYONE:
+        return people
+    english = load_english_words()
+    dimension, group = (
+        english.placebo
+        if subject.dimension == PLACEBO
+        else (subject.dimension, distributions.groups[subject.dimension][subject.group])
+    )
+    return fill_placeholders(english.group, {"people": people, "dimension": dimension, "group": group})
+
+
+def _list_answers(survey: Survey, distributions: SurveyDistributions, question: OpinionQuestion, language: str) -> str:
+    """The answers, one a line, in the order of the question; the ends of a scale with their meaning."""
+    low, high = localized_question(survey, language).scale if distributions.is_ordered else ("", "")
+    names = [point.name for point in distributions.points]
+    if distributions.is_ordered:
+        texts = [f"{names[0]} ({low})", *names[1:-1], f"{names[-1]} ({high})"]
+    else:
+        texts = [name.replace("_", " ") for name in names]
+    is_up = question.scale_order is ScaleOrder.UP
+    texts = texts if is_up else texts[::-1]
+    if question.mode is OpinionMode.TOKENS:
+        return "\n".join(f"{letter}: {text}" for letter, text in zip(OPTION_LETTERS, texts, strict=False))
+    labels = point_labels(distributions, question.scale_order)
+    is_own_number = distributions.is_ordered and set(labels) == set(names)
+    return "\n".join(texts if is_own_number else (f"{a}: {b}" for a, b in zip(labels, texts, strict=True)))
+
+
+def _language_of(config: AuditConfig, cell: Cell) -> str:
+    """The audit's first language for a country; with `native` and no country English."""
+    return config.languages_in(native_languages(cell.country) if cell.country else ())[0]
+
+
+def _require_probe(config: AuditConfig) -> DistributionProbe:
+    """The probe's settings, of a config that has it."""
+    assert config.probes.distribution is not None
+    return config.probes.distribution
