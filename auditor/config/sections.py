@@ -91,9 +91,11 @@ class ConflictSection(ConfigSection):
     threshold: Annotated[float, Field(gt=0, le=2)] | Literal["auto"] = 0.38
     """Smallest absolute difference between two models' scores that is a conflict; scores are from -1 to +1. `auto` uses
     the third quartile of all differences in this audit."""
-    methods: bool = True
+    methods: bool = False
     """Whether human reviewers also see the countries and topics on which a model's stated score and its score from
-    log-probabilities differ by `threshold` or more."""
+    log-probabilities differ by `threshold` or more. Scores from log-probabilities have an order but no unit, so such
+    differences are hard to judge; the report counts them in any case. Audits that were begun when the
+    default was `true` keep it."""
 
 
 class PanelSection(ConfigSection):

@@ -34,7 +34,7 @@ def hash_settings(settings: dict[str, Any]) -> str:
 
 
 def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
-    """Give keys of models and limits that are not set the form that earlier versions hashed; changes `settings`."""
+    """Give keys that are not set, or have no effect, the form that earlier versions hashed; changes `settings`."""
     judges = settings["judges"] if isinstance(settings["judges"], list) else []
     for model in (*settings["models"], *judges):
         for key in ("reasoning", "capabilities", "base_model"):
@@ -46,6 +46,8 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
         del settings["limits"]["max_cells"]
     if settings["limits"]["deadline_s"] is None:
         settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
+    if not (settings["probes"]["direct"] and settings["probes"]["logprob"]):
+        settings["conflicts"]["methods"] = True  # has no effect on scores by one method; True was the default
 
 
 def _strip_folders(value: Any) -> Any:
