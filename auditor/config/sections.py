@@ -17,7 +17,7 @@ AUDIT_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 DEFAULT_DEADLINE_S = 120.0
 DEFAULT_DEADLINE_TIMEOUTS = 2
 """Default deadline of a call, as a multiple of the time limit of one request."""
-NonresponseTreatment = Literal["drop", "neutral", "bounds", "impute"]
+NonresponseTreatment = Literal["drop", "neutral", "zero", "bounds", "impute"]
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -33,9 +33,10 @@ class SurveySection(ConfigSection):
     """Topics to ask about, spelled as in the survey."""
     nonresponse: NonresponseTreatment = "drop"
     """How respondents without an answer are treated. `drop`: left out, so that the survey's scores are used as they
-    are. `neutral`: counted as 0, the middle of the scale. `impute`: filled in from respondents of the same country who
-    gave similar other answers. `bounds`: as `drop`, and the report adds each figure's lowest and highest value,
-    whatever the missing answers are."""
+    are. `neutral`: counted as 0, the middle of the scale. `zero`: as `neutral`, and where nobody was asked the score is
+    0 too, as in EvalMORAAL; models are then asked about all countries and topics. `impute`: filled in from respondents
+    of the same country who gave similar other answers. `bounds`: as `drop`, and the report adds each figure's lowest
+    and highest value, whatever the missing answers are."""
     regions: str = "western"
     """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or the
     path of a file with the columns `country,region`."""

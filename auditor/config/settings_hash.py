@@ -30,6 +30,9 @@ def hash_settings(settings: dict[str, Any]) -> str:
     _restore_earlier_defaults(settings)
     if settings["probes"]["review"]["max_trace_chars"] == DEFAULT_MAX_TRACE_CHARS:
         del settings["probes"]["review"]["max_trace_chars"]
+    for probe in ("direct", "review"):
+        if settings["probes"][probe] and settings["probes"][probe]["form"] == "standard":
+            del settings["probes"][probe]["form"]
     return canonical_hash(_strip_folders(settings))
 
 

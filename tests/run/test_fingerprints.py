@@ -51,6 +51,10 @@ def make_configs() -> list[AuditConfig]:
         config("http://localhost", language=language, probes=_direct(mode) | {"logprob": {}, "logic": logic})
         for language, mode, logic in itertools.product(LANGUAGES, modes, ({}, {"cot": True}, {"answer": "probability"}))
     ]
+    configs += [
+        config("http://localhost", probes={"direct": {"mode": mode, "form": "paper"}, "review": {"form": "paper"}})
+        for mode in modes
+    ]
     embedding = {"model": "words"}
     configs += [
         config("http://localhost", probes=_direct(mode) | {"semantic": {"mode": mode}}, embedding=embedding)

@@ -1,0 +1,38 @@
+"""Conflicts between models counted by cell, in which several pairs of models may conflict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from auditor.domain import Cell, Conflict, ConflictState, Method
+from auditor.reports.data.report_schema import ConflictCellsReport
+from auditor.reports.data.report_source import ReportSource
+
+
+def count_conflict_cells(source: ReportSource, conflicts: Sequence[Conflict]) -> ConflictCellsReport | None:
+    """Count the cells in conflict by the kind and the state of their largest difference.
+
+    Args:
+        conflicts: between models, on which judges vote; the first of equal differences stands for its cell.
+
+    Returns:
+        None for imported scores, among which no conflicts were sought, and for conflicts of answers.
+    """
+    if source.config is None or any(conflict.difference is None for conflict in conflicts):
+        return None
+    largest: dict[Cell, Conflict] = {}
+    for conflict in conflicts:
+        other = largest.get(conflict.cell)
+        if other is None or abs(conflict.difference or 0.0) > abs(other.difference or 0.0):
+            largest[conflict.cell] = conflict
+    is_direct = [method == Method.DIRECT for method, _ in source.columns]
+    n_scores = (~np.isnan(source.score_matrix[is_direct])).sum(axis=0)
+    return ConflictCellsReport(
+        cells=len(largest),
+        compared=int((n_scores >= 2).sum()),
+        kinds=dict(Counter(conflict.kind.value for conflict in largest.values())),
+        settled=sum(conflict.state is ConflictState.MAJORITY for conflict in largest.values()),
+    )
