@@ -32,7 +32,7 @@ class UnreadAnswers:
         if streak.total() == MAX_UNREAD_ANSWERS:
             causes = ", ".join(f"{count} {cause.value}" for cause, count in streak.most_common())
             self.notify(
-                f"None of the last {MAX_UNREAD_ANSWERS} answers of '{model}' has a score ({causes}). The run continues. "
+                f"None of the last {MAX_UNREAD_ANSWERS} answers of '{model}' has a score ({causes}). The run goes on. "
                 "How to fix: Stop the run, and read some answers with `auditor traces`. If they are cut off, raise "
-                "probes.direct.max_tokens; if they have another form, use mode = \"structured\"."
+                'probes.direct.max_tokens; if they have another form, use mode = "structured".'
             )

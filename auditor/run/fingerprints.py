@@ -35,6 +35,8 @@ def fingerprint(config: AuditConfig) -> str:
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
     if config.task is None:
         answer_templates, review_templates = ["direct"], ["review", "review.shorter", "review.guess", "review.rewrite"]
+        if config.probes.review.form != "standard":
+            review_templates.append(f"review.{config.probes.review.form}")
     else:
         answer_templates = [f"task.{kind}" for kind in ("choice", "number", "score", "words")]
         review_templates = ["review.task", "review.shorter"]

@@ -127,9 +127,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         cultural_findings=build_cultural_findings(source),
         examples=build_examples(db, source),
         judge_quality=build_judge_quality(source),
-        over_models=build_over_models_report(
-            source, alignment, methods, self_consistency, peer_agreement, regions
-        ),
+        over_models=build_over_models_report(source, alignment, methods, self_consistency, peer_agreement, regions),
         distribution=build_distribution_report(db, source),
         **probe_reports,
     )

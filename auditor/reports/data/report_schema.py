@@ -220,8 +220,16 @@ class ConflictCellsReport(ReportModel):
     """Cells with scores of at least two models."""
     kinds: dict[str, int]
     """Cells by the kind of the pair; they add up to `cells`."""
+    kind_shares: dict[str, float]
+    """`kinds` as shares of `cells`; empty without conflicts."""
     settled: int
     """Cells in which the judges settled the conflict of the pair."""
+    settled_share: float | None
+    """`settled` as a share of `cells`; null without conflicts."""
+    pairs: int
+    """Conflicts, each of one pair of models in one cell."""
+    pair_kind_shares: dict[str, float]
+    """Kinds as shares of `pairs`; empty without conflicts."""
 
 
 class ConflictsReport(ReportModel):

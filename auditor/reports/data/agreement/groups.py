@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from auditor.metrics._complete_cases import complete_cases
 from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
-from auditor.metrics.correlation import pearson
 from auditor.metrics.confidence import bonferroni_level
+from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates

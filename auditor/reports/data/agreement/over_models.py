@@ -115,9 +115,7 @@ def _summarize_agreement(
 def _summarize_regions(regions: RegionsReport) -> Iterator[OverModelsRow]:
     """Yield the rows of r in each region, and of the gap where there are two regions."""
     for method, region in dict.fromkeys((row.method, row.region) for row in regions.rows):
-        r_by_model = {
-            row.model: row.pearson_r for row in regions.rows if (row.method, row.region) == (method, region)
-        }
+        r_by_model = {row.model: row.pearson_r for row in regions.rows if (row.method, row.region) == (method, region)}
         yield OverModelsRow(figure="pearson_r", method=method, region=region, summary=summarize_models(r_by_model))
     for method in dict.fromkeys(gap.method for gap in regions.gaps):
         gaps = [gap for gap in regions.gaps if gap.method == method]

@@ -1,0 +1,122 @@
+"""How a paper's tables are run: the audits, the published settings, and the figures of their reports."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+Part = Literal["direct", "logprob", "review", "conflicts", "regions", "survey"]
+"""Parts of an audit that a figure depends on."""
+PRESET_CONFIG = ConfigDict(extra="forbid", frozen=True)
+
+
+class FigureSource(BaseModel):
+    """A figure of an audit's report that is set beside a published one.
+
+    Attributes:
+        figure: a key of `FIGURES` in `auditor.replications.figures`; empty if only a model's own figure is comparable.
+        model_figure: the same of one model, where a model of ours is set beside the row's.
+        survey: the survey that the published figure is of; empty for each survey.
+        min_models: fewest models for a value.
+        label: what tells this figure from another one of the cell, such as the unit that is counted.
+        departures: ids of the departures of this figure from the published definition.
+    """
+
+    model_config = PRESET_CONFIG
+
+    figure: str = ""
+    model_figure: str = ""
+    survey: str = ""
+    min_models: int = 1
+    label: str = ""
+    departures: tuple[str, ...] = ()
+
+
+class PublishedSetting(BaseModel):
+    """A setting with which the paper measured; an audit with another value departs from it.
+
+    Attributes:
+        id: of the departure.
+        key: the setting in an audit's stored configuration, or one of `COMPUTED_SETTINGS`.
+        value: as the paper says; by survey if it is a table.
+        parts: the parts that it bears on.
+        what: the setting in words.
+        is_wording: whether the same value still means other words, since the prompt was written anew.
+        size, size_note: see `Departure`.
+    """
+
+    model_config = PRESET_CONFIG
+
+    id: str
+    key: str
+    value: Any
+    parts: frozenset[Part]
+    what: str
+    is_wording: bool = False
+    size: float | None = None
+    size_note: str
+
+
+class FixedDeparture(BaseModel):
+    """A departure of every audit: this program computes the figure in another way.
+
+    Attributes:
+        id: name by which figures refer to it.
+        what: what differs.
+        size, size_note: see `Departure`.
+    """
+
+    model_config = PRESET_CONFIG
+
+    id: str
+    what: str
+    size: float | None = None
+    size_note: str
+
+
+class SmallForm(BaseModel):
+    """The small form of an experiment, for the model that comes with the program.
+
+    Attributes:
+        config: settings that replace those of the experiment; it names the models.
+        surveys: settings of each survey that replace those of the experiment, such as countries and topics.
+    """
+
+    model_config = PRESET_CONFIG
+
+    config: dict[str, Any]
+    surveys: dict[str, dict[str, Any]]
+
+
+class Experiment(BaseModel):
+    """The audits behind a paper's tables: one for each survey.
+
+    Attributes:
+        needs: what the user provides, in words.
+        cost: calls of one model in the full form, in words.
+        config: settings of every audit but its models, as in a configuration file.
+        surveys: the table `survey` of each audit, by name of the survey.
+        as_published: settings of the survey that the paper used, which lose information.
+        settings: with which the paper measured.
+        departures: of every audit.
+    """
+
+    model_config = PRESET_CONFIG
+
+    needs: str
+    cost: str
+    config: dict[str, Any]
+    surveys: dict[str, dict[str, Any]]
+    as_published: dict[str, Any] = {}
+    small: SmallForm
+    settings: tuple[PublishedSetting, ...]
+    departures: tuple[FixedDeparture, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> Experiment:
+        """Require that every departure has an id of its own."""
+        ids = [item.id for item in (*self.settings, *self.departures)]
+        if len(set(ids)) < len(ids):
+            raise ValueError("two departures have the same id")
+        return self
