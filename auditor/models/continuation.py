@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import sys
 import importlib.util
 import json
+import sys
 import threading
 import time
 from collections.abc import Sequence

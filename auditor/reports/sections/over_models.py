@@ -58,7 +58,8 @@ def _summarize(over_models: OverModelsReport) -> str:
         return "r over models is not available: no model has one."
     return (
         f"Mean r over {pluralize(summary.mean.n, 'model')} by {row.method} scores: "
-        f"{format_number(summary.mean.value)}, from {format_number(summary.lowest)} to {format_number(summary.highest)}."
+        f"{format_number(summary.mean.value)}, from {format_number(summary.lowest)} to "
+        f"{format_number(summary.highest)}."
     )
 
 
