@@ -191,7 +191,8 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
         notes.append(
             f"{audit.survey}: audit {report.audit.name} of {pluralize(len(audit.config.models), 'model')} "
             f"({', '.join(model.name for model in audit.config.models)}), "
-            f"{pluralize(report.audit.survey.asked, 'cell')}, {pluralize(cost.calls, 'call')}, cost {format_usd(cost.usd, cost.lower_bound)}. "
+            f"{pluralize(report.audit.survey.asked, 'cell')}, {pluralize(cost.calls, 'call')}, "
+            f"cost {format_usd(cost.usd, cost.lower_bound)}. "
             f"Survey: {report.audit.survey.title}."
         )
     return notes

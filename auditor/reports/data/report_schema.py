@@ -325,7 +325,7 @@ class Report(LinkedReport):
     """The three largest differences between a model's direct score and people's."""
     judge_quality: JudgeQualityReport | None = None
     """What the judges' verdicts are worth, measured on labels by people; null without verdicts."""
-    over_models: OverModelsReport | None = None
-    """Figures summarized over models, as papers report them; null without scores."""
     distribution: DistributionReport | None = None
     """Distributions of answers on the survey's scale, compared with people's; null where not measured."""
+    over_models: OverModelsReport | None = None
+    """Figures summarized over models, as papers report them; null without scores."""

@@ -31,6 +31,7 @@ KEYS = [
     "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "variance",
     "languages", "savings",
     "consistency_alignment", "cultural_findings", "examples", "judge_quality", "distribution",
+    "over_models",
 ]  # fmt: skip
 
 
