@@ -134,14 +134,8 @@ def _read_model_peer_agreement(report: Report, model: str) -> Estimate:
     return rows[0] if rows else Estimate(None, 0, reason=NOT_MEASURED)
 
 
-def _read_model_r(report: Report, model: str) -> Estimate:
-    rows = [row.crossed.pearson_r for row in report.alignment if (row.method, row.model) == (DIRECT, model)]
-    return rows[0] if rows else Estimate(None, 0, reason=NOT_MEASURED)
-
-
 FIGURES: Mapping[str, FigureReader] = {
     "r.highest": partial(_read_extreme, figure="pearson_r", is_highest=True),
-    "r.lowest": partial(_read_extreme, figure="pearson_r", is_highest=False),
     "delta_r.mean": partial(_read_mean, figure="method_difference"),
     "delta_r.lowest": partial(_read_extreme, figure="method_difference", is_highest=False),
     "delta_r.highest": partial(_read_extreme, figure="method_difference", is_highest=True),
@@ -170,7 +164,6 @@ FIGURES: Mapping[str, FigureReader] = {
 }
 """Readers of a report's figures over all models, by the names that presets use."""
 MODEL_FIGURES: Mapping[str, ModelFigureReader] = {
-    "r": _read_model_r,
     "self_consistency": _read_model_consistency,
     "peer_agreement": _read_model_peer_agreement,
 }
