@@ -79,7 +79,9 @@ def derive_mark(
         if setting.parts & parts and (departure := _compare(setting, audit)) is not None
     ]
     departures += [
-        Departure(id=fixed.id, what=fixed.what, is_wording=False, size=fixed.size, size_note=fixed.size_note)
+        Departure(
+            id=fixed.id, description=fixed.description, is_wording=False, size=fixed.size, size_note=fixed.size_note
+        )
         for fixed in experiment.departures
         if fixed.id in source.departures
     ]
@@ -96,16 +98,18 @@ def _select_mark(departures: Sequence[Departure]) -> Mark:
 def _compare(setting: PublishedSetting, audit: MeasuredAudit) -> Departure | None:
     """The departure of an audit in one setting; None if it measured as published."""
     published = setting.value.get(audit.survey) if isinstance(setting.value, dict) else setting.value
-    ours = read_setting(audit, setting.key)
-    if ours == published and not setting.is_wording:
+    measured = read_setting(audit, setting.key)
+    if measured == published and not setting.is_wording:
         return None
-    is_wording = ours == published
-    what = (
-        f"{setting.what}: written anew from the paper's description"
+    is_wording = measured == published
+    description = (
+        f"{setting.description}: written anew from the paper's description"
         if is_wording
-        else f"{setting.what}: {_format(ours)}, published {_format(published)}"
+        else f"{setting.description}: {_format(measured)}, published {_format(published)}"
     )
-    return Departure(id=setting.id, what=what, is_wording=is_wording, size=setting.size, size_note=setting.size_note)
+    return Departure(
+        id=setting.id, description=description, is_wording=is_wording, size=setting.size, size_note=setting.size_note
+    )
 
 
 def _format(value: Any) -> str:

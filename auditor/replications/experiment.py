@@ -41,7 +41,7 @@ class PublishedSetting(BaseModel):
         key: the setting in an audit's stored configuration, or one of `COMPUTED_SETTINGS`.
         value: as the paper says; by survey if it is a table.
         parts: the parts that it bears on.
-        what: the setting in words.
+        description: the setting in words.
         is_wording: whether the same value still means other words, since the prompt was written anew.
         size, size_note: see `Departure`.
     """
@@ -52,7 +52,7 @@ class PublishedSetting(BaseModel):
     key: str
     value: Any
     parts: frozenset[Part]
-    what: str
+    description: str
     is_wording: bool = False
     size: float | None = None
     size_note: str
@@ -63,14 +63,14 @@ class FixedDeparture(BaseModel):
 
     Attributes:
         id: name by which figures refer to it.
-        what: what differs.
+        description: what differs.
         size, size_note: see `Departure`.
     """
 
     model_config = PRESET_CONFIG
 
     id: str
-    what: str
+    description: str
     size: float | None = None
     size_note: str
 

@@ -24,8 +24,8 @@ NO_CONFLICT = "there is no conflict between models"
 def _find_summary(report: Report, figure: OverModelsFigure, region: str | None) -> SummaryOverModels | None:
     """The summary over models of a figure of direct scores; None if the report has none."""
     rows = report.over_models.figures if report.over_models else []
-    found = (row.summary for row in rows if (row.figure, row.method, row.region) == (figure, DIRECT, region))
-    return next(found, None)
+    summaries = (row.summary for row in rows if (row.figure, row.method, row.region) == (figure, DIRECT, region))
+    return next(summaries, None)
 
 
 def _read_mean(report: Report, *, figure: OverModelsFigure, region: str | None = None) -> Estimate:

@@ -45,12 +45,17 @@ def match_models(paper: Paper, own_models: Sequence[str], pairs: Mapping[str, st
         UsageError: there is no such model of ours, or no such published one.
     """
     published = {row.model for table in paper.tables for row in table.rows if row.model}
-    for own, theirs in pairs.items():
-        for name, known, whose in ((own, set(own_models), "audited"), (theirs, published, "published")):
+    for own_model, published_model in pairs.items():
+        for name, known, whose in (
+            (own_model, set(own_models), "audited"),
+            (published_model, published, "published"),
+        ):
             if name not in known:
                 listed = ", ".join(sorted(known)) or "none"
                 raise UsageError(f"--as: there is no {whose} model '{name}'.", f"The {whose} models are: {listed}.")
-    return {name: name for name in own_models if name in published} | {theirs: own for own, theirs in pairs.items()}
+    return {name: name for name in own_models if name in published} | {
+        published_model: own_model for own_model, published_model in pairs.items()
+    }
 
 
 def join_figures(
@@ -74,11 +79,11 @@ def join_figures(
                 cells.append(_explain(published, "recorded_only"))
             for source in sources:
                 own_model = own_by_published.get(rows[published.row].model)
-                for cell, found in _join_source(
+                for cell, cell_departures in _join_source(
                     experiment, table, rows[published.row], published, source, measured, own_model
                 ):
                     cells.append(cell)
-                    departures |= {(departure.id, departure.what): departure for departure in found}
+                    departures |= {(departure.id, departure.description): departure for departure in cell_departures}
     return cells, list(departures.values())
 
 

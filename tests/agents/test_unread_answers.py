@@ -6,7 +6,7 @@ from auditor.agents.unread_answers import MAX_UNREAD_ANSWERS, UnreadAnswers
 from auditor.domain import Outcome
 
 
-def test_the_user_is_told_once_after_twenty_answers_in_a_row_without_a_score() -> None:
+def test_one_notice_after_twenty_answers_in_a_row_without_a_score() -> None:
     notices: list[str] = []
     unread = UnreadAnswers(notices.append)
     for i in range(MAX_UNREAD_ANSWERS - 1):

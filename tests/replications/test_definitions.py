@@ -36,9 +36,9 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def experiment() -> Experiment:
-    found = load_paper("evalmoraal").experiment
-    assert found is not None
-    return found
+    loaded = load_paper("evalmoraal").experiment
+    assert loaded is not None
+    return loaded
 
 
 def as_published() -> dict[str, Any]:

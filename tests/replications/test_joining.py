@@ -156,7 +156,7 @@ def test_a_second_run_makes_no_call(experiment: Experiment) -> None:
     assert json.loads(result.stdout) == experiment.output
 
 
-def test_a_model_of_ours_stands_beside_the_published_one_that_the_user_names(experiment: Experiment) -> None:
+def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experiment) -> None:
     result = replicate(experiment.folder, "--json", "--as", "western-everywhere=GPT-4o")
     report = open_audit("simulated-rep-evalmoraal-pew", storage=experiment.storage).report()
     [agreement] = [row.agreement.value for row in report.peer_agreement if row.model == "western-everywhere"]
@@ -185,10 +185,10 @@ def measured(experiment: Experiment) -> list[MeasuredAudit]:
 
 
 def join(
-    measured: list[MeasuredAudit], table: str, column: str, paper: Paper | None = None, **own: str
+    measured: list[MeasuredAudit], table: str, column: str, paper: Paper | None = None, **model_by_published: str
 ) -> list[RecomputedCell]:
-    """The cells of a column of a table; `own` is our model by published model."""
-    cells, _ = join_figures(paper or load_paper("evalmoraal"), table, measured, own)
+    """The cells of a column of a table; `model_by_published` is our model by published model."""
+    cells, _ = join_figures(paper or load_paper("evalmoraal"), table, measured, model_by_published)
     return [cell for cell in cells if cell.published.column == column]
 
 
@@ -228,7 +228,7 @@ def test_a_figure_without_a_value_is_not_run_until_the_report_has_one(measured: 
     assert not_run(join(measured, "peer", "Fleiss kappa")) == {None}
 
 
-def test_a_figure_of_one_model_is_not_run_until_one_of_ours_is_set_beside_it(measured: list[MeasuredAudit]) -> None:
+def test_a_figure_of_one_model_is_not_run_until_a_model_is_compared_with_it(measured: list[MeasuredAudit]) -> None:
     paper = load_paper("evalmoraal")
     tables = tuple(
         table.model_copy(
@@ -277,7 +277,7 @@ def test_unknown_models_are_refused(pairs: dict[str, str], message: str) -> None
         match_models(load_paper("evalmoraal"), ["a", "b"], pairs)
 
 
-def test_models_of_equal_names_are_set_beside_each_other() -> None:
+def test_models_of_equal_names_are_compared() -> None:
     assert match_models(load_paper("evalmoraal"), ["GPT-4", "mine"], {"mine": "GPT-4o"}) == {
         "GPT-4": "GPT-4",
         "GPT-4o": "mine",

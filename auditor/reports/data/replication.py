@@ -52,7 +52,7 @@ class Departure(ReportModel):
     """One way in which an audit differs from what a paper describes."""
 
     id: str
-    what: str
+    description: str
     """What is different, with our value and the published one."""
     is_wording: bool
     """Whether only the words of a prompt differ."""

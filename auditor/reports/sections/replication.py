@@ -215,8 +215,13 @@ def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
 def _build_departures_section(departures: Sequence[Departure]) -> Section:
     """Build the table of departures with their sizes."""
     caption = "How the audits differ from the paper. Size: change of a figure on one fixture, where it was measured."
-    columns = (Column("departure", "name"), Column("what"), Column("size", "number", digits=3), Column("of what"))
-    rows = [(departure.id, departure.what, departure.size, departure.size_note) for departure in departures]
+    columns = (
+        Column("departure", "name"),
+        Column("description"),
+        Column("size", "number", digits=3),
+        Column("of what"),
+    )
+    rows = [(departure.id, departure.description, departure.size, departure.size_note) for departure in departures]
     return Section("departures", "Departures", [Table("departures", "departures", caption, columns, rows)])
 
 
