@@ -116,7 +116,7 @@ class Experiment(BaseModel):
     @model_validator(mode="after")
     def _check_ids(self) -> Experiment:
         """Require that every departure has an id of its own."""
-        ids = [item.id for item in (*self.settings, *self.departures)]
+        ids = [setting.id for setting in self.settings] + [departure.id for departure in self.departures]
         if len(set(ids)) < len(ids):
             raise ValueError("two departures have the same id")
         return self

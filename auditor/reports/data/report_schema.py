@@ -250,7 +250,7 @@ class ConflictsReport(ReportModel):
     """Conflicts of all kinds. Judges vote only on score conflicts, which `settled` counts."""
     states: dict[str, int]
     by_cell: ConflictCellsReport | None = None
-    """Null where there is no config, as for imported scores, and for answers that are not scores."""
+    """Null where there is no config, as for imported scores, and for a task."""
     voting: VotingReport | None
     """Null where there is no config, as for imported scores."""
     kinds: list[ConflictKindRow]

@@ -167,7 +167,7 @@ def build_run_document(
         appended: sections of the audits' own reports.
     """
     columns = (
-        Column("row", "name"), Column("figure"), Column("published"), Column("ours is of"),
+        Column("row", "name"), Column("figure"), Column("published"), Column("our figure is of"),
         Column("ours", "estimate", digits=3), Column("difference", "number", digits=3, style="signed"),
         Column("mark"),
     )  # fmt: skip

@@ -19,9 +19,9 @@ def count_conflict_cells(source: ReportSource, conflicts: Sequence[Conflict]) ->
         conflicts: between models, on which judges vote; the first of equal differences stands for its cell.
 
     Returns:
-        None for imported scores, among which no conflicts were sought, and for conflicts of answers.
+        None for imported scores, among which no conflicts were sought, and for a task.
     """
-    if source.config is None or any(conflict.difference is None for conflict in conflicts):
+    if source.config is None or source.survey.task is not None:
         return None
     largest: dict[Cell, Conflict] = {}
     for conflict in conflicts:
