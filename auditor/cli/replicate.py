@@ -201,10 +201,13 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
 def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     """Sections of the audits' reports that have the figures of each model."""
     from auditor.reports.sections.over_models import build_over_models_section
+    from auditor.reports.sections.paper_tables import group_model_tables
     from auditor.reports.sections.replication import prefix_ids
     from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
 
-    builders = (build_methods_section, build_over_models_section, build_consistency_section)
+    builders = (
+        group_model_tables, build_methods_section, build_over_models_section, build_consistency_section,
+    )  # fmt: skip
     return [
         prefix_ids(section, audit.survey.lower(), audit.survey)
         for audit in measured

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import HeatMap, Paragraph, Table
-from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.sections.over_models import build_over_models_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
+from tests.reports.sections.node_text import iterate_blocks
 
 PEOPLE = {(country, topic): score for country, scores in (("Ghana", (-0.9, 0.1, 0.4)), ("Japan", (0.2, 0.8, -0.3)))
           for topic, score in zip("abc", scores, strict=True)}  # fmt: skip
