@@ -39,9 +39,9 @@ AsOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--as", metavar="MY=THEIRS", help="Set a model of yours beside a published one; may be repeated."),
 ]
-SurveyOption: TypeAlias = Annotated[
+DataOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--survey", metavar="NAME=FILE", help="File of a survey, such as WVS=wvs7.csv; may be repeated."),
+    typer.Option("--data", metavar="NAME=FILE", help="File of a survey, such as WVS=wvs7.csv; may be repeated."),
 ]
 AsPublishedOption: TypeAlias = Annotated[
     bool, typer.Option("--as-published", help="Treat missing survey answers as the paper did, such as counting them 0.")
@@ -61,7 +61,7 @@ def replicate(
     small: SmallOption = False,
     limit: LimitOption = None,
     as_model: AsOption = None,
-    survey: SurveyOption = None,
+    data: DataOption = None,
     as_published: AsPublishedOption = False,
     dry_run: DryRunOption = False,
     output: PageFileOption = None,
@@ -107,7 +107,7 @@ def replicate(
         present_document(to_jsonable_python(recomputed), document, output, as_json)
     else:
         options = ReplicationOptions(
-            table, small, limit, models, parse_pairs(survey, "--survey"), is_as_published=as_published
+            table, small, limit, models, parse_pairs(data, "--data"), is_as_published=as_published
         )
         _run_experiment(selected, options, parse_pairs(as_model, "--as"), storage, output, as_json, dry_run=dry_run)
 
@@ -159,7 +159,7 @@ def _run_experiment(
     words = ["replicate", paper.id, *_list_option_words(options)]
     for config in configs.values():
         run_with_progress(config, words, storage, preflight=True, rediscover=False)
-    names = {survey: config.name for survey, config in configs.items()}
+    names = {name: config.name for name, config in configs.items()}
     measured = load_measured_audits(resolve_storage_url(storage), names)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
     document = replication.build_run_document(
@@ -176,7 +176,7 @@ def _list_option_words(options: ReplicationOptions) -> list[str]:
     words += ["--as-published"] if options.is_as_published else []
     return [
         *words,
-        *(word for name, file in (options.surveys or {}).items() for word in ("--survey", f"{name}={file}")),
+        *(word for name, file in (options.files or {}).items() for word in ("--data", f"{name}={file}")),
     ]
 
 
@@ -189,7 +189,7 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
         report = audit.report
         cost = report.cost.total
         notes.append(
-            f"{audit.survey}: audit {report.audit.name} of {pluralize(len(audit.config.models), 'model')} "
+            f"{audit.name}: audit {report.audit.name} of {pluralize(len(audit.config.models), 'model')} "
             f"({', '.join(model.name for model in audit.config.models)}), "
             f"{pluralize(report.audit.survey.asked, 'cell')}, {pluralize(cost.calls, 'call')}, "
             f"cost {format_usd(cost.usd, cost.lower_bound)}. "
@@ -209,7 +209,7 @@ def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
         group_model_tables, build_methods_section, build_over_models_section, build_consistency_section,
     )  # fmt: skip
     return [
-        prefix_ids(section, audit.survey.lower(), audit.survey)
+        prefix_ids(section, audit.name.lower(), audit.name)
         for audit in measured
         for build_section in builders
         if (section := build_section(audit.report)) is not None

@@ -19,11 +19,11 @@ class MeasuredAudit:
     """An audit behind a table.
 
     Attributes:
-        survey: its survey, as the paper names it.
+        name: of its survey or data set, as the paper has it.
         config: the configuration that the database holds for it.
     """
 
-    survey: str
+    name: str
     config: AuditConfig
     report: Report
 
@@ -97,7 +97,7 @@ def _select_mark(departures: Sequence[Departure]) -> Mark:
 
 def _compare(setting: PublishedSetting, audit: MeasuredAudit) -> Departure | None:
     """The departure of an audit in one setting; None if it measured as published."""
-    published = setting.value.get(audit.survey) if isinstance(setting.value, dict) else setting.value
+    published = setting.value.get(audit.name) if isinstance(setting.value, dict) else setting.value
     measured = read_setting(audit, setting.key)
     if measured == published and not setting.is_wording:
         return None

@@ -17,7 +17,7 @@ class FigureSource(BaseModel):
     Attributes:
         figure: a key of `FIGURES` in `auditor.replications.figures`; empty if only a model's own figure is comparable.
         model_figure: the same of one model, where a model of ours is set beside the row's.
-        survey: the survey that the published figure is of; empty for each survey.
+        audit: the audit that the published figure is of, such as of one survey; empty for each.
         min_models: fewest models for a value.
         label: what tells this figure from another one of the cell, such as the unit that is counted.
         departures: ids of the departures of this figure from the published definition.
@@ -27,7 +27,7 @@ class FigureSource(BaseModel):
 
     figure: str = ""
     model_figure: str = ""
-    survey: str = ""
+    audit: str = ""
     min_models: int = 1
     label: str = ""
     departures: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class PublishedSetting(BaseModel):
     Attributes:
         id: of the departure.
         key: the setting in an audit's stored configuration, or one of `COMPUTED_SETTINGS`.
-        value: as the paper says; by survey if it is a table.
+        value: as the paper says; by audit if it is a table.
         parts: the parts that it bears on.
         description: the setting in words.
         is_wording: whether the same value still means other words, since the prompt was written anew.
@@ -80,24 +80,25 @@ class SmallForm(BaseModel):
 
     Attributes:
         config: settings that replace those of the experiment; it names the models.
-        surveys: settings of each survey that replace those of the experiment, such as countries and topics.
+        audits: settings of each audit that replace those of the experiment, such as countries and topics.
     """
 
     model_config = PRESET_CONFIG
 
     config: dict[str, Any]
-    surveys: dict[str, dict[str, Any]]
+    audits: dict[str, dict[str, Any]]
 
 
 class Experiment(BaseModel):
-    """The audits behind a paper's tables: one for each survey.
+    """The audits behind a paper's tables: one for each survey or data set.
 
     Attributes:
         needs: what the user provides, in words.
         cost: calls of one model in the full form, in words.
         config: settings of every audit but its models, as in a configuration file.
-        surveys: the table `survey` of each audit, by name of the survey.
-        as_published: settings of the survey that the paper used, which lose information.
+        audits: further settings of each audit, by name of its survey or data set.
+        data_key: the setting that names the file of the survey or data set, such as `survey.source`.
+        as_published: settings that the paper used, which lose information.
         settings: with which the paper measured.
         departures: of every audit.
     """
@@ -107,7 +108,8 @@ class Experiment(BaseModel):
     needs: str
     cost: str
     config: dict[str, Any]
-    surveys: dict[str, dict[str, Any]]
+    audits: dict[str, dict[str, Any]]
+    data_key: str
     as_published: dict[str, Any] = {}
     small: SmallForm
     settings: tuple[PublishedSetting, ...]

@@ -18,19 +18,21 @@ from auditor.storage import audits
 from auditor.storage.database import open_database
 
 
-def load_measured_audits(storage: str, audit_by_survey: Mapping[str, str]) -> list[MeasuredAudit]:
-    """Load the reports and the stored configurations of audits, by name of the survey.
+def load_measured_audits(storage: str, name_by_audit: Mapping[str, str]) -> list[MeasuredAudit]:
+    """Load the reports and the stored configurations of audits, by name of the survey or data set.
 
     Args:
         storage: URL of the database.
     """
     measured = []
     with open_database(storage, create=False) as db:
-        for survey, name in audit_by_survey.items():
-            config = load_stored_config(audits.get_audit(db, name).config)
+        for audit_name, stored_name in name_by_audit.items():
+            config = load_stored_config(audits.get_audit(db, stored_name).config)
             if config is None:
-                raise UsageError(f"audit '{name}' was imported.", "Run it: auditor replicate PAPER --models FILE")
-            measured.append(MeasuredAudit(survey, config, build_report(db, name)))
+                raise UsageError(
+                    f"audit '{stored_name}' was imported.", "Run it: auditor replicate PAPER --models FILE"
+                )
+            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name)))
     return measured
 
 
@@ -64,7 +66,7 @@ def join_figures(
     """Set the reports' figures beside the published cells of the tables.
 
     Returns:
-        The cells, several for a published one where surveys or units differ, and all departures that occur.
+        The cells, several for a published one where audits or units differ, and all departures that occur.
     """
     experiment = paper.experiment
     assert experiment is not None
@@ -96,15 +98,15 @@ def _join_source(
     measured: Sequence[MeasuredAudit],
     own_model: str | None,
 ) -> Iterator[tuple[RecomputedCell, list[Departure]]]:
-    """Yield one cell for each survey that a figure is of."""
+    """Yield one cell for each audit that a figure is of."""
     if published.value is None:
         yield _explain(published, "not_published"), []
         return
-    selected = [audit for audit in measured if source.survey in ("", audit.survey)]
+    selected = [audit for audit in measured if source.audit in ("", audit.name)]
     if not selected:
-        yield _explain(published, "no_survey", source.survey), []
+        yield _explain(published, "no_audit", source.audit), []
     for audit in selected:
-        label = ", ".join(filter(None, (audit.survey, source.label, own_model if source.model_figure else None)))
+        label = ", ".join(filter(None, (audit.name, source.label, own_model if source.model_figure else None)))
         if not source.figure and own_model is None:
             yield _explain(published, "no_counterpart", row.model), []
             continue

@@ -1,4 +1,4 @@
-"""The audits behind a paper's tables: ordinary configurations, one for each survey."""
+"""The audits behind a paper's tables: ordinary configurations, one for each survey or data set."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ class ReplicationOptions:
     Attributes:
         table_id: one table; None for all.
         is_small: whether the model that comes with the program is asked, about a few cells.
-        limit: largest number of cells of each survey.
+        limit: largest number of cells of each audit.
         models_file: configuration file whose models and judges are used.
-        surveys: sources of surveys, by the survey's name in the paper.
-        is_as_published: whether the survey is treated as the paper did, also where that loses information.
+        files: of surveys or data sets, by their name in the paper.
+        is_as_published: whether data are treated as the paper did, also where that loses information.
     """
 
     table_id: str | None = None
     is_small: bool = False
     limit: int | None = None
     models_file: Path | None = None
-    surveys: Mapping[str, str] | None = None
+    files: Mapping[str, str] | None = None
     is_as_published: bool = False
 
 
 def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditConfig]:
-    """Build the configurations of the audits that the tables need, by name of the survey.
+    """Build the configurations of the audits that the tables need, by name of the survey or data set.
 
     Raises:
         UsageError: the tables cannot be run, or options are missing or do not exist.
-        ConfigError: the models, or a survey, cannot be used.
+        ConfigError: the models, or a file, cannot be used.
     """
     tables = select_runnable_tables(paper, options.table_id)
     experiment = paper.experiment
@@ -55,12 +55,12 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
             "Which models should be asked?",
             "Add --models FILE (a configuration with [[models]]), or --small for the small model on this machine.",
         )
-    if unknown := set(options.surveys or {}) - set(experiment.surveys):
-        raise UsageError(f"--survey: there is no survey '{min(unknown)}'.", f"Use {_join(experiment.surveys)}.")
+    if unknown := set(options.files or {}) - set(experiment.audits):
+        raise UsageError(f"--data: '{paper.id}' has no data '{min(unknown)}'.", f"Use {_join(experiment.audits)}.")
     models = {} if options.models_file is None else _read_models(options.models_file)
     return {
-        survey: _build_config(paper.id, experiment, survey, tables, options, models)
-        for survey in select_surveys(experiment, tables)
+        name: _build_config(paper.id, experiment, name, tables, options, models)
+        for name in select_audits(experiment, tables)
     }
 
 
@@ -77,8 +77,8 @@ def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[Publishe
     return tables
 
 
-def select_surveys(experiment: Experiment, tables: Sequence[PublishedTable]) -> list[str]:
-    """Names of the surveys that the figures of tables are of; all, if a figure is of each."""
+def select_audits(experiment: Experiment, tables: Sequence[PublishedTable]) -> list[str]:
+    """Names of the audits that the figures of tables are of; all, if a figure is of each."""
     sources = [
         source
         for table in tables
@@ -86,8 +86,8 @@ def select_surveys(experiment: Experiment, tables: Sequence[PublishedTable]) -> 
         for column in figures.values()
         for source in column
     ]
-    named = {source.survey for source in sources}
-    return [survey for survey in experiment.surveys if "" in named or survey in named]
+    named = {source.audit for source in sources}
+    return [name for name in experiment.audits if "" in named or name in named]
 
 
 def _read_models(path: Path) -> dict[str, Any]:
@@ -100,26 +100,25 @@ def _read_models(path: Path) -> dict[str, Any]:
 def _build_config(
     paper_id: str,
     experiment: Experiment,
-    survey: str,
+    audit_name: str,
     tables: Sequence[PublishedTable],
     options: ReplicationOptions,
     models: Mapping[str, Any],
 ) -> AuditConfig:
-    """Build the configuration of the audit on one survey."""
-    suffixes = [survey.lower(), options.table_id or "", "small" if options.is_small else ""]
+    """Build the configuration of the audit on one survey or data set."""
+    suffixes = [audit_name.lower(), options.table_id or "", "small" if options.is_small else ""]
     suffixes += ["as-published" if options.is_as_published else ""]
-    settings = merge_settings(experiment.config, models)
-    settings["survey"] = dict(experiment.surveys[survey])
+    settings = merge_settings(merge_settings(experiment.config, models), experiment.audits[audit_name])
     if options.is_small:
         settings = merge_settings(settings, experiment.small.config)
-        settings = merge_settings(settings, {"survey": experiment.small.surveys.get(survey, {})})
+        settings = merge_settings(settings, experiment.small.audits.get(audit_name, {}))
     is_simulated = all(model["model"].startswith(SIMULATED_PREFIX) for model in settings["models"])
     prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
-    if source := (options.surveys or {}).get(survey):
-        settings["survey"]["source"] = source
+    if file := (options.files or {}).get(audit_name):
+        settings = merge_settings(settings, _nest(experiment.data_key, file))
     if options.is_as_published:
-        settings = merge_settings(settings, {"survey": experiment.as_published})
+        settings = merge_settings(settings, experiment.as_published)
     if options.limit is not None:
         settings = merge_settings(settings, {"limits": {"max_cells": options.limit}})
     parts = frozenset[str]().union(*(table.parts for table in tables))
@@ -132,6 +131,12 @@ def _build_config(
     except pydantic.ValidationError as error:
         problem = explain_validation_error(error, settings, AuditConfig)
         raise ConfigError(f"The audit {settings['name']} cannot be planned: {problem}") from None
+
+
+def _nest(key: str, value: str) -> dict[str, Any]:
+    """Nested tables with a value at a dotted key."""
+    table, _, key_in_table = key.partition(".")
+    return {table: _nest(key_in_table, value) if key_in_table else value}
 
 
 def merge_settings(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

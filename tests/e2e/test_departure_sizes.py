@@ -24,7 +24,6 @@ BASE: dict[str, Any] = {
     "probes": {"direct": {"samples": 2, "mode": "text", "form": "paper"}, "review": {"traces": 1, "form": "paper"}},
 }
 """As published but for k, which is 2 so that the test is fast; `samples` is measured against 5."""
-SMALL = {"countries": ["Germany", "Nigeria"]}
 REVIEWED = {
     "models": BASE["models"][:1],
     "judges": [{"name": "careful-judge-1", "model": "simulated/careful-judge-1"}],
@@ -57,7 +56,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "samples": ({}, {"probes": {"direct": {"samples": 5}}}, lambda report: read_r(report, "inconsistent")),
     "nonresponse": ({}, {"survey": {"nonresponse": "zero"}}, read_western_r),
     "cells": (
-        {"survey": load_paper("evalmoraal").experiment.small.surveys["PEW"]},  # type: ignore[union-attr]
+        load_paper("evalmoraal").experiment.small.audits["PEW"],  # type: ignore[union-attr]
         {},
         read_western_r,
     ),

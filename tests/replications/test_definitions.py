@@ -44,8 +44,8 @@ def experiment() -> Experiment:
 def as_published() -> dict[str, Any]:
     """The configuration of the experiment as published, on the survey WVS."""
     models = [{"name": name, "model": f"openai/{name}"} for name in "abc"]
-    survey = {"source": "wvs7-sample", **experiment().as_published}
-    return merge_settings(experiment().config, {"name": "rep", "models": models, "survey": survey})
+    settings = merge_settings(experiment().config, {"name": "rep", "models": models})
+    return merge_settings(merge_settings(settings, experiment().audits["WVS"]), experiment().as_published)
 
 
 def measured(settings: dict[str, Any], cells: int = 1045, survey: str = "WVS") -> MeasuredAudit:

@@ -198,7 +198,7 @@ def not_run(cells: list[RecomputedCell]) -> set[NotRun | None]:
 
 def test_a_figure_of_a_survey_without_an_audit_is_not_run_until_it_has_one(measured: list[MeasuredAudit]) -> None:
     column = "r with alignment, PEW"
-    assert not_run(join(measured[:1], "peer", column)) == {"no_survey"}
+    assert not_run(join(measured[:1], "peer", column)) == {"no_audit"}
     assert not_run(join(measured, "peer", column)) == {None}
 
 
@@ -213,7 +213,7 @@ def test_a_figure_over_models_is_not_run_until_there_are_enough(measured: list[M
 def test_a_figure_without_a_value_is_not_run_until_the_report_has_one(measured: list[MeasuredAudit]) -> None:
     without_conflicts = [
         MeasuredAudit(
-            audit.survey,
+            audit.name,
             audit.config,
             audit.report.model_copy(
                 update={

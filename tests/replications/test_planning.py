@@ -52,7 +52,7 @@ def test_a_table_needs_only_its_parts_and_has_audits_of_its_own(models: Path) ->
 def test_options_change_the_audits(models: Path, tmp_path: Path) -> None:
     survey = tmp_path / "mine.csv"
     survey.write_text("country,topic,score\nGhana,divorce,0.5\n", encoding="utf-8")
-    audits = plan(models, limit=7, surveys={"PEW": str(survey)}, is_as_published=True)
+    audits = plan(models, limit=7, files={"PEW": str(survey)}, is_as_published=True)
     assert {audit.limits.max_cells for audit in audits.values()} == {7}
     sections = {name: audit.survey for name, audit in audits.items()}
     assert {section.nonresponse for section in sections.values() if section} == {"zero"}
@@ -102,7 +102,7 @@ def test_all_figures_are_in_a_preset() -> None:
         (["evalmoraal", "--small", "--table", "ramezani-xu"], "no experiment for table ramezani-xu"),
         (["evalmoraal"], "--published, --recorded FOLDER, --models FILE and --small"),
         (["evalmoraal", "--small", "--published"], "What should be shown"),
-        (["evalmoraal", "--small", "--survey", "EVS=x.csv"], "there is no survey 'EVS'"),
+        (["evalmoraal", "--small", "--data", "EVS=x.csv"], "has no data 'EVS'"),
         (["evalmoraal", "--small", "--as", "gpt"], "--as A=B"),
         (["evalmoraal", "--small", "--as", "a=x", "--as", "a=y"], "'a' is given twice"),
         (["evalmoraal", "--small", "--as", "smollm2-0.4=GPT-9"], "there is no published model 'GPT-9'"),

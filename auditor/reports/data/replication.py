@@ -12,14 +12,14 @@ from auditor.reports.data.report_model import ReportModel
 Origin = Literal["paper", "summary", "release"]
 """Where the quotes stand: in the paper, in a summary of it, or in results that its authors released."""
 NotRun = Literal[
-    "not_in_folder", "not_published", "recorded_only", "no_survey", "no_counterpart", "too_few_models", "no_value"
+    "not_in_folder", "not_published", "recorded_only", "no_audit", "no_counterpart", "too_few_models", "no_value"
 ]
 """Why a published figure has none of ours beside it; all reasons there are.
 
 - `not_in_folder`: the folder has no scores of it.
 - `not_published`: nothing is printed in the cell.
 - `recorded_only`: it is computed only from released scores.
-- `no_survey`: it is of a survey that no audit was run on.
+- `no_audit`: it is of a survey or data set that no audit was run on.
 - `no_counterpart`: it is of one model, and none of ours is set beside that model.
 - `too_few_models`: a figure over models needs more models.
 - `no_value`: the audit's report has no value, for a reason of its own.

@@ -41,7 +41,7 @@ NOT_RUN: dict[NotRun, str] = {
     "not_in_folder": "not run: the folder has no scores of it",
     "not_published": "not run: nothing was published",
     "recorded_only": "not run: computed only from released scores (--recorded FOLDER)",
-    "no_survey": "not run: no audit of this survey",
+    "no_audit": "not run: no audit of this survey or data set",
     "no_counterpart": "not run: no model of yours is set beside it (--as MY=THEIRS)",
     "too_few_models": "not run: too few models",
     "no_value": "not run: the report has no value",

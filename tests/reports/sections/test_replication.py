@@ -23,7 +23,7 @@ def cell(row: str, mark: Mark, departures: tuple[str, ...] = ()) -> RecomputedCe
         origin="paper",
     )
     if mark == "not_run":
-        return RecomputedCell(published=published, recomputed=None, difference=None, not_run="no_survey", mark=mark)
+        return RecomputedCell(published=published, recomputed=None, difference=None, not_run="no_audit", mark=mark)
     return RecomputedCell(
         published=published, recomputed=ESTIMATE, difference=0.1, mark=mark, departures=list(departures), detail="WVS"
     )
@@ -50,7 +50,7 @@ def test_each_published_figure_counts_once_by_its_best_mark() -> None:
         "other definition: samples, cells",
         "same definition, other words: prompt",
         "same definition",
-        "not run: no audit of this survey",
+        "not run: no audit of this survey or data set",
     ]
     assert rows[0][4] == ESTIMATE
     assert [section.id for section in document.sections] == ["published-1", "departures"]
