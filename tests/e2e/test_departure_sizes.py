@@ -92,7 +92,8 @@ def test_stated_sizes_are_those_of_the_fixtures(tmp_path: Path) -> None:
 def test_a_departure_without_a_size_says_why() -> None:
     experiment = load_paper("evalmoraal").experiment
     assert experiment is not None
-    for departure in (*experiment.settings, *experiment.departures):
-        is_measured = departure.size is not None
-        assert departure.size_note
-        assert is_measured or departure.size_note.startswith(("not measured", "none where", "both are shown"))
+    sizes = [(setting.size, setting.size_note) for setting in experiment.settings]
+    sizes += [(departure.size, departure.size_note) for departure in experiment.departures]
+    for size, note in sizes:
+        assert note
+        assert size is not None or note.startswith(("not measured", "none where", "both are shown"))

@@ -23,7 +23,8 @@ def test_each_model_counts_once_and_a_missing_figure_is_left_out() -> None:
 
 def test_few_models_have_no_interval_and_no_model_has_no_mean() -> None:
     two = summarize_models({"a": 0.1, "b": 0.3})
-    assert (two.mean.value, two.mean.ci_low) == (pytest.approx(0.2), None)
+    assert two.mean.value == pytest.approx(0.2)
+    assert two.mean.ci_low is None
     assert "5" in str(two.mean.reason)
     none = summarize_models({"a": None})
     assert (none.mean.value, none.standard_deviation, none.highest_model) == (None, None, None)

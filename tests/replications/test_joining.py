@@ -43,9 +43,9 @@ def write_models(path: Path, names: tuple[str, ...]) -> Path:
 def replicate(folder: Path, *words: str, models: tuple[str, ...] = MODELS) -> CommandOutput:
     file = write_models(folder / "models.toml", models)
     storage = f"sqlite:///{folder}/replication.db"
-    arguments = ("evalmoraal", "--models", file, "--limit", str(N_CELLS), "--storage", storage, *words)
+    options = ("--models", str(file), "--limit", str(N_CELLS), "--storage", storage)
     with word_encoder():
-        return auditor("replicate", *arguments)
+        return auditor("replicate", "evalmoraal", *options, *words)
 
 
 @dataclass(frozen=True)

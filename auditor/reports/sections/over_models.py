@@ -12,7 +12,7 @@ from auditor.reports.data.agreement.over_models import (
 )
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, Disclosure, HeatMap, HeatMapCell, Paragraph, Section, Table
+from auditor.reports.document import Block, Cell, Column, Disclosure, HeatMap, HeatMapCell, Paragraph, Section, Table
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.tables import tabulate
@@ -67,7 +67,7 @@ def _describe_equal_scores(groups: Iterable[Sequence[str]]) -> Iterable[str]:
     """Say which models have the same log-probability scores."""
     for models in groups:
         yield (
-            f"{' and '.join(models)} have the same log-probability scores in all cells, as one model with several "
+            f"{', '.join(models[:-1])} and {models[-1]} have the same log-probability scores in all cells, as one model with several "
             "temperatures has. Rankings and means over models count them as different models."
         )
 
@@ -174,7 +174,7 @@ def _build_errors_table(over_models: OverModelsReport, labels: SeriesLabels) -> 
         Column("Absolute error", "text", "error"), *(Column(labels.label(row), "number") for row in over_models.errors)
     ]  # fmt: skip
     n_bins = max((len(row.counts) for row in over_models.errors), default=0)
-    rows = [
+    rows: list[list[Cell]] = [
         [
             f"{i * ERROR_BIN_WIDTH:.1f} to {(i + 1) * ERROR_BIN_WIDTH:.1f}",
             *(row.counts[i] for row in over_models.errors),

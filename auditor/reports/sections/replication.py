@@ -31,6 +31,7 @@ from auditor.reports.document import (
     Text,
 )
 from auditor.reports.number_format import pluralize
+from auditor.reports.sections.phrasing import join_texts
 
 ORIGINS: dict[Origin, str] = {
     "paper": "the paper",
@@ -227,9 +228,9 @@ def _build_departures_section(departures: Sequence[Departure]) -> Section:
 
 def prefix_ids(section: Section, prefix: str, heading: str) -> Section:
     """Copy a section of one audit's report for a document with several: ids and headings get a prefix."""
-    title = section.title if isinstance(section.title, str) else section.title.text
+    title = join_texts([heading, section.title], ": ")
     blocks = [_prefix_block(block, prefix) for block in section.blocks]
-    return replace(section, id=f"{prefix}-{section.id}", title=f"{heading}: {title}", blocks=blocks)
+    return replace(section, id=f"{prefix}-{section.id}", title=title, blocks=blocks)
 
 
 def _prefix_block(block: Block, prefix: str) -> Block:

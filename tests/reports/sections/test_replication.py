@@ -6,6 +6,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
 from auditor.reports.document import Disclosure, Figure, Paragraph, Section, Table
 from auditor.reports.sections.replication import build_run_document, prefix_ids
+from tests.reports.sections.node_text import text_of
 
 ESTIMATE = Estimate(0.5, 9, 0.4, 0.6)
 
@@ -62,7 +63,7 @@ def test_sections_of_several_audits_have_ids_of_their_own() -> None:
     section = Section("methods", "Methods", [figure, Disclosure("more", [table])])
     copies = [prefix_ids(section, survey.lower(), survey) for survey in ("WVS", "PEW")]
     assert [copy.id for copy in copies] == ["wvs-methods", "pew-methods"]
-    assert copies[1].title == "PEW: Methods"
+    assert text_of(copies[1].title) == "PEW: Methods"
     copied_figure, disclosure = copies[1].blocks
     assert isinstance(copied_figure, Figure)
     assert isinstance(disclosure, Disclosure)
