@@ -67,8 +67,8 @@ def _describe_equal_scores(groups: Iterable[Sequence[str]]) -> Iterable[str]:
     """Say which models have the same log-probability scores."""
     for models in groups:
         yield (
-            f"{', '.join(models[:-1])} and {models[-1]} have the same log-probability scores in all cells, as one model with several "
-            "temperatures has. Rankings and means over models count them as different models."
+            f"{', '.join(models[:-1])} and {models[-1]} have the same log-probability scores in all cells, as one "
+            "model with several temperatures has. Rankings and means over models count them as different models."
         )
 
 
