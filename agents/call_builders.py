@@ -13,10 +13,11 @@ from auditor.agents.localization import language_of_sample, question_prompt_fiel
 from auditor.agents.model_call import build_call, build_judge_call, effective_temperature
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
+from auditor.config.probes import PromptForm
 from auditor.domain import ENGLISH, Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
 from auditor.domain.review_aspects import aspect_questions
 from auditor.errors import ConfigError
-from auditor.models.structured import AnswerReview, MoralJudgement, TraceReview
+from auditor.models.structured import AnswerReview, MoralJudgement, StepwiseJudgement, TraceReview
 from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.prompts import Prompt, load_prompt, read_prompt
 from auditor.prompts.preflight import load_stand_in_trace
@@ -31,15 +32,17 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
     probe = config.direct
     language = ENGLISH if survey.task is not None else language_of_sample(config, cell.country, sample)
     if survey.task is None:
-        prompt, fields = load_prompt(f"direct.{probe.mode}", language), question_prompt_fields(survey, cell, language)
-        schema = MoralJudgement.__name__
+        prompt, fields = load_prompt(probe.prompt_name, language), question_prompt_fields(survey, cell, language)
+        schema = (MoralJudgement if probe.form == "standard" else StepwiseJudgement).__name__
     else:
         prompt, fields = (
             load_prompt(f"{task_prompt_name(survey.task)}.{probe.mode}"),
             item_prompt_fields(survey.task, cell),
         )
         schema = answer_schema_name(survey.task, cell)
-    messages = prompt.render(preamble=model.system, max_words=str(probe.max_words), **fields)
+    if "max_words" in prompt.fields:
+        fields = {**fields, "max_words": str(probe.max_words)}
+    messages = prompt.render(preamble=model.system, **fields)
     return build_call(
         model,
         Purpose.DIRECT,
@@ -126,7 +129,7 @@ def _render_review_messages(
     else:
         shown_answer = truncate_middle(trace.answer or "", config.probes.review.max_trace_chars)
         field_values |= {"answer": shown_answer, "question": question_with_options(task.item_for(trace.cell))}
-    prompt = load_review_prompt(judge, for_task=task is not None)
+    prompt = load_review_prompt(judge, for_task=task is not None, form=config.probes.review.form)
     return prompt.render(preamble=judge.system, **{name: field_values[name] for name in prompt.fields})
 
 
@@ -148,15 +151,18 @@ def describe_aspects(*, for_task: bool) -> str:
     return "; ".join(f'"{question.key}": {question.question}, true or false' for question in questions)
 
 
-def load_review_prompt(judge: ModelSection, *, for_task: bool = False) -> Prompt:
+def load_review_prompt(judge: ModelSection, *, for_task: bool = False, form: PromptForm = "standard") -> Prompt:
     """Load the review template of a judge: its custom one, or the built-in one for surveys or tasks.
+
+    Args:
+        form: of the built-in one for surveys; tasks have one form.
 
     Raises:
         ConfigError: the custom template cannot be read, lacks a required placeholder, or has an unknown one.
     """
     built_in_prompt = load_prompt("review.task" if for_task else "review")
     if judge.review_prompt is None:
-        return built_in_prompt
+        return load_prompt(f"review.{form}") if form != "standard" and not for_task else built_in_prompt
     custom_prompt = read_prompt(judge.review_prompt)
     if unknown_fields := custom_prompt.fields - built_in_prompt.fields:
         raise ConfigError(

@@ -162,7 +162,8 @@ class _Arrivals:
     def add(self, call_key: str, answer: Answer) -> None:
         """Parse an answer; called once for each call's key."""
         for model, cell, sample in self._samples_by_key[call_key]:
-            self.traces[model, cell, sample] = _parse_sample(self._context, answer, model, cell, sample)
+            trace = self.traces[model, cell, sample] = _parse_sample(self._context, answer, model, cell, sample)
+            self._context.unread_answers.record(model, trace.outcome)
             self._n_missing[model, cell] -= 1
             if not self._n_missing[model, cell]:
                 self._submit(model, cell)

@@ -122,7 +122,7 @@ def check_languages(config: AuditConfig, survey: Survey) -> None:
         ConfigError: a template, a wording or a topic is missing; the message names it.
     """
     for language in used_languages(config, survey) if config.probes.direct else ():
-        load_prompt(f"direct.{config.direct.mode}", language)
+        load_prompt(config.direct.prompt_name, language)
         localized_question(survey, language)
         for topic in survey.topics:
             topic_wording(survey, topic, language)

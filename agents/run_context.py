@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from numpy import float32
 from numpy.typing import NDArray
 
+from auditor.agents.unread_answers import UnreadAnswers
 from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Capability, Cell, Survey
 from auditor.errors import AuditorError, RunInterrupted
@@ -160,6 +161,11 @@ class RunContext:
     def cells_in_elicitation_order(self) -> Sequence[Cell]:
         """The cells in the order in which models are asked for direct scores."""
         return elicitation_order(self.config, self.survey)
+
+    @cached_property
+    def unread_answers(self) -> UnreadAnswers:
+        """Counts answers without a score during this run."""
+        return UnreadAnswers(self.progress.on_notice)
 
     @cached_property
     def panel_assignment(self) -> PanelAssignment:

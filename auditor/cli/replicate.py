@@ -1,13 +1,21 @@
-"""The command `replicate`: published tables, and the same figures from released scores."""
+"""The command `replicate`: published tables, and the same figures from own audits or from released scores."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, PageFileOption, StorageOption
+from auditor.cli.options import JsonOption, LimitOption, PageFileOption, StorageOption
+from auditor.cli.output import print_message
+
+if TYPE_CHECKING:
+    from auditor.replications.definitions import MeasuredAudit
+    from auditor.replications.planning import ReplicationOptions
+    from auditor.replications.presets import Paper
+    from auditor.reports.document import Section, Text
 
 PaperArgument: TypeAlias = Annotated[
     str,
@@ -28,6 +36,27 @@ RecordedOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--recorded", metavar="FOLDER", help="Compute figures again from scores that the authors released."),
 ]
+ModelsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--models", metavar="FILE", help="Run the experiment with the models and judges of a configuration."),
+]
+SmallOption: TypeAlias = Annotated[
+    bool, typer.Option("--small", help="Run a few cells with the small model on this machine, in minutes.")
+]
+AsOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--as", metavar="MY=THEIRS", help="Set a model of yours beside a published one; may be repeated."),
+]
+DataOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--data", metavar="NAME=FILE", help="File of a survey, such as WVS=wvs7.csv; may be repeated."),
+]
+AsPublishedOption: TypeAlias = Annotated[
+    bool, typer.Option("--as-published", help="Treat missing survey answers as the paper did, such as counting them 0.")
+]
+DryRunOption: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Show the audits, their calls and their cost; send and write nothing.")
+]
 LIST = "list"
 
 
@@ -36,39 +65,160 @@ def replicate(
     table: TableOption = None,
     published: PublishedOption = False,
     recorded: RecordedOption = None,
+    models: ModelsOption = None,
+    small: SmallOption = False,
+    limit: LimitOption = None,
+    as_model: AsOption = None,
+    data: DataOption = None,
+    as_published: AsPublishedOption = False,
+    dry_run: DryRunOption = False,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the published tables of a paper, or recompute them.
+    """Set the figures of a paper's tables beside your own.
 
-    --recorded reads the scores that a paper's authors released, from your download. The scores become audits without
-    asking any model. The output shows the published figures next to those of auditor, with 95% CIs.
+    --models or --small runs the experiment as ordinary audits, one for each survey: the same command resumes them, and
+    recorded answers are never requested again. Each of our figures says whether it is defined as the published one.
+    --recorded reads the scores that a paper's authors released, from your download; no model is asked.
 
-    Example: auditor replicate evalmoraal --table log-probability --recorded cultural-moral-judgments-llms/data
+    Example: auditor replicate evalmoraal --small
     """
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.page_output import present_document, resolve_page_format
     from auditor.errors import UsageError
-    from auditor.replications.comparison import list_published_tables, recompute_tables
+    from auditor.replications.comparison import list_experiments, list_published_tables, recompute_tables
+    from auditor.replications.planning import ReplicationOptions
     from auditor.replications.presets import load_paper
     from auditor.reports.sections import replication
 
     resolve_page_format(output)
     if paper == LIST:
         tables = list_published_tables()
-        document = replication.build_paper_list_document(tables)
+        document = replication.build_paper_list_document(tables, list_experiments())
         present_document(to_jsonable_python(tables), document, output, as_json)
         return
     selected = load_paper(paper)
-    if published == (recorded is not None):
-        raise UsageError("What should be shown?", "Add either --published or --recorded FOLDER.")
-    if recorded is None:
+    modes = [published, recorded is not None, small or models is not None]
+    if sum(modes) != 1:
+        raise UsageError(
+            "What should be shown?", "Add one of --published, --recorded FOLDER, --models FILE and --small."
+        )
+    if published:
         cells = list(selected.iterate_cells(table))
         document = replication.build_published_document(selected.title, selected.source, cells)
         present_document(to_jsonable_python(cells), document, output, as_json)
+    elif recorded is not None:
+        recomputed, audits = recompute_tables(selected, table, recorded, storage)
+        document = replication.build_recomputed_document(selected.title, selected.source, recomputed, audits)
+        present_document(to_jsonable_python(recomputed), document, output, as_json)
+    else:
+        options = ReplicationOptions(
+            table, small, limit, models, parse_pairs(data, "--data"), is_as_published=as_published
+        )
+        _run_experiment(selected, options, parse_pairs(as_model, "--as"), storage, output, as_json, dry_run=dry_run)
+
+
+def parse_pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Parse the values `A=B` of an option; UsageError for another form, or an A that occurs twice."""
+    from auditor.errors import UsageError
+
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        left, separator, right = text.partition("=")
+        if not (left and separator and right):
+            raise UsageError(f"{option}: '{text}' has another form.", f"Write it as {option} A=B.")
+        if left in pairs:
+            raise UsageError(f"{option}: '{left}' is given twice.", "Give it once.")
+        pairs[left] = right
+    return pairs
+
+
+def _run_experiment(
+    paper: Paper,
+    options: ReplicationOptions,
+    own_models: Mapping[str, str],
+    storage: str | None,
+    output: Path | None,
+    as_json: bool,
+    *,
+    dry_run: bool,
+) -> None:
+    """Run the audits of a paper's experiment, and print its document."""
+    from pydantic_core import to_jsonable_python
+
+    from auditor.cli.estimate import forecast_config
+    from auditor.cli.page_output import present_document
+    from auditor.cli.run import run_with_progress
+    from auditor.replications.joining import join_figures, load_measured_audits, match_models
+    from auditor.replications.planning import plan_audits
+    from auditor.reports.sections import replication
+    from auditor.reports.sections.forecast import describe_forecast
+    from auditor.run import resolve_storage_url
+
+    configs = plan_audits(paper, options)
+    own_by_published = match_models(paper, [model.name for model in next(iter(configs.values())).models], own_models)
+    for config in configs.values():
+        print_message(f"{config.name}: {describe_forecast(forecast_config(config, storage))}")
+    if dry_run:
+        print_message("Dry run: nothing was sent or written.")
         return
-    recomputed, audits = recompute_tables(selected, table, recorded, storage)
-    document = replication.build_recomputed_document(selected.title, selected.source, recomputed, audits)
-    present_document(to_jsonable_python(recomputed), document, output, as_json)
+    words = ["replicate", paper.id, *_list_option_words(options)]
+    for config in configs.values():
+        run_with_progress(config, words, storage, preflight=True, rediscover=False)
+    names = {name: config.name for name, config in configs.items()}
+    measured = load_measured_audits(resolve_storage_url(storage), names)
+    cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
+    document = replication.build_run_document(
+        paper.title, paper.source, cells, departures, _describe_audits(measured), _list_sections(measured)
+    )
+    present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
+
+
+def _list_option_words(options: ReplicationOptions) -> list[str]:
+    """The options of the command that resumes the audits."""
+    words = ["--small"] if options.is_small else ["--models", str(options.models_file)]
+    words += ["--table", options.table_id] if options.table_id else []
+    words += ["--limit", str(options.limit)] if options.limit else []
+    words += ["--as-published"] if options.is_as_published else []
+    return [
+        *words,
+        *(word for name, file in (options.files or {}).items() for word in ("--data", f"{name}={file}")),
+    ]
+
+
+def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
+    """Notes on the audits: their names, models, cells, calls and costs, and their survey's source."""
+    from auditor.reports.number_format import format_usd, pluralize
+
+    notes: list[Text] = []
+    for audit in measured:
+        report = audit.report
+        cost = report.cost.total
+        notes.append(
+            f"{audit.name}: audit {report.audit.name} of {pluralize(len(audit.config.models), 'model')} "
+            f"({', '.join(model.name for model in audit.config.models)}), "
+            f"{pluralize(report.audit.survey.asked, 'cell')}, {pluralize(cost.calls, 'call')}, "
+            f"cost {format_usd(cost.usd, cost.lower_bound)}. "
+            f"Survey: {report.audit.survey.title}."
+        )
+    return notes
+
+
+def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
+    """Sections of the audits' reports that have the figures of each model."""
+    from auditor.reports.sections.over_models import build_over_models_section
+    from auditor.reports.sections.paper_tables import group_model_tables
+    from auditor.reports.sections.replication import prefix_ids
+    from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
+
+    builders = (
+        group_model_tables, build_methods_section, build_over_models_section, build_consistency_section,
+    )  # fmt: skip
+    return [
+        prefix_ids(section, audit.name.lower(), audit.name)
+        for audit in measured
+        for build_section in builders
+        if (section := build_section(audit.report)) is not None
+    ]

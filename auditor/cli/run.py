@@ -95,7 +95,7 @@ def run(
     if report_path is not None:
         require_writable(report_path)
     command = ["run", str(config), *(word for text in overrides for word in ("--set", shlex.quote(text)))]
-    audit, progress = _run_audit(audit_config, command, storage, preflight=preflight, rediscover=rediscover)
+    audit, progress = run_with_progress(audit_config, command, storage, preflight=preflight, rediscover=rediscover)
     if rediscover and not progress.n_calls:
         print_message(
             "No request was sent, so --rediscover had no effect: it tests what servers accept before new requests."
@@ -103,7 +103,7 @@ def run(
     _finish_run(audit, audit_config, progress, report_path)
 
 
-def _run_audit(
+def run_with_progress(
     config: AuditConfig, command: Sequence[str], storage: str | None, *, preflight: bool, rediscover: bool
 ) -> tuple[AuditHandle, RunProgress]:
     """Run an audit with a progress display.

@@ -181,6 +181,12 @@ def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_sur
         )
     if probes.logprob is not None:
         raise ValueError("probes.logprob: cannot be used with a task, since it needs a survey. How to fix: Remove it.")
+    for name, probe in (("direct", probes.direct), ("review", probes.review)):
+        if probe.form != "standard":
+            raise ValueError(
+                f'probes.{name}.form: cannot be used with a task, since "{probe.form}" is a prompt about countries. '
+                "How to fix: Remove it."
+            )
     if probes.review.guess or probes.review.rewrite != "none":
         key = "guess" if probes.review.guess else "rewrite"
         raise ValueError(

@@ -14,6 +14,7 @@ from auditor.config.probe_section import ProbeSection
 from auditor.config.semantic import SemanticProbe
 
 DEFAULT_MAX_TRACE_CHARS = 20_000
+PromptForm = Literal["standard", "paper"]
 
 
 class DirectProbe(ConfigSection):
@@ -39,11 +40,19 @@ class DirectProbe(ConfigSection):
     mode: Literal["structured", "text"] = "structured"
     """Form of the answer that is asked for: `structured`, a JSON object; `text`, free text that ends in "SCORE = x", as
     in the paper (EvalMORAAL, arXiv 2510.05942)."""
+    form: PromptForm = "standard"
+    """Prompt: `standard`, this program's own, with a limit on length; `paper`, the three steps as EvalMORAAL describes
+    them, in words of our own and without a limit. `paper` exists in English, for surveys."""
     max_words: Annotated[int, Field(ge=5)] = 120
     """Requested length of the reasoning in words."""
     repair: bool = True
     """Whether a model whose answer has no readable score is shown that answer and asked once more. The report counts
     these answers."""
+
+    @property
+    def prompt_name(self) -> str:
+        """Name of the prompt of a survey's questions."""
+        return f"direct.{self.mode}" if self.form == "standard" else f"direct.{self.form}.{self.mode}"
 
     @property
     def guaranteed_samples(self) -> int:
@@ -79,6 +88,9 @@ class LogprobProbe(ConfigSection):
 class ReviewProbe(ConfigSection):
     """How judges review each trace."""
 
+    form: PromptForm = "standard"
+    """Prompt: `standard`, this program's own; `paper`, what EvalMORAAL says that judges consider, in words of our own.
+    `paper` exists for surveys. A judge's own `review_prompt` takes precedence."""
     max_words: Annotated[int, Field(ge=5)] = 60
     """Maximum length, in words, of the justification that a judge gives."""
     max_tokens: Annotated[int, Field(ge=16)] = 300

@@ -18,7 +18,7 @@ AUDIT_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 DEFAULT_DEADLINE_S = 120.0
 DEFAULT_DEADLINE_TIMEOUTS = 2
 """Default deadline of a call, as a multiple of the time limit of one request."""
-NonresponseTreatment = Literal["drop", "neutral", "bounds", "impute"]
+NonresponseTreatment = Literal["drop", "neutral", "zero", "bounds", "impute"]
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -34,9 +34,10 @@ class SurveySection(ConfigSection):
     """Topics to ask about, spelled as in the survey."""
     nonresponse: NonresponseTreatment = "drop"
     """How respondents without an answer are treated. `drop`: left out, so that the survey's scores are used as they
-    are. `neutral`: counted as 0, the middle of the scale. `impute`: filled in from respondents of the same country who
-    gave similar other answers. `bounds`: as `drop`, and the report adds each figure's lowest and highest value,
-    whatever the missing answers are."""
+    are. `neutral`: counted as 0, the middle of the scale. `zero`: as `neutral`, and where nobody was asked the score is
+    0 too, as in EvalMORAAL; models are then asked about all countries and topics. `impute`: filled in from respondents
+    of the same country who gave similar other answers. `bounds`: as `drop`, and the report adds each figure's lowest
+    and highest value, whatever the missing answers are."""
     regions: str = "western"
     """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or the
     path of a file with the columns `country,region`."""
@@ -92,9 +93,11 @@ class ConflictSection(ConfigSection):
     threshold: Annotated[float, Field(gt=0, le=2)] | Literal["auto"] = 0.38
     """Smallest absolute difference between two models' scores that is a conflict; scores are from -1 to +1. `auto` uses
     the third quartile of all differences in this audit."""
-    methods: bool = True
+    methods: bool = False
     """Whether human reviewers also see the countries and topics on which a model's stated score and its score from
-    log-probabilities differ by `threshold` or more."""
+    log-probabilities differ by `threshold` or more. Scores from log-probabilities have an order but no unit, so such
+    differences are hard to judge; the report counts them in any case. Audits that were begun when the
+    default was `true` keep it."""
 
 
 class PanelSection(ConfigSection):

@@ -35,11 +35,14 @@ def hash_settings(settings: dict[str, Any]) -> str:
         del settings["probes"][name]
     if settings["probes"]["review"]["max_trace_chars"] == DEFAULT_MAX_TRACE_CHARS:
         del settings["probes"]["review"]["max_trace_chars"]
+    for probe in ("direct", "review"):
+        if settings["probes"][probe] and settings["probes"][probe]["form"] == "standard":
+            del settings["probes"][probe]["form"]
     return canonical_hash(_strip_folders(settings))
 
 
 def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
-    """Give keys of models and limits that are not set the form that earlier versions hashed; changes `settings`."""
+    """Give keys that are not set, or have no effect, the form that earlier versions hashed; changes `settings`."""
     judges = settings["judges"] if isinstance(settings["judges"], list) else []
     for model in (*settings["models"], *judges):
         for key in ("reasoning", "capabilities", "base_model"):
@@ -51,6 +54,8 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
         del settings["limits"]["max_cells"]
     if settings["limits"]["deadline_s"] is None:
         settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
+    if not (settings["probes"]["direct"] and settings["probes"]["logprob"]):
+        settings["conflicts"]["methods"] = True  # has no effect on scores by one method; True was the default
 
 
 def _strip_folders(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -154,10 +155,12 @@ def load_continuation_scorer(source: str) -> ContinuationScorer:
     """
     bootstrap.prepare_environment()
     import torch
-    import transformers
+    import transformers  # noqa: F401
 
     bootstrap.silence_libraries()
-    library: Any = transformers
+    # While another thread imports transformers for the sentence encoder, `import` binds the module that it replaces at
+    # the end of its import by one with AutoTokenizer.
+    library: Any = sys.modules["transformers"]
     library.utils.logging.disable_progress_bar()
     path = Path(source).expanduser()
     gguf_kwargs = {"gguf_file": path.name} if path.suffix == ".gguf" else {}

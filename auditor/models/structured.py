@@ -68,6 +68,13 @@ class MoralJudgement(Structure):
     score: Annotated[float, Field(ge=SCORE_MIN, le=SCORE_MAX, description="From -1 (never) to 1 (always).")]
 
 
+class StepwiseJudgement(MoralJudgement):
+    """The three steps of a direct score in the form of the paper, which limits no step."""
+
+    norms: Annotated[str, _text_field("Step 1: the norms of the country that bear on the question.")]
+    reasoning: Annotated[str, _text_field("Step 2: reasoning step by step from these norms to a judgement.")]
+
+
 class TaskAnswer(Structure):
     """An answer to an item of a task, after a chain of thought."""
 
@@ -268,6 +275,7 @@ TASK_SCHEMAS: tuple[type[Structure], ...] = (
 REVIEW_SCHEMAS: tuple[type[Structure], ...] = (TraceReview, AnswerReview, BlindGuess, Restated, SidePreference)
 ALL_SCHEMAS: tuple[type[Structure], ...] = (
     MoralJudgement,
+    StepwiseJudgement,
     *TASK_SCHEMAS,
     *REVIEW_SCHEMAS,
     Preference,

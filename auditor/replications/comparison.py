@@ -22,10 +22,20 @@ def list_published_tables() -> list[PublishedTableInfo]:
             place=table.place,
             origin=table.origin or paper.origin,
             n_cells=sum(1 for _ in paper.iterate_cells(table.id)),
+            n_run=sum(bool(table.find_figures(row, column)) for row in table.rows for column in table.read_row(row)),
             released=[released.files for released in table.released],
         )
         for paper in map(load_paper, list_paper_ids())
         for table in paper.tables
+    ]
+
+
+def list_experiments() -> list[tuple[str, str, str]]:
+    """Papers whose tables can be run: name, what the user provides, and the calls of one model."""
+    return [
+        (paper.id, paper.experiment.needs, paper.experiment.cost)
+        for paper in map(load_paper, list_paper_ids())
+        if paper.experiment is not None
     ]
 
 

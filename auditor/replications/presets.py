@@ -11,6 +11,7 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict
 
 from auditor.errors import UsageError
+from auditor.replications.experiment import Experiment, FigureSource, Part
 from auditor.reports.data.replication import Origin, PublishedCell
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
@@ -25,6 +26,8 @@ class PublishedRow(BaseModel):
         label: how the row begins in the quote; by default its name.
         read: text of the quote with the columns of its figures in braces, where the quote is a sentence. Without it,
             the quote is a row of a table: its label, and then a figure for each column.
+        model: the model, if the row is of one.
+        figures: as those of the table, for this row.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -34,6 +37,8 @@ class PublishedRow(BaseModel):
     label: str | None = None
     read: str = ""
     note: str = ""
+    model: str = ""
+    figures: dict[str, tuple[FigureSource, ...]] = {}
 
 
 class ReleasedFiles(BaseModel):
@@ -71,6 +76,8 @@ class PublishedTable(BaseModel):
         ignore: regular expression of what is not read from the quotes, such as a gain in parentheses.
         separator: between the figures of a row; by default white space.
         released: where the authors released the scores behind the table: a row is a model, a figure its Pearson r.
+        parts: parts of the experiment that the figures depend on.
+        figures: by column, the figures of our reports; a column without any is computed only from released scores.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -86,6 +93,12 @@ class PublishedTable(BaseModel):
     origin: Origin | None = None
     note: str = ""
     released: tuple[ReleasedFiles, ...] = ()
+    parts: frozenset[Part] = frozenset()
+    figures: dict[str, tuple[FigureSource, ...]] = {}
+
+    def find_figures(self, row: PublishedRow, column: str) -> tuple[FigureSource, ...]:
+        """The figures of our reports that are set beside a cell; empty if only released scores give it."""
+        return row.figures.get(column, self.figures.get(column, ()))
 
     def read_row(self, row: PublishedRow) -> dict[str, str]:
         """The printed figures of a row by column.
@@ -121,6 +134,7 @@ class Paper(BaseModel):
         id: name in the command.
         source: where it was published.
         origin: of tables that do not say otherwise.
+        experiment: how the tables are run; None if they cannot be.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -130,6 +144,7 @@ class Paper(BaseModel):
     source: str
     origin: Origin
     tables: tuple[PublishedTable, ...]
+    experiment: Experiment | None = None
 
     def iterate_cells(self, table_id: str | None = None) -> Iterator[PublishedCell]:
         """Yield the published cells of one table or of all, in the order of the paper.

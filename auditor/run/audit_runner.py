@@ -13,7 +13,7 @@ from auditor.config.trust import describe_destinations
 from auditor.errors import NotAllowedError
 from auditor.run.audit_handle import AuditHandle, resolve_storage_url
 from auditor.run.capability_store import DiscoveryOptions
-from auditor.run.config_changes import describe_config_change
+from auditor.run.config_changes import describe_config_change, keep_earlier_defaults
 from auditor.run.encoders import direct_encoder_loader
 from auditor.run.engines import require_engine
 from auditor.run.fingerprints import describe_environment, fingerprint
@@ -64,7 +64,9 @@ def run_audit(
         progress.on_notice(describe_destinations(config))
         if db.upgraded is not None:
             progress.on_notice(str(db.upgraded))
-        if change_notice := describe_config_change(audits.find_audit(db, config.name), config, fingerprint(config)):
+        stored_audit = audits.find_audit(db, config.name)
+        config = keep_earlier_defaults(stored_audit, config)
+        if change_notice := describe_config_change(stored_audit, config, fingerprint(config)):
             progress.on_notice(change_notice)
         audit = audits.save_audit(
             db,

@@ -13,6 +13,21 @@ from auditor.storage.audits import Audit
 MAX_SHOWN_KEYS = 6
 
 
+def keep_earlier_defaults(stored_audit: Audit | None, config: AuditConfig) -> AuditConfig:
+    """The configuration with `conflicts.methods` as an existing audit has it, unless the configuration sets it.
+
+    Its default was true. An audit that was begun then resumes unchanged.
+
+    Args:
+        stored_audit: the stored audit of that name; None if there is none, and then the configuration is unchanged.
+        config: the configuration of the run that is about to start.
+    """
+    if stored_audit is None or stored_audit.config is None or "methods" in config.conflicts.model_fields_set:
+        return config
+    stored_methods = json.loads(stored_audit.config).get("conflicts", {}).get("methods", True)
+    return config.model_copy(update={"conflicts": config.conflicts.model_copy(update={"methods": stored_methods})})
+
+
 def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fingerprint: str) -> str | None:
     """A notice of changed config keys and what happens to the audit's records; None if nothing has changed.
 

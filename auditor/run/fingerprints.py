@@ -35,16 +35,25 @@ def fingerprint(config: AuditConfig) -> str:
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
     if config.task is None:
         answer_templates, review_templates = ["direct"], ["review", "review.shorter", "review.guess", "review.rewrite"]
+        if config.probes.review.form != "standard":
+            review_templates.append(f"review.{config.probes.review.form}")
     else:
         answer_templates = [f"task.{kind}" for kind in ("choice", "number", "score", "words")]
         review_templates = ["review.task", "review.shorter"]
     # Any answer may be requested by it, which depends on the model's server.
     prompts = [load_prompt("structure", folder) for folder in folders]
     repair_template = f"repair.{'task.' if config.task else ''}{config.direct.mode}"
-    prompts += [load_prompt(f"{name}.{config.direct.mode}", folder) for name in answer_templates for folder in folders]
+    if config.direct.form == "standard":
+        answer_names = [f"{name}.{config.direct.mode}" for name in answer_templates]
+    else:
+        answer_names = [config.direct.prompt_name]
+    prompts += [load_prompt(name, folder) for name in answer_names for folder in folders]
     prompts += [load_prompt(repair_template)] if config.direct.repair else []
     prompts += [load_prompt(name) for name in review_templates]
-    prompts += [load_review_prompt(judge, for_task=config.task is not None) for judge in config.judge_models]
+    prompts += [
+        load_review_prompt(judge, for_task=config.task is not None, form=config.probes.review.form)
+        for judge in config.judge_models
+    ]
     prompts += [load_prompt(name) for probe in config.probes.stages.values() for name in probe.parts.prompts]
     prompt_texts = [[prompt.id, prompt.system, prompt.user] for prompt in prompts]
     return canonical_hash(

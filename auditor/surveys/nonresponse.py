@@ -1,7 +1,8 @@
-"""Apply the configured treatment of nonresponse to a survey: drop, neutral, impute, or bounds."""
+"""Apply the configured treatment of nonresponse to a survey: drop, neutral, zero, impute, or bounds."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from auditor.config import NonresponseTreatment
@@ -15,7 +16,8 @@ def apply_nonresponse(survey: Survey, nonresponse: NonresponseTreatment, source:
 
     Args:
         nonresponse: the configured treatment. `drop` and `bounds` keep the survey's scores; for `bounds` both bounds
-            are computed as a check, since the report will need them.
+            are computed as a check, since the report will need them. `zero` is `neutral`, with 0 also for cells in
+            which nobody was asked.
         source: name or path of the survey, to find its facts.
 
     Raises:
@@ -28,6 +30,10 @@ def apply_nonresponse(survey: Survey, nonresponse: NonresponseTreatment, source:
         for end in ("low", "high"):
             apply_treatment_to_all_cells(survey, end, facts)
         return survey
+    if nonresponse == "zero":
+        neutral = apply_treatment_to_all_cells(survey, "neutral", facts)
+        cells = (replace(cell, score=0.0) if cell.score is None else cell for cell in neutral.cells)
+        return replace(neutral, cells=tuple(cells))
     return apply_treatment_to_all_cells(survey, nonresponse, facts)
 
 

@@ -302,6 +302,9 @@ PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
     "Wilson's interval of one answer per item; coverage known: Brown, Cai & DasGupta, Statistical Science, 2001": (
         ".task.models[].commonest",
     ),
+    "Student's interval of the mean of one value per model, exact for normal values: Student, Biometrika 6, 1908": (
+        ".over_models.figures[].summary.mean",
+    ),
     "the band of simulated perfect samplers; a test compares it with one of drawn respondents": (
         ".distribution.models[].w1_floor",
     ),

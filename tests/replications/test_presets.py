@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
-from auditor.replications.comparison import list_published_tables
+from auditor.replications.comparison import list_experiments, list_published_tables
 from auditor.replications.presets import (
     Paper,
     PublishedRow,
@@ -123,7 +123,7 @@ def test_unknown_names_list_the_known_ones() -> None:
 
 def test_the_page_of_the_documentation_lists_these_tables() -> None:
     page = Path(__file__).parents[2] / "docs" / "replications.md"
-    document = build_paper_list_document(list_published_tables())
+    document = build_paper_list_document(list_published_tables(), list_experiments())
     assert page.read_text("utf-8") == render_document(document, "markdown"), (
         "Run: auditor replicate list -o docs/replications.md"
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.run.config_changes import describe_config_change
+from auditor.run.config_changes import describe_config_change, keep_earlier_defaults
 from auditor.storage.audits import Audit
 from tests.support.audit_configs import config
 
@@ -33,3 +33,35 @@ def test_an_old_spelling_of_a_key_is_not_a_change(monkeypatch: pytest.MonkeyPatc
     notice = describe_config_change(stored_audit(stored_config), audit, "another")
     assert notice is not None
     assert "changed since its last run: gone. " in notice
+
+
+BOTH_METHODS: dict[str, Any] = {"probes": {"direct": {"samples": 1}, "logprob": {}}}
+
+
+def test_an_audit_begun_when_method_conflicts_were_reviewed_by_default_resumes_unchanged() -> None:
+    started = config("http://127.0.0.1:1", **BOTH_METHODS, conflicts={"methods": True})
+    now = config("http://127.0.0.1:1", **BOTH_METHODS)
+    audit = stored_audit(started.model_dump(mode="json"))
+    resumed = keep_earlier_defaults(audit, now)
+    assert not now.conflicts.methods
+    assert resumed.conflicts.methods
+    assert resumed.hash == started.hash
+    assert describe_config_change(audit, resumed, "hash") is None
+
+
+def test_a_new_audit_and_one_that_sets_the_key_get_what_they_say() -> None:
+    now = config("http://127.0.0.1:1", **BOTH_METHODS)
+    assert not keep_earlier_defaults(None, now).conflicts.methods
+    explicit = config("http://127.0.0.1:1", **BOTH_METHODS, conflicts={"methods": False})
+    earlier = stored_audit(config("http://127.0.0.1:1", conflicts={"methods": True}).model_dump(mode="json"))
+    assert not keep_earlier_defaults(earlier, explicit).conflicts.methods
+    assert explicit.hash == now.hash
+
+
+def test_the_key_counts_only_where_scores_are_by_two_methods() -> None:
+    direct_only = {"probes": {"direct": {"samples": 1}}}
+    hashes = [
+        {config("http://127.0.0.1:1", **probes, conflicts={"methods": value}).hash for value in (True, False)}
+        for probes in (direct_only, BOTH_METHODS)
+    ]
+    assert [len(values) for values in hashes] == [1, 2]

@@ -52,6 +52,10 @@ def make_configs() -> list[AuditConfig]:
         for language, mode, logic in itertools.product(LANGUAGES, modes, ({}, {"cot": True}, {"answer": "probability"}))
     ]
     configs += [config("http://localhost", language=language, probes={"distribution": {}}) for language in LANGUAGES]
+    configs += [
+        config("http://localhost", probes={"direct": {"mode": mode, "form": "paper"}, "review": {"form": "paper"}})
+        for mode in modes
+    ]
     embedding = {"model": "words"}
     configs += [
         config("http://localhost", probes=_direct(mode) | {"semantic": {"mode": mode}}, embedding=embedding)

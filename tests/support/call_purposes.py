@@ -159,6 +159,12 @@ def survey_as_text(storage: str, folder: Path) -> None:
     )
 
 
+def paper_form(storage: str, _: Path) -> None:
+    """The question and the review in the form of the paper, answered as JSON."""
+    probes = {"direct": {"samples": 1, "form": "paper"}, "review": {"form": "paper"}}
+    run_audit(config(URL, 2, survey=CELLS, probes=probes), storage=storage)
+
+
 def native_language(storage: str, _: Path) -> None:
     """Direct scores and comparisons in the language of the country."""
     cells = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce", "suicide"]}
@@ -325,7 +331,7 @@ def anthropic_batches(storage: str, _: Path) -> None:
 AUDITS: dict[str, Callable[[str, Path], None]] = {
     audit.__name__: audit
     for audit in (
-        survey, survey_as_text, native_language, echoed, lettered, continued, embedded, replayed, logic,
+        survey, survey_as_text, paper_form, native_language, echoed, lettered, continued, embedded, replayed, logic,
         logic_with_reasons, logic_of_letters, logic_of_traces, distribution, native_distribution, semantic,
         semantic_as_text, task_exact, task_choice,
         task_score, other_providers, openai_batches, anthropic_batches,

@@ -40,7 +40,19 @@ def test_each_choice_takes_its_own_score(source: str) -> None:
     assert planned(source, "impute") == fact.imputed != score
 
 
-@pytest.mark.parametrize("choice", ["neutral", "impute", "bounds"])
+def test_zero_is_neutral_and_fills_the_cells_in_which_nobody_was_asked(tmp_path: Path) -> None:
+    file = tmp_path / "some.csv"
+    file.write_text("country,topic,score,nonresponse\nGhana,divorce,0.5,0.2\nGhana,suicide,,\nJapan,divorce,-0.5,0\n")
+    survey = load_survey(file)
+    filled = apply_nonresponse(survey, "zero", file)
+    neutral = apply_nonresponse(survey, "neutral", file)
+    unasked = Cell("Ghana", "suicide")
+    assert unasked not in neutral.scores
+    assert filled.scores == neutral.scores | {unasked: 0.0}
+    assert unasked in filled.asked_cells
+
+
+@pytest.mark.parametrize("choice", ["neutral", "zero", "impute", "bounds"])
 def test_a_survey_of_scores_alone_cannot_be_treated(choice: str) -> None:
     with pytest.raises(SurveyError, match="has too little information on nonresponse"):
         planned("wvs7-sample", choice)

@@ -26,6 +26,7 @@ from auditor.models.structured import (
     RuleOfThumb,
     ScoredAnswer,
     SidePreference,
+    StepwiseJudgement,
     Support,
     TraceReview,
 )
@@ -70,6 +71,7 @@ def _rule(world: World, call: Call) -> dict[str, Any]:
 
 STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     MoralJudgement.__name__: _judgement,
+    StepwiseJudgement.__name__: _judgement,
     TraceReview.__name__: judgements.review,
     AnswerReview.__name__: judgements.review,
     BlindGuess.__name__: judgements.guess,

@@ -18,6 +18,7 @@ from auditor.reports.data.agreement.groups import compute_country_errors, comput
 from auditor.reports.data.agreement.languages import build_languages_report, load_language_scores
 from auditor.reports.data.agreement.method_differences import compare_methods
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
+from auditor.reports.data.agreement.over_models import build_over_models_report
 from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
 from auditor.reports.data.agreement.tiers import build_tier_rankings
@@ -91,6 +92,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     sampling = build_sampling_report(source.config, source.call_counts)
     self_consistency = compute_self_consistency(source, sampling)
     probe_reports = build_probe_reports(db, source, sampling)
+    regions, methods = build_regions_report(source), compare_methods(source)
     return Report(
         audit=_summarize_audit(source),
         coverage=build_coverage_report(source, measure_probe_coverage(probe_reports)),
@@ -100,7 +102,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         baselines=compute_baselines(source),
         ceiling=ceilings,
         nonresponse=build_nonresponse_report(source) if _needs_nonresponse_bounds(source) else None,
-        regions=build_regions_report(source),
+        regions=regions,
         topics=compute_topic_errors(source),
         countries=compute_country_errors(source),
         self_consistency=self_consistency,
@@ -109,7 +111,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         conflicts=build_conflicts_report(db, source),
         refusals=build_refusals_report(source),
         repairs=build_reask_rows(source),
-        methods=compare_methods(source),
+        methods=methods,
         task=build_task_report(source),
         tiers=build_tier_rankings(source),
         variance=build_variance_rows(source, load_language_scores(db, source)),
@@ -126,6 +128,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         examples=build_examples(db, source),
         judge_quality=build_judge_quality(source),
         pair_labels=build_pair_labels(db, source.audit.id),
+        over_models=build_over_models_report(source, alignment, methods, self_consistency, peer_agreement, regions),
         **probe_reports,
     )
 

@@ -101,6 +101,8 @@ class GroupErrorRow(ReportModel):
     that are picked since their error is the largest."""
     bias: Estimate
     """Its interval is Student's."""
+    pearson_r: float | None = None
+    """Over the topic's countries, or the country's topics; null for fewer than three, or constant scores."""
     lost_samples: LostSamples
     """Planned samples of the topic or country without a usable score, such as refusals."""
 

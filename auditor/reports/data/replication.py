@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
 
 Origin = Literal["paper", "summary", "release"]
 """Where the quotes stand: in the paper, in a summary of it, or in results that its authors released."""
-NotRun = Literal["not_in_folder", "not_published"]
-"""Why a published figure has none beside it: the folder has no scores of it, or nothing is printed in the cell."""
+NotRun = Literal[
+    "not_in_folder", "not_published", "recorded_only", "no_audit", "no_counterpart", "too_few_models", "no_value"
+]
+"""Why a published figure has none of ours beside it; all reasons there are.
+
+- `not_in_folder`: the folder has no scores of it.
+- `not_published`: nothing is printed in the cell.
+- `recorded_only`: it is computed only from released scores.
+- `no_audit`: it is of a survey or data set that no audit was run on.
+- `no_counterpart`: it is of one model, and none of ours is set beside that model.
+- `too_few_models`: a figure over models needs more models.
+- `no_value`: the audit's report has no value, for a reason of its own.
+"""
+Mark = Literal["same_definition", "other_words", "other_definition", "not_run"]
+"""Whether our figure is defined as the published one: as there; as there, with prompts written anew; or not."""
 
 
 class PublishedCell(ReportModel):
@@ -33,8 +48,22 @@ class PublishedCell(ReportModel):
     """What is to be known about this row, such as an inconsistency; values are never corrected."""
 
 
+class Departure(ReportModel):
+    """One way in which an audit differs from what a paper describes."""
+
+    id: str
+    description: str
+    """What is different, with our value and the published one."""
+    is_wording: bool
+    """Whether only the words of a prompt differ."""
+    size: float | None
+    """How much the figure changed on one fixture; null if that was not measured."""
+    size_note: str
+    """Which figure and fixture the size is of, or why it cannot be measured."""
+
+
 class RecomputedCell(ReportModel):
-    """A published figure, and the same figure computed from the scores that its authors released."""
+    """A published figure, and the same figure of our reports: of released scores, or of an audit."""
 
     published: PublishedCell
     recomputed: Estimate | None
@@ -43,6 +72,14 @@ class RecomputedCell(ReportModel):
     """Our figure minus the published one."""
     not_run: NotRun | None = None
     """Why there is no recomputed figure; null if there is one."""
+    detail: str = ""
+    """What our figure is of, such as a survey, a model or a unit; or more on why there is none."""
+    audit: str | None = None
+    """The audit whose report has our figure; null for released scores."""
+    mark: Mark | None = None
+    """Null for released scores."""
+    departures: list[str] = Field(default_factory=list)
+    """Ids of the departures of the audit that bear on this figure."""
 
 
 class PublishedTableInfo(ReportModel):
@@ -54,5 +91,7 @@ class PublishedTableInfo(ReportModel):
     place: str
     origin: Origin
     n_cells: int
+    n_run: int
+    """Figures that an audit gives: `auditor replicate PAPER --models FILE`."""
     released: list[str]
     """Names of the files with the scores behind the table, if the authors released them."""

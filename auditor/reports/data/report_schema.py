@@ -15,6 +15,7 @@ from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.cultural_findings import CulturalFindingsReport
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.agreement.over_models import OverModelsReport
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.agreement.tiers import TierRanking
 from auditor.reports.data.agreement.variance import VarianceRow
@@ -211,6 +212,27 @@ class MethodConflictRow(ReportModel):
     """Country, topic and both scores of the conflicts with the largest difference."""
 
 
+class ConflictCellsReport(ReportModel):
+    """Conflicts between models counted by cell. The pair with the largest difference stands for its cell."""
+
+    cells: int
+    """Cells with a conflict."""
+    compared: int
+    """Cells with scores of at least two models."""
+    kinds: dict[str, int]
+    """Cells by the kind of the pair; they add up to `cells`."""
+    kind_shares: dict[str, float]
+    """`kinds` as shares of `cells`; empty without conflicts."""
+    settled: int
+    """Cells in which the judges settled the conflict of the pair."""
+    settled_share: float | None
+    """`settled` as a share of `cells`; null without conflicts."""
+    pairs: int
+    """Conflicts, each of one pair of models in one cell."""
+    pair_kind_shares: dict[str, float]
+    """Kinds as shares of `pairs`; empty without conflicts."""
+
+
 class ConflictsReport(ReportModel):
     """Conflicts: cells on which two models differ by at least the threshold."""
 
@@ -228,6 +250,8 @@ class ConflictsReport(ReportModel):
     total: int
     """Conflicts of all kinds. Judges vote only on score conflicts, which `settled` counts."""
     states: dict[str, int]
+    by_cell: ConflictCellsReport | None = None
+    """Null where there is no config, as for imported scores, and for a task."""
     voting: VotingReport | None
     """Null where there is no config, as for imported scores."""
     kinds: list[ConflictKindRow]
@@ -306,3 +330,5 @@ class Report(LinkedReport):
     """The same for judges of pairs of answers and of comparisons, of each kind that people labelled."""
     distribution: DistributionReport | None = None
     """Distributions of answers on the survey's scale, compared with people's; null where not measured."""
+    over_models: OverModelsReport | None = None
+    """Figures summarized over models, as papers report them; null without scores."""

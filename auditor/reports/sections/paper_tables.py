@@ -8,7 +8,7 @@ from auditor.domain import Outcome
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Column, Table
+from auditor.reports.document import Cell, Column, Section, Table
 from auditor.reports.sections.alignment_table import two_way_r
 
 
@@ -32,6 +32,15 @@ def build_paper_tables(report: Report) -> list[Table]:
         _build_group_errors_table("countries", "country", report.countries),
         _build_coverage_table(report),
     ]
+
+
+def group_model_tables(report: Report) -> Section | None:
+    """Build a section with agreement with people, and with peers, of each model; None without scores.
+
+    It belongs to documents that have several audits; a report has these figures in other sections.
+    """
+    tables = [table for table in (_build_alignment_table(report), _build_peer_agreement_table(report)) if table.rows]
+    return Section("models", "Figures of each model", tables) if tables else None
 
 
 def _build_table(table_id: str, caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> Table:

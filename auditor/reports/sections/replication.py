@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from auditor.reports.data.replication import (
+    Departure,
+    Mark,
     NotRun,
     Origin,
     PublishedCell,
     PublishedTableInfo,
     RecomputedCell,
 )
-from auditor.reports.document import Block, Cell, Code, Column, Document, List, Name, Paragraph, Section, Table, Text
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Disclosure,
+    Document,
+    Figure,
+    List,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+    Text,
+)
 from auditor.reports.number_format import pluralize
+from auditor.reports.sections.phrasing import join_texts
 
 ORIGINS: dict[Origin, str] = {
     "paper": "the paper",
@@ -23,13 +41,36 @@ ORIGINS: dict[Origin, str] = {
 NOT_RUN: dict[NotRun, str] = {
     "not_in_folder": "not run: the folder has no scores of it",
     "not_published": "not run: nothing was published",
+    "recorded_only": "not run: computed only from released scores (--recorded FOLDER)",
+    "no_audit": "not run: no audit of this survey or data set",
+    "no_counterpart": "not run: no model of yours is set beside it (--as MY=THEIRS)",
+    "too_few_models": "not run: too few models",
+    "no_value": "not run: the report has no value",
+}
+MARKS: dict[Mark, str] = {
+    "same_definition": "same definition",
+    "other_words": "same definition, other words",
+    "other_definition": "other definition",
+    "not_run": "not run",
 }
 
 
-def build_paper_list_document(tables: Sequence[PublishedTableInfo]) -> Document:
-    """Build the list of papers and their tables."""
+def build_paper_list_document(tables: Sequence[PublishedTableInfo], needs: Sequence[tuple[str, str, str]]) -> Document:
+    """Build the list of papers and their tables.
+
+    Args:
+        needs: of each paper with an experiment: its name, what the user provides, and the calls of one model.
+    """
     rows = [
-        (Name(info.paper), info.table, info.title, ORIGINS[info.origin], info.n_cells, ", ".join(info.released) or None)
+        (
+            Name(info.paper),
+            info.table,
+            info.title,
+            ORIGINS[info.origin],
+            info.n_cells,
+            info.n_run or None,
+            ", ".join(info.released) or None,
+        )
         for info in tables
     ]
     columns = (
@@ -38,6 +79,7 @@ def build_paper_list_document(tables: Sequence[PublishedTableInfo]) -> Document:
         Column("what it shows"),
         Column("read from"),
         Column("figures", "number"),
+        Column("run by the command", "number"),
         Column("released scores"),
     )
     table = Table(
@@ -57,6 +99,15 @@ def build_paper_list_document(tables: Sequence[PublishedTableInfo]) -> Document:
                     ", the lines.",
                 ],
                 [
+                    Code("auditor replicate PAPER --models FILE"),
+                    " runs the experiment with your models, as ordinary audits: it can be stopped and resumed. ",
+                    Code("--dry-run"),
+                    " shows the calls and their cost, ",
+                    Code("--small"),
+                    " asks the small model on this machine about a few cells, in minutes. Each of our figures says "
+                    "whether it is defined as the published one.",
+                ],
+                [
                     Code("auditor replicate PAPER --recorded FOLDER"),
                     " computes figures again from scores that the authors released. Download them first. No model is "
                     "asked. The scores become audits, so that every report can be made of them.",
@@ -65,7 +116,9 @@ def build_paper_list_document(tables: Sequence[PublishedTableInfo]) -> Document:
         ),
         Paragraph("Values are never corrected. A misprint keeps its characters, and a note says what is odd."),
     ]
-    return Document("Replications", "Published tables", "", [Section("papers", "Papers", [table])], intro)
+    experiments: list[Text] = [[Name(paper), f": needs {need}. Cost {cost}."] for paper, need, cost in needs]
+    sections = [Section("papers", "Papers", [table]), Section("experiments", "Experiments", [List(experiments)])]
+    return Document("Replications", "Published tables", "", sections, intro)
 
 
 def build_published_document(title: str, source: str, cells: Sequence[PublishedCell]) -> Document:
@@ -99,6 +152,100 @@ def build_recomputed_document(
     return Document("Replications", title, "", sections, summary)
 
 
+def build_run_document(
+    title: str,
+    source: str,
+    cells: Sequence[RecomputedCell],
+    departures: Sequence[Departure],
+    notes: Sequence[Text],
+    appended: Sequence[Section],
+) -> Document:
+    """Build the document of an experiment: published figures with those of our audits beside them.
+
+    Args:
+        departures: how the audits differ from the paper.
+        notes: on the audits, such as their names and costs.
+        appended: sections of the audits' own reports.
+    """
+    columns = (
+        Column("row", "name"), Column("figure"), Column("published"), Column("our figure is of"),
+        Column("ours", "estimate", digits=3), Column("difference", "number", digits=3, style="signed"),
+        Column("mark"),
+    )  # fmt: skip
+    sections = []
+    for _, group in groupby(cells, key=lambda cell: cell.published.table):
+        table_cells = list(group)
+        rows = [
+            (
+                cell.published.row, cell.published.column, cell.published.printed, cell.detail or None, cell.recomputed,
+                cell.difference, _describe_mark(cell),
+            )
+            for cell in table_cells
+        ]  # fmt: skip
+        sections.append(_build_section(table_cells[0].published, rows, columns, [c.published for c in table_cells]))
+    opening: list[Block] = [
+        Paragraph(_summarize_marks(cells), "lead"),
+        Paragraph(
+            f"Published in {source}. Published values have no interval: a difference says nothing by itself. A value "
+            "that is not reached is no failure."
+        ),
+        List(list(notes)),
+    ]
+    return Document("Replication", title, "", [*sections, _build_departures_section(departures), *appended], opening)
+
+
+def _describe_mark(cell: RecomputedCell) -> str:
+    """A cell's mark in words, with its departures or the reason why there is no figure."""
+    if cell.not_run is not None:
+        return NOT_RUN[cell.not_run]
+    mark = MARKS[cell.mark or "not_run"]
+    return f"{mark}: {', '.join(cell.departures)}" if cell.departures else mark
+
+
+def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
+    """Count the published figures by the best mark that a figure of ours beside them has."""
+    best: dict[tuple[str, str, str], int] = {}
+    order = list(MARKS)
+    for cell in cells:
+        key = (cell.published.table, cell.published.row, cell.published.column)
+        best[key] = min(best.get(key, len(order)), order.index(cell.mark or "not_run"))
+    counts = [f"{sum(rank == i for rank in best.values())} {label}" for i, label in enumerate(MARKS.values())]
+    return f"{pluralize(len(best), 'published figure')}: {', '.join(counts)}."
+
+
+def _build_departures_section(departures: Sequence[Departure]) -> Section:
+    """Build the table of departures with their sizes."""
+    caption = "How the audits differ from the paper. Size: change of a figure on one fixture, where it was measured."
+    columns = (
+        Column("departure", "name"),
+        Column("description"),
+        Column("size", "number", digits=3),
+        Column("of what"),
+    )
+    rows = [(departure.id, departure.description, departure.size, departure.size_note) for departure in departures]
+    return Section("departures", "Departures", [Table("departures", "departures", caption, columns, rows)])
+
+
+def prefix_ids(section: Section, prefix: str, heading: str) -> Section:
+    """Copy a section of one audit's report for a document with several: ids and headings get a prefix."""
+    title = join_texts([heading, section.title], ": ")
+    blocks = [_prefix_block(block, prefix) for block in section.blocks]
+    return replace(section, id=f"{prefix}-{section.id}", title=title, blocks=blocks)
+
+
+def _prefix_block(block: Block, prefix: str) -> Block:
+    """Copy a block with a prefix before the ids in it."""
+    match block:
+        case Table():
+            return replace(block, id=f"{prefix}-{block.id}")
+        case Figure():
+            return replace(block, id=f"{prefix}-{block.id}", table_id=block.table_id and f"{prefix}-{block.table_id}")
+        case Disclosure():
+            return replace(block, blocks=[_prefix_block(inner, prefix) for inner in block.blocks])
+        case _:
+            return block
+
+
 def _own_cells(cell: RecomputedCell) -> tuple[Cell, ...]:
     """Our estimate, its difference from the published figure, and why there is none."""
     return (cell.recomputed, cell.difference, None if cell.not_run is None else NOT_RUN[cell.not_run])
@@ -127,8 +274,15 @@ def _group_by_table(cells: Sequence[PublishedCell]) -> Iterator[list[PublishedCe
 def _build_table_section(
     first: PublishedCell, rows: Sequence[Sequence[Cell]], own_columns: Sequence[Column], cells: Sequence[PublishedCell]
 ) -> Section:
-    """Build the section of one table: its figures, and the notes on its rows."""
+    """Build the section of one table of published figures, with further columns beside them."""
     columns = (Column("row", "name"), Column("figure"), Column("published"), *own_columns)
+    return _build_section(first, rows, columns, cells)
+
+
+def _build_section(
+    first: PublishedCell, rows: Sequence[Sequence[Cell]], columns: Sequence[Column], cells: Sequence[PublishedCell]
+) -> Section:
+    """Build the section of one table: its figures, and the notes on its rows."""
     caption = f"{first.title}. Source: {first.place}, read from {ORIGINS[first.origin]}."
     blocks: list[Block] = [Table(f"table-{first.table}", f"table {first.table}", caption, columns, rows)]
     notes = {cell.row: cell.note for cell in cells if cell.table == first.table and cell.note}

@@ -19,6 +19,7 @@ from auditor.reports.sections.failures import build_failures_section
 from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
 from auditor.reports.sections.judge_quality import build_judge_quality_section
 from auditor.reports.sections.lost_samples import build_lost_samples_section
+from auditor.reports.sections.over_models import build_over_models_section
 from auditor.reports.sections.pair_labels import build_pair_labels_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
@@ -55,6 +56,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_sensitivity_section,
     build_variance_section,
     build_consistency_section,
+    build_over_models_section,
     *(section_class.parts.load("build_section") for section_class in SECTION_BY_PROBE.values()),
     build_panel_section,
     build_judge_quality_section,

@@ -26,7 +26,7 @@ def test_sections_are_in_order_and_in_the_contents(report: Report) -> None:
     document = build_report_document(report)
     assert [section.id for section in document.sections] == [
         "summary", "map", "places", "examples", "answer", "worth", "prefer", "regions", "where", "scatter",
-        "sensitivity", "variance", "consistency", "panel",
+        "sensitivity", "variance", "consistency", "over-models", "panel",
         "conflicts", "refusals", "lost-samples", "coverage", "failures", "cost", "made",
     ]  # fmt: skip
     assert all(section.contents_title for section in document.sections)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from auditor.metrics._complete_cases import complete_cases
 from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
 from auditor.metrics.confidence import bonferroni_level
+from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
@@ -90,6 +91,7 @@ def _build_place_row(
         mae=estimate_error(MAE),
         mae_simultaneous=estimate_error(MAE, max(1, n_compared)),
         bias=estimate_error(BIAS),
+        pearson_r=pearson(x, y).value,
         lost_samples=samples.count_lost(in_place),
     )
 

@@ -9,6 +9,7 @@ from heapq import nsmallest
 from auditor.config import PanelSection
 from auditor.domain import Conflict, ConflictKind, ConflictSides, ConflictState, Outcome
 from auditor.metrics.votes import settle
+from auditor.reports.data.conflicts.cells import count_conflict_cells
 from auditor.reports.data.conflicts.method_conflicts import (
     compute_third_quartile,
     effective_threshold,
@@ -65,6 +66,7 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
         threshold=source.config.conflicts.threshold if source.config else None,
         total=len(reviewed_conflicts),
         states=_count_by_status(reviewed_conflicts),
+        by_cell=count_conflict_cells(source, voted_conflicts),
         voting=_build_voting_report(source.config.panel, voted_conflicts) if source.config else None,
         kinds=[
             _build_kind_row(kind, [reviewed for reviewed in reviewed_conflicts if reviewed.conflict.kind is kind])

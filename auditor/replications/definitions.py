@@ -1,0 +1,123 @@
+"""Whether an audit measured as a paper describes: derived from the audit's stored configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.config import AuditConfig
+from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
+from auditor.reports.data.replication import Departure, Mark
+from auditor.reports.data.report_schema import Report
+
+NOT_SET = "not set"
+
+
+@dataclass(frozen=True)
+class MeasuredAudit:
+    """An audit behind a table.
+
+    Attributes:
+        name: of its survey or data set, as the paper has it.
+        config: the configuration that the database holds for it.
+    """
+
+    name: str
+    config: AuditConfig
+    report: Report
+
+
+def _read_temperatures(sections: Iterable[Any], default: float) -> float | list[float]:
+    """The temperature of models, whose own setting takes precedence; all of them if they differ."""
+    values = {default if section.temperature is None else section.temperature for section in sections}
+    return values.pop() if len(values) == 1 else sorted(values)
+
+
+def _describe_judges(audit: MeasuredAudit) -> str:
+    """`peers`, or the number of judges."""
+    return "peers" if audit.config.judges == "peers" else f"{len(audit.config.judge_models)} judges"
+
+
+COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
+    "direct.temperature": lambda audit: _read_temperatures(audit.config.models, audit.config.direct.temperature),
+    "review.temperature": lambda audit: _read_temperatures(
+        audit.config.judge_models, audit.config.probes.review.temperature
+    ),
+    "review.judges": _describe_judges,
+    "survey.cells": lambda audit: audit.report.audit.survey.asked,
+}
+"""Settings that follow from several keys of a configuration."""
+
+
+def read_setting(audit: MeasuredAudit, key: str) -> Any:
+    """The value of a setting in an audit's stored configuration; `NOT_SET` where a table on its path is missing."""
+    if key in COMPUTED_SETTINGS:
+        return COMPUTED_SETTINGS[key](audit)
+    value: Any = audit.config.model_dump(mode="json")
+    for part in key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return NOT_SET
+        value = value[part]
+    return value
+
+
+def derive_mark(
+    experiment: Experiment, parts: frozenset[Part], source: FigureSource, audit: MeasuredAudit
+) -> tuple[Mark, list[Departure]]:
+    """Compare an audit with the published settings that bear on a figure.
+
+    Args:
+        parts: the parts that the figure depends on.
+
+    Returns:
+        The mark, and the departures in the order of the preset.
+    """
+    departures = [
+        departure
+        for setting in experiment.settings
+        if setting.parts & parts and (departure := _compare(setting, audit)) is not None
+    ]
+    departures += [
+        Departure(
+            id=fixed.id, description=fixed.description, is_wording=False, size=fixed.size, size_note=fixed.size_note
+        )
+        for fixed in experiment.departures
+        if fixed.id in source.departures
+    ]
+    return _select_mark(departures), departures
+
+
+def _select_mark(departures: Sequence[Departure]) -> Mark:
+    """The mark of a figure with these departures."""
+    if not departures:
+        return "same_definition"
+    return "other_words" if all(departure.is_wording for departure in departures) else "other_definition"
+
+
+def _compare(setting: PublishedSetting, audit: MeasuredAudit) -> Departure | None:
+    """The departure of an audit in one setting; None if it measured as published."""
+    published = setting.value.get(audit.name) if isinstance(setting.value, dict) else setting.value
+    measured = read_setting(audit, setting.key)
+    if measured == published and not setting.is_wording:
+        return None
+    is_wording = measured == published
+    description = (
+        f"{setting.description}: written anew from the paper's description"
+        if is_wording
+        else f"{setting.description}: {_format(measured)}, published {_format(published)}"
+    )
+    return Departure(
+        id=setting.id, description=description, is_wording=is_wording, size=setting.size, size_note=setting.size_note
+    )
+
+
+def _format(value: Any) -> str:
+    """A setting's value as text."""
+    return (
+        ", ".join(map(_format, value))
+        if isinstance(value, list)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )

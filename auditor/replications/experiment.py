@@ -1,0 +1,124 @@
+"""How a paper's tables are run: the audits, the published settings, and the figures of their reports."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+Part = Literal["direct", "logprob", "review", "conflicts", "regions", "survey"]
+"""Parts of an audit that a figure depends on."""
+PRESET_CONFIG = ConfigDict(extra="forbid", frozen=True)
+
+
+class FigureSource(BaseModel):
+    """A figure of an audit's report that is set beside a published one.
+
+    Attributes:
+        figure: a key of `FIGURES` in `auditor.replications.figures`; empty if only a model's own figure is comparable.
+        model_figure: the same of one model, where a model of ours is set beside the row's.
+        audit: the audit that the published figure is of, such as of one survey; empty for each.
+        min_models: fewest models for a value.
+        label: what tells this figure from another one of the cell, such as the unit that is counted.
+        departures: ids of the departures of this figure from the published definition.
+    """
+
+    model_config = PRESET_CONFIG
+
+    figure: str = ""
+    model_figure: str = ""
+    audit: str = ""
+    min_models: int = 1
+    label: str = ""
+    departures: tuple[str, ...] = ()
+
+
+class PublishedSetting(BaseModel):
+    """A setting with which the paper measured; an audit with another value departs from it.
+
+    Attributes:
+        id: of the departure.
+        key: the setting in an audit's stored configuration, or one of `COMPUTED_SETTINGS`.
+        value: as the paper says; by audit if it is a table.
+        parts: the parts that it bears on.
+        description: the setting in words.
+        is_wording: whether the same value still means other words, since the prompt was written anew.
+        size, size_note: see `Departure`.
+    """
+
+    model_config = PRESET_CONFIG
+
+    id: str
+    key: str
+    value: Any
+    parts: frozenset[Part]
+    description: str
+    is_wording: bool = False
+    size: float | None = None
+    size_note: str
+
+
+class FixedDeparture(BaseModel):
+    """A departure of every audit: this program computes the figure in another way.
+
+    Attributes:
+        id: name by which figures refer to it.
+        description: what differs.
+        size, size_note: see `Departure`.
+    """
+
+    model_config = PRESET_CONFIG
+
+    id: str
+    description: str
+    size: float | None = None
+    size_note: str
+
+
+class SmallForm(BaseModel):
+    """The small form of an experiment, for the model that comes with the program.
+
+    Attributes:
+        config: settings that replace those of the experiment; it names the models.
+        audits: settings of each audit that replace those of the experiment, such as countries and topics.
+    """
+
+    model_config = PRESET_CONFIG
+
+    config: dict[str, Any]
+    audits: dict[str, dict[str, Any]]
+
+
+class Experiment(BaseModel):
+    """The audits behind a paper's tables: one for each survey or data set.
+
+    Attributes:
+        needs: what the user provides, in words.
+        cost: calls of one model in the full form, in words.
+        config: settings of every audit but its models, as in a configuration file.
+        audits: further settings of each audit, by name of its survey or data set.
+        data_key: the setting that names the file of the survey or data set, such as `survey.source`.
+        as_published: settings that the paper used, which lose information.
+        settings: with which the paper measured.
+        departures: of every audit.
+    """
+
+    model_config = PRESET_CONFIG
+
+    needs: str
+    cost: str
+    config: dict[str, Any]
+    audits: dict[str, dict[str, Any]]
+    data_key: str
+    as_published: dict[str, Any] = {}
+    small: SmallForm
+    settings: tuple[PublishedSetting, ...]
+    departures: tuple[FixedDeparture, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> Experiment:
+        """Require that every departure has an id of its own."""
+        ids = [setting.id for setting in self.settings] + [departure.id for departure in self.departures]
+        if len(set(ids)) < len(ids):
+            raise ValueError("two departures have the same id")
+        return self

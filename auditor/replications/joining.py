@@ -1,0 +1,156 @@
+"""Set the figures of audits' reports beside the published cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from auditor.config import load_stored_config
+from auditor.errors import UsageError
+from auditor.metrics.estimate import Estimate
+from auditor.replications.definitions import MeasuredAudit, derive_mark
+from auditor.replications.experiment import Experiment, FigureSource
+from auditor.replications.figures import FIGURES, MODEL_FIGURES
+from auditor.replications.planning import select_runnable_tables
+from auditor.replications.presets import Paper, PublishedRow, PublishedTable
+from auditor.reports.data.build import build_report
+from auditor.reports.data.replication import Departure, NotRun, PublishedCell, RecomputedCell
+from auditor.storage import audits
+from auditor.storage.database import open_database
+
+
+def load_measured_audits(storage: str, name_by_audit: Mapping[str, str]) -> list[MeasuredAudit]:
+    """Load the reports and the stored configurations of audits, by name of the survey or data set.
+
+    Args:
+        storage: URL of the database.
+    """
+    measured = []
+    with open_database(storage, create=False) as db:
+        for audit_name, stored_name in name_by_audit.items():
+            config = load_stored_config(audits.get_audit(db, stored_name).config)
+            if config is None:
+                raise UsageError(
+                    f"audit '{stored_name}' was imported.", "Run it: auditor replicate PAPER --models FILE"
+                )
+            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name)))
+    return measured
+
+
+def match_models(paper: Paper, own_models: Sequence[str], pairs: Mapping[str, str]) -> dict[str, str]:
+    """The model of ours that is set beside each published model.
+
+    Args:
+        own_models: names of the audited models.
+        pairs: published model by ours, as the user says; models of equal names are set beside each other.
+
+    Raises:
+        UsageError: there is no such model of ours, or no such published one.
+    """
+    published = {row.model for table in paper.tables for row in table.rows if row.model}
+    for own_model, published_model in pairs.items():
+        for name, known, whose in (
+            (own_model, set(own_models), "audited"),
+            (published_model, published, "published"),
+        ):
+            if name not in known:
+                listed = ", ".join(sorted(known)) or "none"
+                raise UsageError(f"--as: there is no {whose} model '{name}'.", f"The {whose} models are: {listed}.")
+    return {name: name for name in own_models if name in published} | {
+        published_model: own_model for own_model, published_model in pairs.items()
+    }
+
+
+def join_figures(
+    paper: Paper, table_id: str | None, measured: Sequence[MeasuredAudit], own_by_published: Mapping[str, str]
+) -> tuple[list[RecomputedCell], list[Departure]]:
+    """Set the reports' figures beside the published cells of the tables.
+
+    Returns:
+        The cells, several for a published one where audits or units differ, and all departures that occur.
+    """
+    experiment = paper.experiment
+    assert experiment is not None
+    cells: list[RecomputedCell] = []
+    departures: dict[tuple[str, str], Departure] = {}
+    runnable = {table.id for table in select_runnable_tables(paper, table_id)}
+    for table in paper.select_tables(table_id):
+        rows = {row.row: row for row in table.rows}
+        for published in paper.iterate_cells(table.id):
+            sources = table.find_figures(rows[published.row], published.column) if table.id in runnable else ()
+            if not sources:
+                cells.append(_explain(published, "recorded_only"))
+            for source in sources:
+                own_model = own_by_published.get(rows[published.row].model)
+                for cell, cell_departures in _join_source(
+                    experiment, table, rows[published.row], published, source, measured, own_model
+                ):
+                    cells.append(cell)
+                    departures |= {(departure.id, departure.description): departure for departure in cell_departures}
+    return cells, list(departures.values())
+
+
+def _join_source(
+    experiment: Experiment,
+    table: PublishedTable,
+    row: PublishedRow,
+    published: PublishedCell,
+    source: FigureSource,
+    measured: Sequence[MeasuredAudit],
+    own_model: str | None,
+) -> Iterator[tuple[RecomputedCell, list[Departure]]]:
+    """Yield one cell for each audit that a figure is of."""
+    if published.value is None:
+        yield _explain(published, "not_published"), []
+        return
+    selected = [audit for audit in measured if source.audit in ("", audit.name)]
+    if not selected:
+        yield _explain(published, "no_audit", source.audit), []
+    for audit in selected:
+        label = ", ".join(filter(None, (audit.name, source.label, own_model if source.model_figure else None)))
+        if not source.figure and own_model is None:
+            yield _explain(published, "no_counterpart", row.model), []
+            continue
+        n_models = len(audit.config.models)
+        if own_model is not None and source.model_figure:
+            estimate = MODEL_FIGURES[source.model_figure](audit.report, own_model)
+        elif n_models < source.min_models:
+            yield _explain(published, "too_few_models", f"{label}: {n_models} of {source.min_models}"), []
+            continue
+        else:
+            estimate = FIGURES[source.figure](audit.report)
+        if estimate.value is None:
+            yield _explain(published, "no_value", f"{label}: {estimate.reason}"), []
+            continue
+        yield _fill(experiment, table, published, source, audit, estimate, label)
+
+
+def _fill(
+    experiment: Experiment,
+    table: PublishedTable,
+    published: PublishedCell,
+    source: FigureSource,
+    audit: MeasuredAudit,
+    estimate: Estimate,
+    label: str,
+) -> tuple[RecomputedCell, list[Departure]]:
+    """A cell with our figure, and the departures of its audit."""
+    mark, departures = derive_mark(experiment, table.parts, source, audit)
+    assert estimate.value is not None
+    assert published.value is not None
+    cell = RecomputedCell(
+        published=published,
+        recomputed=estimate,
+        difference=estimate.value - published.value * table.scale,
+        detail=label,
+        audit=audit.report.audit.name,
+        mark=mark,
+        departures=[departure.id for departure in departures],
+    )
+    return cell, departures
+
+
+def _explain(published: PublishedCell, reason: NotRun, detail: str = "") -> RecomputedCell:
+    """A cell without a figure of ours."""
+    return RecomputedCell(
+        published=published, recomputed=None, difference=None, not_run=reason, detail=detail, mark="not_run"
+    )

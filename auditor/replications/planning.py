@@ -1,0 +1,152 @@
+"""The audits behind a paper's tables: ordinary configurations, one for each survey or data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from auditor.config import AuditConfig, load_config
+from auditor.config.model_section import SIMULATED_PREFIX
+from auditor.config.validation_messages import explain_validation_error
+from auditor.errors import ConfigError, UsageError
+from auditor.replications.experiment import Experiment
+from auditor.replications.presets import Paper, PublishedTable
+
+AUDIT_PREFIX = "rep"
+
+
+@dataclass(frozen=True)
+class ReplicationOptions:
+    """What a user asks for.
+
+    Attributes:
+        table_id: one table; None for all.
+        is_small: whether the model that comes with the program is asked, about a few cells.
+        limit: largest number of cells of each audit.
+        models_file: configuration file whose models and judges are used.
+        files: of surveys or data sets, by their name in the paper.
+        is_as_published: whether data are treated as the paper did, also where that loses information.
+    """
+
+    table_id: str | None = None
+    is_small: bool = False
+    limit: int | None = None
+    models_file: Path | None = None
+    files: Mapping[str, str] | None = None
+    is_as_published: bool = False
+
+
+def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditConfig]:
+    """Build the configurations of the audits that the tables need, by name of the survey or data set.
+
+    Raises:
+        UsageError: the tables cannot be run, or options are missing or do not exist.
+        ConfigError: the models, or a file, cannot be used.
+    """
+    tables = select_runnable_tables(paper, options.table_id)
+    experiment = paper.experiment
+    assert experiment is not None  # a table that can be run
+    if options.is_small == (options.models_file is not None):
+        raise UsageError(
+            "Which models should be asked?",
+            "Add --models FILE (a configuration with [[models]]), or --small for the small model on this machine.",
+        )
+    if unknown := set(options.files or {}) - set(experiment.audits):
+        raise UsageError(f"--data: '{paper.id}' has no data '{min(unknown)}'.", f"Use {_join(experiment.audits)}.")
+    models = {} if options.models_file is None else _read_models(options.models_file)
+    return {
+        name: _build_config(paper.id, experiment, name, tables, options, models)
+        for name in select_audits(experiment, tables)
+    }
+
+
+def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[PublishedTable, ...]:
+    """The tables that audits give figures of; UsageError if there is none."""
+    tables = tuple(
+        table for table in paper.select_tables(table_id) if table.figures or any(row.figures for row in table.rows)
+    )
+    if paper.experiment is None or not tables:
+        name = f"table {table_id}" if table_id else "the tables"
+        raise UsageError(
+            f"There is no experiment for {name} of '{paper.id}'.", "To see which can be run: auditor replicate list"
+        )
+    return tables
+
+
+def select_audits(experiment: Experiment, tables: Sequence[PublishedTable]) -> list[str]:
+    """Names of the audits that the figures of tables are of; all, if a figure is of each."""
+    sources = [
+        source
+        for table in tables
+        for figures in (table.figures, *(row.figures for row in table.rows))
+        for column in figures.values()
+        for source in column
+    ]
+    named = {source.audit for source in sources}
+    return [name for name in experiment.audits if "" in named or name in named]
+
+
+def _read_models(path: Path) -> dict[str, Any]:
+    """The models and judges of a configuration file."""
+    config = load_config(path)
+    models = config.model_dump(exclude_unset=True, include={"models", "judges"})
+    return {key: value for key, value in models.items() if key == "models" or value != "peers"}
+
+
+def _build_config(
+    paper_id: str,
+    experiment: Experiment,
+    audit_name: str,
+    tables: Sequence[PublishedTable],
+    options: ReplicationOptions,
+    models: Mapping[str, Any],
+) -> AuditConfig:
+    """Build the configuration of the audit on one survey or data set."""
+    suffixes = [audit_name.lower(), options.table_id or "", "small" if options.is_small else ""]
+    suffixes += ["as-published" if options.is_as_published else ""]
+    settings = merge_settings(merge_settings(experiment.config, models), experiment.audits[audit_name])
+    if options.is_small:
+        settings = merge_settings(settings, experiment.small.config)
+        settings = merge_settings(settings, experiment.small.audits.get(audit_name, {}))
+    is_simulated = all(model["model"].startswith(SIMULATED_PREFIX) for model in settings["models"])
+    prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
+    settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
+    if file := (options.files or {}).get(audit_name):
+        settings = merge_settings(settings, _nest(experiment.data_key, file))
+    if options.is_as_published:
+        settings = merge_settings(settings, experiment.as_published)
+    if options.limit is not None:
+        settings = merge_settings(settings, {"limits": {"max_cells": options.limit}})
+    parts = frozenset[str]().union(*(table.parts for table in tables))
+    if "review" not in parts and "conflicts" not in parts:
+        settings["judges"] = []
+    if "logprob" not in parts:
+        settings["probes"] = {name: probe for name, probe in settings["probes"].items() if name != "logprob"}
+    try:
+        return AuditConfig.model_validate(settings)
+    except pydantic.ValidationError as error:
+        problem = explain_validation_error(error, settings, AuditConfig)
+        raise ConfigError(f"The audit {settings['name']} cannot be planned: {problem}") from None
+
+
+def _nest(key: str, value: str) -> dict[str, Any]:
+    """Nested tables with a value at a dotted key."""
+    table, _, key_in_table = key.partition(".")
+    return {table: _nest(key_in_table, value) if key_in_table else value}
+
+
+def merge_settings(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of nested settings with changes; tables are merged, other values replaced."""
+    merged = dict(settings)
+    for key, value in changes.items():
+        is_table = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge_settings(merged[key], value) if is_table else value
+    return merged
+
+
+def _join(names: Sequence[str] | Mapping[str, Any]) -> str:
+    return " or ".join(names)

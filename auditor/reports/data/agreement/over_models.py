@@ -1,0 +1,193 @@
+"""Figures over models, as papers on several models summarize them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from auditor.domain import Method
+from auditor.metrics.over_models import SummaryOverModels, summarize_models
+from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.measurement_schema import ConsistencyRow, PeerAgreementRow, RegionsReport
+from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.rescaled_scores import has_rescaled_scores
+
+OverModelsFigure = Literal[
+    "pearson_r", "method_difference", "self_consistency", "variance", "peer_agreement", "region_gap"
+]
+CUT_OFFS: Mapping[str, tuple[float, ...]] = {"WVS": (0.9, 0.8, 0.7), "PEW": (0.85, 0.75, 0.65)}
+"""Lowest r of each tier but the last, as in the released code of EvalMORAAL (arXiv 2510.05942), for each survey."""
+ERROR_BIN_WIDTH = 0.1
+N_ERROR_BINS = 20
+"""Errors are from 0 to 2."""
+
+
+class OverModelsRow(ReportModel):
+    """One figure over all models."""
+
+    figure: OverModelsFigure
+    """`method_difference` is r of direct scores minus r of log-probability scores; `region_gap` is r in the second
+    region minus r in the first."""
+    method: str
+    region: str | None = None
+    """Of r in one region; null over all countries."""
+    summary: SummaryOverModels
+
+
+class CutOffTierRow(ReportModel):
+    """Models whose r is in one range; ranges are fixed, so that chance may decide between neighbouring ones."""
+
+    cut_offs: str
+    """Which of the published lists of cut-offs: for `WVS` or for `PEW`."""
+    method: str
+    tier: int
+    """From 1, the best."""
+    min_r: float | None
+    """Null for the last tier, and for models without r."""
+    models: list[str]
+
+
+class ErrorDistributionRow(ReportModel):
+    """Distribution of one model's absolute errors over cells; not for log-probability scores, which have none."""
+
+    model: str
+    method: str
+    counts: list[int]
+    """Number of cells with an absolute error in [0, 0.1), [0.1, 0.2), and so on; the last includes 2."""
+
+
+class OverModelsReport(ReportModel):
+    """Figures over models, each of which counts once; models of one family are not averaged."""
+
+    figures: list[OverModelsRow]
+    variance_deviation: float | None
+    """Standard deviation, over cells of all models, of the variance of the direct scores of a cell's samples."""
+    cut_off_tiers: list[CutOffTierRow]
+    errors: list[ErrorDistributionRow]
+    equal_scores: list[list[str]]
+    """Models whose log-probability scores are the same in all cells, as those of one model at two temperatures are:
+    figures over models count them as several."""
+
+
+def build_over_models_report(
+    source: ReportSource,
+    alignment: Sequence[AlignmentRow],
+    methods: Sequence[MethodDifferenceRow],
+    consistency: Sequence[ConsistencyRow],
+    peer_agreement: Sequence[PeerAgreementRow],
+    regions: RegionsReport,
+) -> OverModelsReport | None:
+    """Summarize the figures of the models; None for a task, or without scores."""
+    if not alignment:
+        return None
+    return OverModelsReport(
+        figures=[
+            *_summarize_agreement(alignment, methods),
+            *_summarize_regions(regions),
+            *_summarize_consistency(consistency, peer_agreement),
+        ],
+        variance_deviation=_deviation_of_variances(source),
+        cut_off_tiers=list(_sort_into_tiers(alignment)),
+        errors=list(_count_errors(source)),
+        equal_scores=_find_equal_scores(source),
+    )
+
+
+def _summarize_agreement(
+    alignment: Sequence[AlignmentRow], methods: Sequence[MethodDifferenceRow]
+) -> Iterator[OverModelsRow]:
+    """Yield the rows of r by each method, and of the difference between the methods."""
+    for method in dict.fromkeys(row.method for row in alignment):
+        r_by_model = {row.model: row.pearson_r for row in alignment if row.method == method}
+        yield OverModelsRow(figure="pearson_r", method=method, summary=summarize_models(r_by_model))
+    if methods:
+        differences = {row.model: row.difference.value for row in methods}
+        yield OverModelsRow(
+            figure="method_difference", method=Method.DIRECT.value, summary=summarize_models(differences)
+        )
+
+
+def _summarize_regions(regions: RegionsReport) -> Iterator[OverModelsRow]:
+    """Yield the rows of r in each region, and of the gap where there are two regions."""
+    for method, region in dict.fromkeys((row.method, row.region) for row in regions.rows):
+        r_by_model = {row.model: row.pearson_r for row in regions.rows if (row.method, row.region) == (method, region)}
+        yield OverModelsRow(figure="pearson_r", method=method, region=region, summary=summarize_models(r_by_model))
+    for method in dict.fromkeys(gap.method for gap in regions.gaps):
+        gaps = [gap for gap in regions.gaps if gap.method == method]
+        if all(gap.compared == 2 for gap in gaps):  # of more regions, models differ in the pair that is compared
+            summary = summarize_models({gap.model: gap.r_gap.value for gap in gaps})
+            yield OverModelsRow(figure="region_gap", method=method, summary=summary)
+
+
+def _summarize_consistency(
+    consistency: Sequence[ConsistencyRow], peer_agreement: Sequence[PeerAgreementRow]
+) -> Iterator[OverModelsRow]:
+    """Yield the rows of self-consistency and variance, by method, and of peer agreement."""
+    for method in dict.fromkeys(row.method for row in consistency):
+        rows = [row for row in consistency if row.method == method]
+        cosines = summarize_models({row.model: row.cosine.value for row in rows})
+        variances = summarize_models({row.model: row.variance.value for row in rows})
+        yield OverModelsRow(figure="self_consistency", method=method, summary=cosines)
+        yield OverModelsRow(figure="variance", method=method, summary=variances)
+    if peer_agreement:
+        summary = summarize_models({row.model: row.agreement.value for row in peer_agreement})
+        yield OverModelsRow(figure="peer_agreement", method=Method.DIRECT.value, summary=summary)
+
+
+def _deviation_of_variances(source: ReportSource) -> float | None:
+    """Standard deviation of the variances of all cells of all models; None for fewer than two."""
+    columns = [i for i, (method, _) in enumerate(source.columns) if method == Method.DIRECT]
+    variances = source.variance_matrix[columns]
+    variances = variances[~np.isnan(variances)]
+    return float(variances.std(ddof=1)) if len(variances) > 1 else None
+
+
+def _sort_into_tiers(alignment: Sequence[AlignmentRow]) -> Iterator[CutOffTierRow]:
+    """Yield the tiers by each list of cut-offs and each method; models without r are in none."""
+    for name, cut_offs in CUT_OFFS.items():
+        for method in dict.fromkeys(row.method for row in alignment):
+            r_by_model = {
+                row.model: row.pearson_r for row in alignment if row.method == method and row.pearson_r is not None
+            }
+            tiers = {model: sum(r < cut_off for cut_off in cut_offs) + 1 for model, r in r_by_model.items()}
+            for tier, min_r in enumerate([*cut_offs, None], start=1):
+                models = sorted(
+                    (model for model in tiers if tiers[model] == tier), key=lambda model: -r_by_model[model]
+                )
+                yield CutOffTierRow(cut_offs=name, method=method, tier=tier, min_r=min_r, models=models)
+
+
+def _count_errors(source: ReportSource) -> Iterator[ErrorDistributionRow]:
+    """Yield the histogram of absolute errors of each series of scores that has errors."""
+    for scores, (method, model) in zip(source.score_matrix, source.columns, strict=True):
+        if has_rescaled_scores(method):
+            continue
+        errors = np.abs(scores - source.survey_scores)
+        # Scores are decimal fractions: an error of 0.3 must not be counted as 0.2999.
+        bins = np.floor(errors[~np.isnan(errors)] / ERROR_BIN_WIDTH + 1e-9).astype(int)
+        counts = np.bincount(np.minimum(bins, N_ERROR_BINS - 1), minlength=N_ERROR_BINS)
+        yield ErrorDistributionRow(model=model, method=method, counts=counts.tolist())
+
+
+def _find_equal_scores(source: ReportSource) -> list[list[str]]:
+    """Groups of at least two models with the same log-probability scores, in the order of the models."""
+    columns = [i for i, (method, _) in enumerate(source.columns) if method == Method.LOGPROB]
+    columns = [i for i in columns if not np.isnan(source.score_matrix[i]).all()]
+    equal = [
+        (i, j)
+        for i, j in combinations(columns, 2)
+        if np.allclose(source.score_matrix[i], source.score_matrix[j], rtol=0, atol=1e-9, equal_nan=True)
+    ]
+    groups: list[list[int]] = []
+    for i, j in equal:
+        group = next((members for members in groups if i in members), None)
+        if group is None:
+            groups.append([i, j])
+        elif j not in group:
+            group.append(j)
+    return [[source.columns[i][1] for i in group] for group in groups]

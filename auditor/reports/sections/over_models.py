@@ -1,0 +1,185 @@
+"""Section on figures over models, as papers on several models report them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from auditor.reports.data.agreement.over_models import (
+    ERROR_BIN_WIDTH,
+    CutOffTierRow,
+    OverModelsReport,
+    OverModelsRow,
+)
+from auditor.reports.data.measurement_schema import GroupErrorRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Block, Cell, Column, Disclosure, HeatMap, HeatMapCell, Paragraph, Section, Table
+from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.sections.tables import tabulate
+
+TITLES = {
+    "pearson_r": "r",
+    "method_difference": "Difference in r, answers minus log-probabilities",
+    "self_consistency": "Self-consistency (cosine)",
+    "variance": "Variance of the score",
+    "peer_agreement": "Peer agreement",
+    "region_gap": "Difference in r, second region minus first",
+}
+R_BOUNDS = (0.2, 0.4, 0.6, 0.8)
+ERROR_BOUNDS = (0.1, 0.2, 0.4, 0.6)
+NO_FIGURE = HeatMapCell(None, "×", "fewer than three scores, or constant ones", "no_answer")
+
+
+def build_over_models_section(report: Report) -> Section | None:
+    """Build the section on figures over models; None for fewer than two models with scores."""
+    over_models = report.over_models
+    if over_models is None or len({row.model for row in report.alignment}) < 2:
+        return None
+    labels = SeriesLabels.of(report)
+    details: list[Block] = [
+        _build_tiers_table(over_models.cut_off_tiers),
+        *_build_heat_maps(report, labels),
+        _build_errors_table(over_models, labels),
+    ]
+    blocks: list[Block] = [
+        Paragraph(_summarize(over_models), "finding"),
+        *[Paragraph(note, "note") for note in _describe_equal_scores(over_models.equal_scores)],
+        _build_figures_table(over_models.figures),
+        Disclosure("Tiers by cut-off, r by country, and the distribution of errors", details, in_print="closed"),
+    ]
+    return Section("over-models", "Figures over all models", blocks, "Figures over models")
+
+
+def _summarize(over_models: OverModelsReport) -> str:
+    """The mean and range of r of the first method."""
+    row = over_models.figures[0]
+    summary = row.summary
+    if summary.lowest is None:
+        return "r over models is not available: no model has one."
+    return (
+        f"Mean r over {pluralize(summary.mean.n, 'model')} by {row.method} scores: "
+        f"{format_number(summary.mean.value)}, from {format_number(summary.lowest)} to "
+        f"{format_number(summary.highest)}."
+    )
+
+
+def _describe_equal_scores(groups: Iterable[Sequence[str]]) -> Iterable[str]:
+    """Say which models have the same log-probability scores."""
+    for models in groups:
+        yield (
+            f"{', '.join(models[:-1])} and {models[-1]} have the same log-probability scores in all cells, as one "
+            "model with several temperatures has. Rankings and means over models count them as different models."
+        )
+
+
+def _build_figures_table(rows: Sequence[OverModelsRow]) -> Table:
+    """Build the table of means, standard deviations and ranges."""
+    caption = (
+        "Each model counts once; models of one family are not averaged. The 95% CI of a mean is over other models like "
+        "these. n counts models."
+    )
+    columns = [
+        Column("Figure", "text", "figure"),
+        Column("Method", "name"),
+        Column("Region", "name"),
+        Column("Mean", "estimate", "summary.mean", digits=3),
+        Column("SD", "number", "summary.standard_deviation", digits=3),
+        Column("Lowest", "number", "summary.lowest", digits=3),
+        Column("Model with the lowest", "name", "summary.lowest_model"),
+        Column("Highest", "number", "summary.highest", digits=3),
+        Column("Model with the highest", "name", "summary.highest_model"),
+    ]
+    derived = {"figure": lambda row: TITLES[row.figure]}
+    return tabulate("over-models", "Figures over models", caption, rows, columns, derived)
+
+
+def _build_tiers_table(rows: Sequence[CutOffTierRow]) -> Table:
+    """Build the table of tiers by fixed cut-offs."""
+    caption = (
+        "Tiers by fixed cut-offs of r, as EvalMORAAL draws them for each of its two surveys. Chance may decide between "
+        "models near a cut-off; the tiers by tests, in another table, account for it."
+    )
+    columns = [
+        Column("Cut-offs of", "text", "cut_offs"),
+        Column("Method", "name"),
+        Column("Tier", "number"),
+        Column("Lowest r", "number", "min_r"),
+        Column("Models", "text", "models"),
+    ]
+    derived = {"models": lambda row: ", ".join(row.models) or None}
+    return tabulate("cut-off-tiers", "Tiers by cut-off", caption, rows, columns, derived)
+
+
+def _build_heat_maps(report: Report, labels: SeriesLabels) -> list[Block]:
+    """Build the heat maps of r by country and of mean absolute errors by topic."""
+    r_by_place = _collect(
+        report.countries, labels, {row_key: row.pearson_r for row_key, row in _index(report.countries)}
+    )
+    mae_by_place = _collect(report.topics, labels, {row_key: row.mae.value for row_key, row in _index(report.topics)})
+    return [
+        Paragraph("r with people by country, over its topics.", "note"),
+        _build_heat_map("r by country", r_by_place, R_BOUNDS, ("negative r", "positive r")),
+        Paragraph("Mean absolute error by topic, over its countries, from 0 to 2 (lower is better).", "note"),
+        _build_heat_map("Mean absolute error by topic", mae_by_place, ERROR_BOUNDS, ("none", "larger error")),
+    ]
+
+
+def _index(rows: Sequence[GroupErrorRow]) -> list[tuple[tuple[str, str, str], GroupErrorRow]]:
+    """Rows with their key: name, method and model."""
+    return [((row.name, row.method, row.model), row) for row in rows]
+
+
+def _collect(
+    rows: Sequence[GroupErrorRow], labels: SeriesLabels, values: Mapping[tuple[str, str, str], float | None]
+) -> dict[str, dict[str, float | None]]:
+    """A figure by country or topic, then by the label of the series; series without any value are left out."""
+    table: dict[str, dict[str, float | None]] = {}
+    present = {(row.method, row.model) for row in rows if values[row.name, row.method, row.model] is not None}
+    for row in rows:
+        if (row.method, row.model) in present:
+            table.setdefault(row.name, {})[labels.label(row)] = values[row.name, row.method, row.model]
+    return table
+
+
+def _build_heat_map(
+    label: str,
+    table: Mapping[str, Mapping[str, float | None]],
+    bounds: Sequence[float],
+    end_labels: tuple[str, str],
+) -> HeatMap:
+    """Build a heat map with one row for each country or topic, and one column for each series."""
+    columns = list(dict.fromkeys(name for row in table.values() for name in row))
+    rows = [
+        (place, [_build_cell(row.get(name), f"{place}, {name}") for name in columns]) for place, row in table.items()
+    ]
+    has_missing = any(NO_FIGURE in cells for _, cells in rows)
+    return HeatMap(
+        label, columns, rows, bounds, *end_labels, {NO_FIGURE.state: NO_FIGURE.tooltip} if has_missing else {}
+    )
+
+
+def _build_cell(value: float | None, name: str) -> HeatMapCell:
+    """One cell of a heat map."""
+    if value is None:
+        return NO_FIGURE
+    return HeatMapCell(value, format_number(value), f"{name}: {format_number(value)}")
+
+
+def _build_errors_table(over_models: OverModelsReport, labels: SeriesLabels) -> Table:
+    """Build the table of the numbers of cells by absolute error; columns are the series of scores."""
+    caption = (
+        "Number of cells by absolute error. Log-probability scores have none: they are rescaled within each model."
+    )
+    columns = [
+        Column("Absolute error", "text", "error"), *(Column(labels.label(row), "number") for row in over_models.errors)
+    ]  # fmt: skip
+    n_bins = max((len(row.counts) for row in over_models.errors), default=0)
+    rows: list[list[Cell]] = [
+        [
+            f"{i * ERROR_BIN_WIDTH:.1f} to {(i + 1) * ERROR_BIN_WIDTH:.1f}",
+            *(row.counts[i] for row in over_models.errors),
+        ]
+        for i in range(n_bins)
+        if any(any(row.counts[i:]) for row in over_models.errors)
+    ]
+    return Table("error-distribution", "Distribution of errors", caption, columns, rows)

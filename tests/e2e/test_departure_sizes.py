@@ -1,0 +1,99 @@
+"""The sizes of departures that presets state, measured again on the fixtures that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.replications.planning import merge_settings
+from auditor.replications.presets import load_paper
+from auditor.reports.data.report_schema import Report
+from auditor.run import open_audit, run_audit
+
+SIMULATED = ["western-everywhere", "inconsistent", "agrees-with-everybody"]
+BASE: dict[str, Any] = {
+    "survey": {"source": "pew2013-sample"},
+    "models": [{"name": name, "model": f"simulated/{name}"} for name in SIMULATED],
+    "judges": [],
+    "embedding": {"model": "none"},
+    "conflicts": {"threshold": 0.38},
+    "probes": {"direct": {"samples": 2, "mode": "text", "form": "paper"}, "review": {"traces": 1, "form": "paper"}},
+}
+"""As published but for k, which is 2 so that the test is fast; `samples` is measured against 5."""
+REVIEWED = {
+    "models": BASE["models"][:1],
+    "judges": [{"name": "careful-judge-1", "model": "simulated/careful-judge-1"}],
+}
+
+
+def read_r(report: Report, model: str) -> float:
+    [r] = [row.pearson_r for row in report.alignment if row.model == model]
+    assert r is not None
+    return r
+
+
+def read_agreement(report: Report) -> float:
+    [row] = report.peer_agreement
+    assert row.agreement.value is not None
+    return row.agreement.value
+
+
+def read_conflict_cells(report: Report) -> float:
+    assert report.conflicts.by_cell is not None
+    return report.conflicts.by_cell.cells
+
+
+def read_western_r(report: Report) -> float:
+    return read_r(report, "western-everywhere")
+
+
+Measurement = tuple[dict[str, Any], dict[str, Any], Callable[[Report], float]]
+MEASUREMENTS: Mapping[str, Measurement] = {
+    "samples": ({}, {"probes": {"direct": {"samples": 5}}}, lambda report: read_r(report, "inconsistent")),
+    "nonresponse": ({}, {"survey": {"nonresponse": "zero"}}, read_western_r),
+    "cells": (
+        load_paper("evalmoraal").experiment.small.audits["PEW"],  # type: ignore[union-attr]
+        {},
+        read_western_r,
+    ),
+    "traces": (merge_settings(REVIEWED, {"probes": {"review": {"traces": "all"}}}), REVIEWED, read_agreement),
+    "threshold": ({"conflicts": {"threshold": "auto"}}, {}, read_conflict_cells),
+}
+"""By id of the departure: settings with it, settings without it, and the figure."""
+
+
+def measure(settings: Mapping[str, Any], storage: str, name: str) -> Report:
+    config = AuditConfig.model_validate({"name": f"simulated-{name}", **merge_settings(BASE, settings)})
+    run_audit(config, storage=storage, preflight=False)
+    return open_audit(config.name, storage=storage).report()
+
+
+def measure_sizes(storage: str) -> dict[str, float]:
+    """The change of each figure, by id of the departure."""
+    sizes = {}
+    for departure_id, (departing, published, read_figure) in MEASUREMENTS.items():
+        with_departure = measure(departing, storage, f"{departure_id}-departing")
+        without = measure(published, storage, f"{departure_id}-published")
+        sizes[departure_id] = read_figure(with_departure) - read_figure(without)
+    return sizes
+
+
+def test_stated_sizes_are_those_of_the_fixtures(tmp_path: Path) -> None:
+    experiment = load_paper("evalmoraal").experiment
+    assert experiment is not None
+    stated = {setting.id: setting.size for setting in experiment.settings if setting.size is not None}
+    assert measure_sizes(f"sqlite:///{tmp_path}/sizes.db") == pytest.approx(stated, abs=6e-4)
+
+
+def test_a_departure_without_a_size_says_why() -> None:
+    experiment = load_paper("evalmoraal").experiment
+    assert experiment is not None
+    sizes = [(setting.size, setting.size_note) for setting in experiment.settings]
+    sizes += [(departure.size, departure.size_note) for departure in experiment.departures]
+    for size, note in sizes:
+        assert note
+        assert size is not None or note.startswith(("not measured", "none where", "both are shown"))

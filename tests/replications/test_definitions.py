@@ -1,0 +1,122 @@
+"""Marks are derived from the stored configuration of the audit that a figure comes from."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.replications.definitions import NOT_SET, MeasuredAudit, derive_mark, read_setting
+from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
+from auditor.replications.planning import merge_settings
+from auditor.replications.presets import load_paper
+from auditor.reports.data.report_schema import Report
+
+PUBLISHED_CELLS = {"WVS": 1045, "PEW": 312}
+CHANGES: dict[str, dict[str, Any]] = {
+    "prompt": {"probes": {"direct": {"form": "standard"}}},
+    "answer-form": {"probes": {"direct": {"mode": "structured"}}},
+    "samples": {"probes": {"direct": {"samples": 4}}},
+    "temperature": {"probes": {"direct": {"temperature": 0.6}}},
+    "nonresponse": {"survey": {"nonresponse": "drop"}},
+    "languages": {"language": "native"},
+    "sentences": {"probes": {"logprob": {"method": "echo"}}},
+    "review-prompt": {"probes": {"review": {"form": "standard"}}},
+    "review-words": {"probes": {"review": {"max_words": 40}}},
+    "review-temperature": {"probes": {"review": {"temperature": 0.0}}},
+    "judges": {"judges": [{"name": "j", "model": "openai/j"}]},
+    "traces": {"probes": {"review": {"traces": "all"}}},
+    "vote": {"panel": {"vote": "dawid_skene"}},
+    "threshold": {"conflicts": {"threshold": "auto"}},
+    "regions": {"survey": {"regions": "un_m49"}},
+}
+"""A change of the configuration, by id of the departure that it must be."""
+
+
+def experiment() -> Experiment:
+    loaded = load_paper("evalmoraal").experiment
+    assert loaded is not None
+    return loaded
+
+
+def as_published() -> dict[str, Any]:
+    """The configuration of the experiment as published, on the survey WVS."""
+    models = [{"name": name, "model": f"openai/{name}"} for name in "abc"]
+    settings = merge_settings(experiment().config, {"name": "rep", "models": models})
+    return merge_settings(merge_settings(settings, experiment().audits["WVS"]), experiment().as_published)
+
+
+def measured(settings: dict[str, Any], cells: int = 1045, survey: str = "WVS") -> MeasuredAudit:
+    """An audit with this configuration and number of cells, as it is stored: its JSON read again."""
+    stored = AuditConfig.model_validate(settings).model_dump_json()
+    report = SimpleNamespace(audit=SimpleNamespace(survey=SimpleNamespace(asked=cells)))
+    return MeasuredAudit(survey, AuditConfig.model_validate_json(stored), cast(Report, report))
+
+
+def departures_of(setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str, list[tuple[str, bool]]]:
+    mark, departures = derive_mark(experiment(), setting.parts, FigureSource(), audit)
+    return mark, [(departure.id, departure.is_wording) for departure in departures]
+
+
+def test_every_setting_but_the_number_of_cells_has_a_change() -> None:
+    assert {setting.id for setting in experiment().settings} == {*CHANGES, "cells"}
+
+
+@pytest.mark.parametrize("setting", experiment().settings, ids=lambda setting: setting.id)
+def test_a_configuration_that_differs_is_never_marked_same(setting: PublishedSetting) -> None:
+    published = measured(as_published())
+    mark, departures = departures_of(setting, published)
+    assert mark == ("other_words" if any(is_wording for _, is_wording in departures) else "same_definition")
+    assert all(is_wording for _, is_wording in departures)
+    changed = (
+        measured(as_published(), cells=100)
+        if setting.id == "cells"
+        else measured(merge_settings(as_published(), CHANGES[setting.id]))
+    )
+    mark, departures = departures_of(setting, changed)
+    assert mark == "other_definition"
+    assert (setting.id, False) in departures
+
+
+def test_a_models_own_temperature_counts() -> None:
+    settings = as_published()
+    settings["models"][0]["temperature"] = 0.2
+    audit = measured(settings)
+    assert read_setting(audit, "direct.temperature") == [0.2, 0.7]
+    [temperature] = [setting for setting in experiment().settings if setting.id == "temperature"]
+    assert departures_of(temperature, audit)[0] == "other_definition"
+
+
+def test_a_setting_of_a_probe_that_was_not_used_is_not_set() -> None:
+    settings = as_published()
+    del settings["probes"]["logprob"]
+    assert read_setting(measured(settings), "probes.logprob.method") == NOT_SET
+
+
+def test_the_number_of_cells_is_that_of_the_figures_survey() -> None:
+    [cells] = [setting for setting in experiment().settings if setting.id == "cells"]
+    for survey, n_cells in PUBLISHED_CELLS.items():
+        assert departures_of(cells, measured(as_published(), n_cells, survey))[0] == "same_definition"
+    assert departures_of(cells, measured(as_published(), PUBLISHED_CELLS["WVS"], "PEW"))[0] == "other_definition"
+
+
+def test_a_fixed_departure_is_never_marked_same() -> None:
+    source = FigureSource(departures=("log-probability-sum",))
+    mark, [departure] = derive_mark(experiment(), frozenset(), source, measured(as_published()))
+    assert (mark, departure.id) == ("other_definition", "log-probability-sum")
+
+
+def test_departures_that_figures_name_are_declared() -> None:
+    paper = load_paper("evalmoraal")
+    declared = {departure.id for departure in experiment().departures}
+    named = {
+        departure
+        for table in paper.tables
+        for figures in (table.figures, *(row.figures for row in table.rows))
+        for sources in figures.values()
+        for source in sources
+        for departure in source.departures
+    }
+    assert named == declared

@@ -1,0 +1,129 @@
+"""The audits that tables need, and the options of the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.errors import UsageError
+from auditor.replications.figures import FIGURES, MODEL_FIGURES
+from auditor.replications.planning import ReplicationOptions, plan_audits
+from auditor.replications.presets import list_paper_ids, load_paper
+from tests.support.cli_runner import auditor
+
+MODELS = 'name = "x"\nsurvey = { source = "wvs7-sample" }\n' + "".join(
+    f'[[models]]\nname = "{name}"\nmodel = "openai/{name}"\n' for name in "abc"
+)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    path = tmp_path / "models.toml"
+    path.write_text(MODELS, encoding="utf-8")
+    return path
+
+
+def plan(models: Path, table: str | None = None, **options: object) -> dict[str, AuditConfig]:
+    return plan_audits(load_paper("evalmoraal"), ReplicationOptions(table, models_file=models, **options))  # type: ignore[arg-type]
+
+
+def test_each_survey_is_an_ordinary_audit_with_the_users_models(models: Path) -> None:
+    audits = plan(models)
+    assert {survey: audit.name for survey, audit in audits.items()} == {
+        "WVS": "rep-evalmoraal-wvs",
+        "PEW": "rep-evalmoraal-pew",
+    }
+    for audit in audits.values():
+        assert [model.name for model in audit.models] == ["a", "b", "c"]
+        assert (audit.direct.samples, audit.direct.mode, audit.direct.form) == (5, "text", "paper")
+        assert audit.judges == "peers"
+        assert audit.probes.review.traces == 1
+
+
+def test_a_table_needs_only_its_parts_and_has_audits_of_its_own(models: Path) -> None:
+    table_1 = plan(models, "1")["WVS"]
+    assert (table_1.name, table_1.judges, table_1.probes.logprob is not None) == ("rep-evalmoraal-wvs-1", [], True)
+    peer = plan(models, "peer")["PEW"]
+    assert (peer.judges, peer.probes.logprob) == ("peers", None)
+
+
+def test_options_change_the_audits(models: Path, tmp_path: Path) -> None:
+    survey = tmp_path / "mine.csv"
+    survey.write_text("country,topic,score\nGhana,divorce,0.5\n", encoding="utf-8")
+    audits = plan(models, limit=7, files={"PEW": str(survey)}, is_as_published=True)
+    assert {audit.limits.max_cells for audit in audits.values()} == {7}
+    sections = {name: audit.survey for name, audit in audits.items()}
+    assert {section.nonresponse for section in sections.values() if section} == {"zero"}
+    assert [section.source for section in sections.values() if section] == ["wvs7-sample", str(survey)]
+    assert audits["WVS"].name == "rep-evalmoraal-wvs-as-published"
+
+
+def test_the_small_form_asks_the_embedded_model_only() -> None:
+    audits = plan_audits(load_paper("evalmoraal"), ReplicationOptions(is_small=True))
+    models = [model for audit in audits.values() for model in audit.judge_models + audit.models]
+    assert {model.model for model in models} == {"embedded/smollm2-135m"}
+    assert {audit.direct.mode for audit in audits.values()} == {"structured"}
+    assert {audit.direct.form for audit in audits.values()} == {"paper"}
+    assert all(audit.name.endswith("-small") for audit in audits.values())
+
+
+def test_figures_that_presets_name_exist() -> None:
+    for paper in map(load_paper, list_paper_ids()):
+        for table in paper.tables:
+            for row in table.rows:
+                for column in table.read_row(row):
+                    for source in table.find_figures(row, column):
+                        assert source.figure == "" or source.figure in FIGURES
+                        assert source.model_figure == "" or source.model_figure in MODEL_FIGURES
+                        assert source.figure or source.model_figure
+            unknown = {*table.figures, *(name for row in table.rows for name in row.figures)} - set(table.columns)
+            assert unknown == set()
+
+
+def test_all_figures_are_in_a_preset() -> None:
+    named = {
+        name
+        for paper in map(load_paper, list_paper_ids())
+        for table in paper.tables
+        for row in table.rows
+        for column in table.columns
+        for source in table.find_figures(row, column)
+        for name in (source.figure, source.model_figure)
+    }
+    assert {*FIGURES, *MODEL_FIGURES} - named == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sage", "--small"], "There is no experiment for the tables of 'sage'"),
+        (["evalmoraal", "--small", "--table", "ramezani-xu"], "no experiment for table ramezani-xu"),
+        (["evalmoraal"], "--published, --recorded FOLDER, --models FILE and --small"),
+        (["evalmoraal", "--small", "--published"], "What should be shown"),
+        (["evalmoraal", "--small", "--data", "EVS=x.csv"], "has no data 'EVS'"),
+        (["evalmoraal", "--small", "--as", "gpt"], "--as A=B"),
+        (["evalmoraal", "--small", "--as", "a=x", "--as", "a=y"], "'a' is given twice"),
+        (["evalmoraal", "--small", "--as", "smollm2-0.4=GPT-9"], "there is no published model 'GPT-9'"),
+        (["evalmoraal", "--models", "absent.toml"], "absent.toml"),
+    ],
+)
+def test_wrong_use_is_refused_before_any_call(words: list[str], message: str, tmp_path: Path, storage: str) -> None:
+    result = auditor("replicate", *words, cwd=tmp_path, AUDITOR_STORAGE=storage)
+    assert result.returncode in (1, 2)
+    assert message in result.stderr
+
+
+def test_a_dry_run_estimates_each_audit_and_writes_nothing(models: Path, tmp_path: Path) -> None:
+    storage = tmp_path / "new.db"
+    result = auditor("replicate", "evalmoraal", "--models", models, "--dry-run", "--storage", f"sqlite:///{storage}")
+    assert result.returncode == 0, result.stderr
+    assert "rep-evalmoraal-wvs: About" in result.stderr
+    assert "rep-evalmoraal-pew: About" in result.stderr
+    assert not storage.exists()
+
+
+def test_both_models_and_the_small_form_are_refused(models: Path) -> None:
+    with pytest.raises(UsageError, match="Which models should be asked"):
+        plan(models, is_small=True)

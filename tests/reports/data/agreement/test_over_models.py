@@ -1,0 +1,68 @@
+"""Figures over models: tiers by cut-off, distributions of errors, and models with equal log-probability scores."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.data.report_schema import Report
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+
+PEOPLE = {("Ghana", "a"): -0.9, ("Ghana", "b"): -0.1, ("Japan", "a"): 0.2, ("Japan", "b"): 0.8}
+NOISE = {"birch": 0.0, "cedar": 0.0, "dogwood": 1.2}
+
+
+def scores_of(model: str, noise: float) -> dict[tuple[str, str, str], float | None]:
+    """Scores that are people's, shifted by 0.1, and reversed for one cell by the noise."""
+    return {
+        (model, *cell): max(-1.0, min(1.0, score + 0.1 - (noise if cell == ("Japan", "b") else 0)))
+        for cell, score in PEOPLE.items()
+    }
+
+
+def import_models(db: Database, method: str = "direct") -> Report:
+    scores: dict[tuple[str, str, str], float | None] = {}
+    for model, noise in NOISE.items():
+        scores |= scores_of(model, noise)
+    return import_scores(db, PEOPLE, scores, method)
+
+
+def test_tiers_hold_the_models_between_two_cut_offs(db: Database) -> None:
+    report = import_models(db)
+    assert report.over_models is not None
+    r_by_model = {row.model: row.pearson_r for row in report.alignment}
+    assert r_by_model["birch"] == pytest.approx(1)
+    assert (r_by_model["dogwood"] or 0) < 0.65
+    for name, cut_offs in (("WVS", [0.9, 0.8, 0.7, None]), ("PEW", [0.85, 0.75, 0.65, None])):
+        rows = [row for row in report.over_models.cut_off_tiers if row.cut_offs == name]
+        assert [row.min_r for row in rows] == cut_offs
+        assert [row.models for row in rows] == [["birch", "cedar"], [], [], ["dogwood"]]
+
+
+def test_errors_are_counted_in_tenths(db: Database) -> None:
+    report = import_models(db)
+    assert report.over_models is not None
+    counts = {row.model: row.counts for row in report.over_models.errors}
+    assert counts["birch"] == [0, 4, *[0] * 18]
+    assert counts["dogwood"] == [0, 3, *[0] * 9, 1, *[0] * 8]
+
+
+def test_models_with_equal_log_probability_scores_are_named_and_have_no_errors(db: Database) -> None:
+    report = import_models(db, method="logprob")
+    assert report.over_models is not None
+    assert report.over_models.equal_scores == [["birch", "cedar"]]
+    assert report.over_models.errors == []
+
+
+def test_equal_direct_scores_are_no_reason_for_a_remark(db: Database) -> None:
+    report = import_models(db)
+    assert report.over_models is not None
+    assert report.over_models.equal_scores == []
+
+
+def test_correlations_by_country_need_three_topics(db: Database) -> None:
+    people = {("Ghana", topic): score for topic, score in zip("abc", (-0.5, 0.1, 0.4), strict=True)}
+    people |= {("Japan", topic): score for topic, score in zip("ab", (-0.5, 0.1), strict=True)}
+    report = import_scores(db, people, {("birch", *cell): -score for cell, score in people.items()})
+    r_by_country = {row.name: row.pearson_r for row in report.countries}
+    assert r_by_country == {"Ghana": pytest.approx(-1), "Japan": None}

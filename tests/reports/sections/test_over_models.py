@@ -1,0 +1,54 @@
+"""The section on figures over models."""
+
+from __future__ import annotations
+
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import HeatMap, Paragraph, Table
+from auditor.reports.sections.over_models import build_over_models_section
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+from tests.reports.sections.node_text import iterate_blocks
+
+PEOPLE = {(country, topic): score for country, scores in (("Ghana", (-0.9, 0.1, 0.4)), ("Japan", (0.2, 0.8, -0.3)))
+          for topic, score in zip("abc", scores, strict=True)}  # fmt: skip
+
+
+def import_models(db: Database, factors: dict[str, float], method: str = "direct") -> Report:
+    scores: dict[tuple[str, str, str], float | None] = {
+        (model, *cell): factor * score for model, factor in factors.items() for cell, score in PEOPLE.items()
+    }
+    return import_scores(db, PEOPLE, scores, method)
+
+
+def test_the_finding_has_the_mean_and_the_range(db: Database) -> None:
+    section = build_over_models_section(import_models(db, {"birch": 0.5, "cedar": -1.0}))
+    assert section is not None
+    finding = section.blocks[0]
+    assert isinstance(finding, Paragraph)
+    assert finding.content == "Mean r over 2 models by direct scores: 0.00, from −1.00 to 1.00."
+
+
+def test_heat_maps_show_r_by_country_and_errors_by_topic(db: Database) -> None:
+    section = build_over_models_section(import_models(db, {"birch": 0.5, "cedar": -1.0}))
+    assert section is not None
+    by_country, by_topic = (block for block in iterate_blocks(section) if isinstance(block, HeatMap))
+    assert [(name, [cell.text for cell in cells]) for name, cells in by_country.rows] == [
+        ("Ghana", ["1.00", "−1.00"]),
+        ("Japan", ["1.00", "−1.00"]),
+    ]
+    # Topic a: people -0.9 and 0.2; errors of birch 0.45 and 0.1, of cedar 1.8 and 0.4.
+    assert [cell.text for cell in dict(by_topic.rows)["a"]] == ["0.28", "1.10"]
+
+
+def test_models_with_equal_log_probability_scores_are_named(db: Database) -> None:
+    section = build_over_models_section(import_models(db, {"birch": 0.5, "cedar": 0.5}, "logprob"))
+    assert section is not None
+    notes = [block.content for block in section.blocks if isinstance(block, Paragraph) and block.role == "note"]
+    [note] = notes
+    assert str(note).startswith("birch and cedar have the same log-probability scores in all cells")
+    tables = {block.id for block in iterate_blocks(section) if isinstance(block, Table)}
+    assert tables == {"over-models", "cut-off-tiers", "error-distribution"}
+
+
+def test_one_model_has_no_section(db: Database) -> None:
+    assert build_over_models_section(import_models(db, {"birch": 0.5})) is None

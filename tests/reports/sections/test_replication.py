@@ -1,0 +1,71 @@
+"""Documents of replications."""
+
+from __future__ import annotations
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
+from auditor.reports.document import Disclosure, Figure, Paragraph, Section, Table
+from auditor.reports.sections.replication import build_run_document, prefix_ids
+from tests.reports.sections.node_text import text_of
+
+ESTIMATE = Estimate(0.5, 9, 0.4, 0.6)
+
+
+def cell(row: str, mark: Mark, departures: tuple[str, ...] = ()) -> RecomputedCell:
+    published = PublishedCell(
+        table="1",
+        title="t",
+        row=row,
+        column="r",
+        value=0.4,
+        printed="0.4",
+        quote="0.4",
+        place="Table 1",
+        origin="paper",
+    )
+    if mark == "not_run":
+        return RecomputedCell(published=published, recomputed=None, difference=None, not_run="no_audit", mark=mark)
+    return RecomputedCell(
+        published=published, recomputed=ESTIMATE, difference=0.1, mark=mark, departures=list(departures), detail="WVS"
+    )
+
+
+def test_each_published_figure_counts_once_by_its_best_mark() -> None:
+    cells = [
+        cell("a", "other_definition", ("samples", "cells")),
+        cell("a", "other_words", ("prompt",)),
+        cell("b", "same_definition"),
+        cell("c", "not_run"),
+    ]
+    departure = Departure(id="samples", description="k: 2, published 5", is_wording=False, size=0.1, size_note="r of x")
+    document = build_run_document("Title", "source", cells, [departure], ["note"], [])
+    lead = document.opening[0]
+    assert isinstance(lead, Paragraph)
+    assert lead.content == (
+        "3 published figures: 1 same definition, 1 same definition, other words, 0 other definition, 1 not run."
+    )
+    table = document.sections[0].blocks[0]
+    assert isinstance(table, Table)
+    rows = [list(row) for row in table.rows if not hasattr(row, "cells")]
+    assert [row[-1] for row in rows] == [
+        "other definition: samples, cells",
+        "same definition, other words: prompt",
+        "same definition",
+        "not run: no audit of this survey or data set",
+    ]
+    assert rows[0][4] == ESTIMATE
+    assert [section.id for section in document.sections] == ["published-1", "departures"]
+
+
+def test_sections_of_several_audits_have_ids_of_their_own() -> None:
+    table = Table("r", "r", "", (), ())
+    figure = Figure("plot", {}, "t", "d", table_id="r")
+    section = Section("methods", "Methods", [figure, Disclosure("more", [table])])
+    copies = [prefix_ids(section, survey.lower(), survey) for survey in ("WVS", "PEW")]
+    assert [copy.id for copy in copies] == ["wvs-methods", "pew-methods"]
+    assert text_of(copies[1].title) == "PEW: Methods"
+    copied_figure, disclosure = copies[1].blocks
+    assert isinstance(copied_figure, Figure)
+    assert isinstance(disclosure, Disclosure)
+    assert (copied_figure.id, copied_figure.table_id) == ("pew-plot", "pew-r")
+    assert [block.id for block in disclosure.blocks if isinstance(block, Table)] == ["pew-r"]
