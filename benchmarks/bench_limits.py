@@ -48,7 +48,7 @@ def run_audit_calls(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
     prepare_environment()
     answers: list[tuple[float, str]] = []
     outcomes: Counter[str] = Counter()
-    n_attempts: Counter[int] = Counter()
+    statuses: Counter[str] = Counter()
     calls = [
         Call(name, f"openai/{name}", (Message("user", f"question {i}"),), Purpose.DIRECT, sample=i)
         for i, name in zip(range(int(arguments.rpm / 60 * arguments.seconds)), itertools.cycle(MODELS), strict=False)
@@ -56,10 +56,11 @@ def run_audit_calls(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
     models = {call.key: call.name for call in calls}
 
     class AnswerTimer(SilentProgress):
-        """Counts outcomes and attempts."""
+        """Counts outcomes, and the HTTP statuses of all attempts."""
 
         def on_answer(self, stage: str, answer: Any) -> None:
             outcomes[answer.outcome.value] += 1
+            statuses.update(str(attempt.http_status) for attempt in answer.attempts)
 
     async def send(context: Any) -> tuple[float, float]:
         object.__setattr__(context, "progress", AnswerTimer())
@@ -81,7 +82,7 @@ def run_audit_calls(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
         "wall_s": wall_s,
         "cpu_s": cpu_s,
         "outcomes": dict(outcomes),
-        "attempts": dict(n_attempts),
+        "statuses": dict(statuses),
         "answers": answers,
     }
 
@@ -103,6 +104,7 @@ def summarize(run: dict[str, Any], arguments: argparse.Namespace, burst_ends: li
     return {
         "calls": sum(run["outcomes"].values()),
         "outcomes": run["outcomes"],
+        "statuses": run["statuses"],
         "wall_s": round(run["wall_s"], 2),
         "cpu_s": round(run["cpu_s"], 2),
         "cpu_per_wall": round(run["cpu_s"] / run["wall_s"], 3),
