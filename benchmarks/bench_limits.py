@@ -89,7 +89,7 @@ def run_audit_calls(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _cpu_seconds() -> float:
     """CPU seconds of this process and of its children that have ended."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
