@@ -155,7 +155,7 @@ PROMPTFOO := promptfoo@0.123.1
 	@$(PYTHON) -m venv .venv-bench
 	@.venv-bench/bin/python -m pip --disable-pip-version-check -qq install \
 	  "inspect-ai==$$(sed -n 's/^inspect_ai==//p' constraints.txt)" "openai>=3.4,<4"
-	@if command -v npm >/dev/null; then npm install --silent --no-fund --no-audit --prefix .venv-bench $(PROMPTFOO); \
+	@if command -v npm >/dev/null; then npm install --silent --no-fund --no-audit --prefix .venv-bench $(PROMPTFOO) node@22; \
 	  else echo "npm is missing: the rows that compare with promptfoo are not measured."; fi
 	@touch $@
 

@@ -184,6 +184,8 @@ def main() -> None:
     parser.add_argument("--inspect", type=Path, default=INSPECT)
     arguments = parser.parse_args()
     os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
+    # promptfoo's folder also has the version of Node.js that it wants.
+    os.environ["PATH"] = os.pathsep.join((str(arguments.promptfoo.parent), os.environ["PATH"]))
     with run_server(Path(__file__).with_name("peer_server.py")) as url:
         figures = measure(url, arguments)
     print(json.dumps(figures | {"load": os.getloadavg()[0]}, indent=1))
