@@ -148,11 +148,15 @@ pictures: dev system
 revision: dev
 	$(BIN)/python -m auditor.storage.migrations "$(m)"
 
-# Inspect AI, beside which the pipeline is measured, wants a newer client of OpenAI's than litellm takes.
+# Inspect AI and promptfoo, beside which the pipeline is measured. Inspect AI wants a newer client of OpenAI's than litellm
+# takes.
+PROMPTFOO := promptfoo@0.123.1
 .venv-bench/.installed: constraints.txt
 	@$(PYTHON) -m venv .venv-bench
 	@.venv-bench/bin/python -m pip --disable-pip-version-check -qq install \
 	  "inspect-ai==$$(sed -n 's/^inspect_ai==//p' constraints.txt)" "openai>=3.4,<4"
+	@if command -v npm >/dev/null; then npm install --silent --no-fund --no-audit --prefix .venv-bench $(PROMPTFOO) node@22; \
+	  else echo "npm is missing: the rows that compare with promptfoo are not measured."; fi
 	@touch $@
 
 # Prints the ratios, and writes docs/benchmarks.json and the table in docs/benchmarks.md: at a quiet time.

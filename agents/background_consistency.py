@@ -100,6 +100,7 @@ class BackgroundConsistency:
         """
         self._is_finishing.set()
         self._waiting.join()
+        self._is_finishing.clear()
         if self._error is not None:
             raise self._error
         evidence = {cell: self._evidence(cell_texts) for cell, cell_texts in texts.items()}
@@ -155,7 +156,10 @@ class BackgroundConsistency:
                 return
 
     def _compute_batch(self, encoder: TextEncoder, batch: Mapping[CellKey, CellTexts]) -> None:
-        """Compute the self-consistency of some cells."""
+        """Compute the self-consistency of some cells, on all cores once no more answers arrive."""
+        from auditor.models.embeddings import use_cores
+
+        use_cores(all_cores=self._is_finishing.is_set())
         for cell, value in self_consistencies(batch, lambda: encoder).items():
             self._computed[cell, self._evidence(batch[cell])] = value
 

@@ -1,11 +1,12 @@
 """Time the review app at a real terminal: from start to the first screen, and from a key to its answer.
 
-    python benchmarks/bench_tui.py [--ratings 2000] [--width 120] [--height 40]
+    python benchmarks/bench_tui.py [--models 20] [--ratings 2000] [--width 120] [--height 40]
 
-Makes a database of more than 10,000 conflicts, of which some are decided, starts the program at a pseudo-terminal and
-prints JSON. `first_screen` is counted from the opening of the database in the program; `from_start` is all of it, the
-interpreter and imports included. For each key: `answer`, until the first output after it, and `rest`, until the last
-output before 60 ms of silence, both in milliseconds as median, 95th percentile and most.
+Makes a database of about 100,000 conflicts (10,000 with 8 models), of which some are decided, starts the program at a
+pseudo-terminal and prints JSON. `beside_textual_s` is the time from the start of the process to the first conflict on
+the screen, less that of a process that only imports textual. For each key: `answer`, until the first output after it,
+and `rest`, until the last output before 60 ms of silence; for a decision `next`, until the next conflict is on the
+screen. All in milliseconds as median, 95th percentile and most.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import statistics
 import struct
+import subprocess
 import sys
 import tempfile
 import termios
@@ -42,10 +45,12 @@ KEYS = {
     "open and leave": ["\r", "q"] * 8,
     "into one": ["\r"],
     "next in the queue": ["]"] * 20,
-    "decide": ["1", "2", "3"] * 5,
-    "decide and next": ["1", " "] * 15,
     "undo and redo": ["u", "r"] * 8,
 }
+N_DECISIONS, DECISION_PAUSE_S = 30, 0.6
+"""A decision key acts only when the conflict has been on the screen for a while."""
+FIRST_CONFLICT = b"1 of"
+"""Beside the list's first conflicts."""
 PROGRAM = """
 import sys, time
 from auditor.tui.launch import run_review
@@ -54,9 +59,9 @@ run_review(sys.argv[1], "bench", rater="ada")
 """
 
 
-def make_database(db: Database, ratings: int) -> int:
-    """Store an audit of more than 10,000 conflicts with some ratings; return the number of conflicts."""
-    audit = populate(db, models=8, countries=60, topics=20, samples=1, name="bench")
+def make_database(db: Database, models: int, ratings: int) -> int:
+    """Store an audit with some ratings; return the number of its conflicts."""
+    audit = populate(db, models=models, countries=62, topics=23, samples=1, judges=1, name="bench")
     conflicts = results.load_conflicts(db, audit.id)
     for index in range(ratings):
         add_decision(db, audit, conflicts[index % len(conflicts)], ("ada", "grace")[index % 2])
@@ -75,6 +80,7 @@ class Terminal:
 
     def __init__(self, url: str, folder: Path, width: int, height: int) -> None:
         self.started = time.monotonic()
+        self.matched = b""
         self.imported = folder / "imported"
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
@@ -82,30 +88,52 @@ class Terminal:
             os.execv(sys.executable, [sys.executable, "-c", PROGRAM, url, str(self.imported)])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
-    def wait(self, expected: bytes = b"", limit_s: float = 30) -> tuple[float, float]:
-        """Read output until `QUIET_S` of silence; return the times of the first and the last of it.
+    def wait(
+        self, expected: bytes = b"", *, unlike: bytes | None = None, limit_s: float = 30
+    ) -> tuple[float, float, float]:
+        """Read output until it matches, and then until `QUIET_S` of silence.
+
+        Args:
+            expected: regular expression that the output must match.
+            unlike: a match that does not count.
+            limit_s: maximum time in seconds.
+
+        Returns:
+            The times of the first and the last output, and of the first that matched `expected`.
 
         Raises:
             TimeoutError: the output did not contain `expected` within `limit_s` seconds.
         """
-        first_at, last_at, output = 0.0, 0.0, b""
+        first_at, last_at, expected_at, output = 0.0, 0.0, 0.0, b""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             if not select.select([self.fd], [], [], QUIET_S)[0]:
-                if first_at and expected in output:
-                    return first_at, last_at
+                if expected_at:
+                    return first_at, last_at, expected_at
                 continue
             output += os.read(self.fd, 1 << 20)
             last_at = time.monotonic()
             first_at = first_at or last_at
+            matches = [match for match in re.findall(expected, output) if match != unlike]
+            if matches and not expected_at:
+                self.matched, expected_at = matches[-1], last_at
         raise TimeoutError(f"the program did not show {expected!r}: {output[-500:]!r}")
 
     def press(self, key: str) -> tuple[float, float]:
         """Seconds until the first and until the last output after a key."""
         sent_at = time.monotonic()
         os.write(self.fd, key.encode())
-        first_at, last_at = self.wait()
+        first_at, last_at, _ = self.wait()
         return first_at - sent_at, last_at - sent_at
+
+    def decide(self, position: bytes) -> float:
+        """Seconds from a decision until the title bar shows another `position` in the list."""
+        time.sleep(DECISION_PAUSE_S)
+        while select.select([self.fd], [], [], 0)[0]:
+            os.read(self.fd, 1 << 20)
+        sent_at = time.monotonic()
+        os.write(self.fd, b"1")
+        return self.wait(position, unlike=self.matched)[2] - sent_at
 
     def stop(self) -> None:
         os.write(self.fd, b"\x11")
@@ -124,8 +152,16 @@ def summarize_times(seconds: list[float]) -> dict[str, float]:
     return {"median": round(statistics.median(ordered), 1), "p95": round(p95, 1), "most": round(ordered[-1], 1)}
 
 
+def measure_import() -> float:
+    """Seconds of a process that only imports textual."""
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import textual.app, textual.widgets"], check=True)
+    return time.monotonic() - start
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--ratings", type=int, default=2000)
     parser.add_argument("--width", type=int, default=120)
     parser.add_argument("--height", type=int, default=40)
@@ -134,10 +170,12 @@ def main() -> None:
         folder = Path(folder_name)
         url = f"sqlite:///{folder}/audits.db"
         with open_database(url) as db:
-            conflicts = make_database(db, arguments.ratings)
+            conflicts = make_database(db, arguments.models, arguments.ratings)
+        import_s = min(measure_import() for _ in range(3))
         terminal = Terminal(url, folder, arguments.width, arguments.height)
-        _, first_screen_at = terminal.wait(f"1 of {conflicts:,}".encode())
+        _, _, first_conflict_at = terminal.wait(FIRST_CONFLICT)
         imported_at = float(terminal.imported.read_text())
+        terminal.wait(f"of {conflicts:,}".encode())
         delays_by_action = {}
         for action, key_sequence in KEYS.items():
             delays = [terminal.press(key) for key in key_sequence]
@@ -145,12 +183,19 @@ def main() -> None:
                 "answer": summarize_times([first_delay for first_delay, _ in delays]),
                 "rest": summarize_times([last_delay for _, last_delay in delays]),
             }
+        position = rf"([\d,]+) of {conflicts:,}".encode()
+        os.write(terminal.fd, b"\r")
+        terminal.wait(position)
+        decisions = [terminal.decide(position) for _ in range(N_DECISIONS)]
         terminal.stop()
     figures = {
         "conflicts": conflicts,
         "ratings": arguments.ratings,
-        "first_screen_s": round(first_screen_at - imported_at, 3),
-        "from_start_s": round(first_screen_at - terminal.started, 3),
+        "first_screen_s": round(first_conflict_at - imported_at, 3),
+        "from_start_s": round(first_conflict_at - terminal.started, 3),
+        "import_textual_s": round(import_s, 3),
+        "beside_textual_s": round(first_conflict_at - terminal.started - import_s, 3),
+        "decision_to_next_ms": summarize_times(decisions),
         "keys_ms": delays_by_action,
     }
     print(json.dumps(figures, indent=1))

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,18 +59,13 @@ def _is_helper(pid: str) -> bool:
     return "auditor.models.helper_process" in Path(f"/proc/{pid}/cmdline").read_text()
 
 
-def make_config(url: str, concurrency: int) -> Any:
-    """Configuration of an audit of one scripted model."""
+def make_config(url: str, concurrency: int, names: Sequence[str], rpm: int | None) -> Any:
+    """Configuration of an audit of scripted models, each with this concurrency and limit of requests a minute."""
 
-    model = {
-        "name": "m",
-        "model": "openai/m",
-        "api_base": url,
-        "api_key": f"os.environ/{KEY}",
-        "concurrency": concurrency,
-    }
+    model = {"api_base": url, "api_key": f"os.environ/{KEY}", "concurrency": concurrency, "rpm": rpm}
+    models = [{"name": name, "model": f"openai/{name}", **model} for name in names]
     survey = {"source": "wvs7-sample", "topics": ["divorce"]}
-    return AuditConfig.model_validate({"name": "soak", "survey": survey, "models": [model], "judges": []})
+    return AuditConfig.model_validate({"name": "soak", "survey": survey, "models": models, "judges": []})
 
 
 def measure_bare_commits(folder: str, n: int = 200) -> list[float]:
@@ -158,10 +153,17 @@ def summarize_ms(seconds: list[float]) -> dict[str, float]:
     return {name: round(1000 * float(np.quantile(seconds, q)), 1) for name, q in (("median", 0.5), ("p99", 0.99))}
 
 
-def run_in_audit(url: str, folder: str, concurrency: int, work: Callable[[Any], Awaitable[T]]) -> T:
+def run_in_audit(
+    url: str,
+    folder: str,
+    concurrency: int,
+    work: Callable[[Any], Awaitable[T]],
+    names: Sequence[str] = ("m",),
+    rpm: int | None = None,
+) -> T:
     """Set up an audit as `run_audit` does, and run the work with its context."""
 
-    config = make_config(url, concurrency)
+    config = make_config(url, concurrency, names, rpm)
     survey = load_planned_survey(config)
     with open_database(f"sqlite:///{folder}/soak.db") as db:
         audit_columns = {"config": config.model_dump_json(), "config_hash": fingerprint(config), "survey": survey}

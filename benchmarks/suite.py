@@ -2,7 +2,9 @@
 
     python benchmarks/suite.py [--quick] [--only audit,report] [--keep-docs]
 
-Figures are ratios within one run wherever they can be. On a busy machine they are worth little: the load is noted.
+Figures are ratios within one run wherever they can be. On a busy machine they are worth little. Beside each benchmark
+its command, the load before it, the versions and all turns are printed and stored. Without a peer to compare with, its
+rows say *not measured*.
 """
 
 from __future__ import annotations
@@ -14,194 +16,47 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from published_figures import SUITE, Bench, Figure
 
 FOLDER = Path(__file__).resolve().parent
 DOCS = FOLDER.parent / "docs"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
-class Figure(NamedTuple):
-    """One row of the table.
-
-    Attributes:
-        label: description in the first column.
-        extract: takes the figure from the JSON that the script printed; None if it was not measured.
-        unit: unit of the figure.
-        max_goal, min_goal: largest or smallest value that meets the goal; both None without a goal.
-    """
-
-    label: str
-    extract: Callable[[dict[str, Any]], float | None]
-    unit: str = ""
-    max_goal: float | None = None
-    min_goal: float | None = None
-
-
-class Bench(NamedTuple):
-    """A script, its arguments for a full and a quick run, and the figures that are published."""
-
-    script: str
-    full: tuple[str, ...]
-    quick: tuple[str, ...]
-    figures: tuple[Figure, ...]
-
-
-SUITE = {
-    "audit": Bench(
-        "bench_audit.py",
-        ("--samples", "20", "--turns", "3"),
-        ("--samples", "2", "--turns", "1"),
-        (
-            Figure(
-                "An audit, CPU compared with a bare litellm loop",
-                lambda f: f["cpu_ratio_to_bare_litellm"],
-                "×",
-                max_goal=1.3,
-            ),
-            Figure("The same, wall time", lambda f: f["wall_ratio_to_bare_litellm"], "×"),
-            Figure(
-                "An audit, wall time compared with Inspect AI",
-                lambda f: f.get("wall_ratio_to_inspect_ai"),
-                "×",
-                max_goal=0.25,
-            ),
-            Figure("The same, CPU", lambda f: f.get("cpu_ratio_to_inspect_ai"), "×"),
-            Figure("CPU of the whole pipeline a call", lambda f: f["cpu_ms_per_call"], "ms"),
-        ),
-    ),
-    "call": Bench(
-        "bench_call.py",
-        (),
-        ("--calls", "100", "--turns", "1"),
-        (
-            Figure(
-                "CPU of sending a call, compared with litellm's public function",
-                lambda f: f["direct_ratio_to_public"],
-                "×",
-            ),
-            Figure(
-                "CPU saved a call by preparing each kind of request once",
-                lambda f: f["saved_by_kinds_ms"],
-                "ms",
-                min_goal=0.5,
-            ),
-        ),
-    ),
-    "rate": Bench(
-        "bench_rate.py",
-        (),
-        ("--calls", "1200"),
-        (Figure("Share of the possible rate: 300 ms answers, 200 in flight", lambda f: f["share"], "", min_goal=0.95),),
-    ),
-    "rate of answers that differ": Bench(
-        "bench_rate.py",
-        ("--spread", "0.5"),
-        ("--spread", "0.5", "--calls", "1200"),
-        (Figure("The same, answers of 150 to 450 ms", lambda f: f["share"], "", min_goal=0.95),),
-    ),
-    "start": Bench(
-        "bench_start.py",
-        (),
-        ("--turns", "2"),
-        (
-            Figure("`auditor --help`", lambda f: f["help_s"], "s", max_goal=0.3),
-            *(
-                Figure(f"{label}, CPU compared with importing {reference}", lambda f, n=name: f[n]["ratio"], "×", goal)  # type: ignore[misc]
-                for name, label, reference, goal in (
-                    ("status", "`auditor status`", "pydantic, sqlalchemy and numpy", 2.8),
-                    ("estimate", "`auditor estimate`", "the same", 2.8),
-                    ("report_json", "`auditor report --format json`", "the same", 3.5),
-                    ("report_html", "`auditor report`", "the same", 5.5),
-                    ("second_run", "A run whose answers are all recorded", "litellm", 0.6),
-                )
-            ),
-        ),
-    ),
-    "report": Bench(
-        "bench_report.py",
-        (),
-        ("--sizes", "small"),
-        (
-            *(
-                Figure(
-                    f"Report of {n_calls} calls, {quantity}",
-                    lambda f, n=name, k=key: (f.get(n) or {}).get(k),  # type: ignore[misc]
-                    unit,
-                    max_goal,
-                )
-                for name, n_calls in (("small", "a thousand"), ("middle", "a hundred thousand"), ("large", "a million"))
-                for key, quantity, unit, max_goal in (
-                    ("seconds", "time", "s", None),
-                    ("peak_memory_mb", "memory", "MB", 1500.0 if name == "large" else None),
-                )
-            ),
-            Figure(
-                "Time a call, a million compared with a hundred thousand",
-                lambda f: _per_call(f, "seconds") if "large" in f else None,
-                "×",
-                max_goal=1.2,
-            ),
-        ),
-    ),
-    "metrics": Bench(
-        "bench_metrics.py",
-        (),
-        ("--scale", "0.05"),
-        (
-            Figure("SaGE, compared with loops", lambda f: f["semantic_graph_entropy"]["ratio"], "× as fast"),
-            Figure(
-                "Transitivity of 200 items, compared with networkx",
-                lambda f: f["transitivity_200"]["ratio"],
-                "× as fast",
-            ),
-        ),
-    ),
-    "embeddings": Bench(
-        "bench_embeddings.py",
-        (),
-        ("--texts", "90", "--turns", "1"),
-        (Figure("Embedding, CPU compared with plain `encode`", lambda f: f["cpu_ratio_to_plain"], "×", max_goal=1.05),),
-    ),
-    "overlap": Bench(
-        "bench_overlap.py",
-        (),
-        ("--calls", "80", "--turns", "1"),
-        (
-            Figure(
-                "2,000 reasonings, wall time with embeddings compared with none",
-                lambda f: f["wall_ratio"],
-                "×",
-                max_goal=1.2,
-            ),
-            Figure("99th percentile of the event loop's lag meanwhile", lambda f: f["lag_p99_ms"], "ms", max_goal=20),
-        ),
-    ),
-    "tui": Bench(
-        "bench_tui.py",
-        (),
-        ("--ratings", "200"),
-        (Figure("First screen of the review, 10,000 conflicts", lambda f: f["first_screen_s"], "s"),),
-    ),
-}
-
-
-def _per_call(figures: dict[str, Any], key: str) -> float:
-    large_figure, middle_figure = (figures[name][key] / figures[name]["calls"] for name in ("large", "middle"))
-    return float(large_figure / middle_figure)
+PACKAGES = ("auditor", "litellm", "numpy", "sqlalchemy", "textual", "torch")
+"""Packages whose versions are printed."""
 
 
 def run_benchmark(bench: Bench, *, quick: bool) -> dict[str, Any]:
-    """Run a script and return the JSON that it printed."""
+    """Run a script and return the JSON that it printed, with its command and the load before it as `run`."""
+    load_before = os.getloadavg()[0]
     command = [sys.executable, str(FOLDER / bench.script), *(bench.quick if quick else bench.full)]
     process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER.parent)
     if process.returncode:
         raise SystemExit(f"{bench.script} failed:\n{process.stderr[-3000:]}")
     figures: dict[str, Any] = json.loads(process.stdout)
-    return figures
+    arguments = " ".join((f"benchmarks/{bench.script}", *(bench.quick if quick else bench.full)))
+    return figures | {"run": {"command": f"python {arguments}", "load_before": round(load_before, 1)}}
+
+
+def build_details(figures_by_benchmark: dict[str, Any]) -> str:
+    """Format the versions and, for each benchmark, its command, the load before it and its turns."""
+    lines = [f"versions: {json.dumps(figures_by_benchmark['machine']['versions'])}"]
+    for name in SUITE:
+        if (figures := figures_by_benchmark.get(name)) is None:
+            continue
+        lines.append(f"{name}: {figures['run']['command']}; load before: {figures['run']['load_before']}")
+        raw = {key: figures[key] for key in ("versions", "turns", "start_up") if key in figures} or {
+            key: value for key, value in figures.items() if key != "run"
+        }
+        lines.append(f"  {json.dumps(raw)}")
+    return "\n".join(lines)
 
 
 def describe_machine() -> dict[str, Any]:
@@ -215,6 +70,7 @@ def describe_machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "load_before": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),
+        "versions": {name: version(name) for name in PACKAGES if find_spec(name)},
         "system": platform.system(),
     }
 
@@ -280,7 +136,7 @@ def main() -> None:
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
     if not arguments.keep_docs:
         publish(figures_by_benchmark)
-    print(build_table(figures_by_benchmark))
+    print(f"{build_table(figures_by_benchmark)}\n\n{build_details(figures_by_benchmark)}")
 
 
 if __name__ == "__main__":

@@ -103,20 +103,31 @@ def count_failed_requests(db: Database, audit_id: int) -> list[FailedRequestCoun
 
     Requests of programs before revision 6 name no audit: those of calls that the audit's results refer to count.
     """
-    return fetch_rows(db, FailedRequestCount._make, _failed_requests_query(audit_id))
+    attempts = table_of(AttemptRow)
+    is_nameless = select(attempts.c.id).where(attempts.c.audit_id.is_(None)).limit(1)
+    nameless = fetch_rows(db, lambda row: next(iter(row)), is_nameless)
+    return fetch_rows(db, FailedRequestCount._make, _failed_requests_query(audit_id, has_nameless=bool(nameless)))
 
 
-def _failed_requests_query(audit_id: int) -> Select[Any]:
-    """Query of the failed requests of an audit; columns in order of `FailedRequestCount`."""
+def _failed_requests_query(audit_id: int, *, has_nameless: bool) -> Select[Any]:
+    """Query of the failed requests of an audit; columns in order of `FailedRequestCount`.
+
+    Args:
+        audit_id: the audit's id.
+        has_nameless: whether any request names no audit; only then all of the audit's calls have to be read.
+    """
     attempts, answers = table_of(AttemptRow), table_of(AnswerRow)
-    attempt, calls = attempts.c, select_audit_calls(audit_id)
-    call_names = select(calls.c.key, func.min(calls.c.name).label("name")).group_by(calls.c.key).subquery()
+    attempt, source, name, is_of_audit = attempts.c, attempts, attempts.c.name, attempts.c.audit_id == audit_id
+    if has_nameless:
+        calls = select_audit_calls(audit_id)
+        call_names = select(calls.c.key, func.min(calls.c.name).label("name")).group_by(calls.c.key).subquery()
+        source = attempts.join(call_names, call_names.c.key == attempt.key)
+        name, is_of_audit = func.coalesce(name, call_names.c.name), or_(is_of_audit, attempt.audit_id.is_(None))
     # A lookup by key for each failed request: joined to a table of all last attempts, SQLite would scan that each time.
     same_call = attempts.alias("same_call")
     last_attempt_id = (
         select(func.max(same_call.c.id)).where(same_call.c.key == attempt.key).correlate(attempts).scalar_subquery()
     )
-    name = func.coalesce(attempt.name, call_names.c.name)
     group = (name, attempt.model, attempt.purpose, attempt.outcome, attempt.http_status, attempt.error)
     is_unusable = (attempt.id == last_attempt_id) & (func.coalesce(answers.c.outcome, "") != Outcome.OK.value)
     return (
@@ -128,13 +139,11 @@ def _failed_requests_query(audit_id: int) -> Select[Any]:
             func.max(attempt.started_at),
             func.max(attempt.payload),
         )
-        .select_from(
-            attempts.join(call_names, call_names.c.key == attempt.key).outerjoin(answers, answers.c.key == attempt.key)
-        )
+        .select_from(source.outerjoin(answers, answers.c.key == attempt.key))
         .where(
             attempt.outcome != Outcome.OK.value,
             or_(attempt.outcome.not_in(_ANSWER_OUTCOMES), attempt.error.is_not(None), attempt.http_status >= 400),
-            or_(attempt.audit_id == audit_id, attempt.audit_id.is_(None)),
+            is_of_audit,
         )
         .group_by(*group)
         .order_by(func.count().desc(), func.min(attempt.id))

@@ -36,8 +36,23 @@ class ConflictQueue:
         self._unblinded = unblinded
         self._rows_query = ConflictQuery(audit_id, rater, unblinded, selected_only=True).rows_query
 
-    def keys(self, queue_filter: QueueFilter, limit: int | None = None) -> list[tuple[ConflictKey, int]]:
-        """Load the keys of the conflicts that a filter selects, in its order, each with the number of its deciders."""
+    def count(self, queue_filter: QueueFilter) -> int:
+        """Count the conflicts that a filter selects."""
+        conflict_query = ConflictQuery(self._audit_id, self._rater, self._unblinded)
+        query = select(func.count()).select_from(conflict_query.from_clause)
+        with self._db.read() as connection:
+            return int(connection.execute(query.where(*conflict_query.conditions(queue_filter))).scalar_one())
+
+    def keys(
+        self, queue_filter: QueueFilter, limit: int | None = None, *, n_raters: int | None = None
+    ) -> list[tuple[ConflictKey, int]]:
+        """Load the keys of the conflicts that a filter selects, in its order, each with the number of its deciders.
+
+        Args:
+            queue_filter: selects and orders the conflicts.
+            limit: maximum number of keys; None for all.
+            n_raters: only the conflicts that so many people decided; None for any number.
+        """
         with_effect = queue_filter.sort is QueueSort.EFFECT
         conflict_query = ConflictQuery(self._audit_id, self._rater, self._unblinded, with_effect=with_effect)
         query = (
@@ -45,6 +60,8 @@ class ConflictQueue:
             .select_from(conflict_query.from_clause)
             .where(*conflict_query.conditions(queue_filter))
         )
+        if n_raters is not None:
+            query = query.where(conflict_query.n_raters == n_raters)
         query = query.order_by(*conflict_query.order_by(queue_filter)).limit(limit)
         with self._db.read() as connection:
             # Four key columns, then the number of raters who decided.

@@ -13,7 +13,6 @@ from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database
-from auditor.tui.agreement import AgreementScreen
 from auditor.tui.errors import ErrorsScreen
 from auditor.tui.formatting import to_single_line
 from auditor.tui.home import HomeScreen
@@ -84,6 +83,8 @@ class ReviewApp(RaterApp):
 
     def open_agreement(self, audit: str) -> None:
         """Show the agreement of raters and judges in an audit."""
+        from auditor.tui.agreement import AgreementScreen  # loads numpy (0.1 s)
+
         self._open_screen(lambda: AgreementScreen(self.get_session(audit)))
 
     def open_errors(self, audit: str) -> None:

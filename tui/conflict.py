@@ -38,7 +38,6 @@ class ConflictScreen(RatingScreen):
     def __init__(self, session: ReviewSession, conflict_keys: Sequence[ConflictKey], conflict_key: ConflictKey) -> None:
         super().__init__(session, conflict_key)
         self.conflict_keys = conflict_keys
-        self.positions = {key: position for position, key in enumerate(conflict_keys)}
         self.sample_index = 0
         self.highlight_differences = True
 
@@ -58,7 +57,7 @@ class ConflictScreen(RatingScreen):
 
     def refresh_title_bar(self) -> None:
         """Show audit, position and what is left in the title bar, and render the conflict at the new width."""
-        position, progress = self.positions.get(self.conflict_key), self.session.progress
+        position, progress = self._find_position(), self.session.progress
         position_text = "" if position is None else f"{position + 1:,} of {len(self.conflict_keys):,}"
         progress_text = "" if progress is None else format_left(progress)
         self.set_title_bar(self.session.audit.name, *filter(None, (position_text, progress_text)))
@@ -189,6 +188,13 @@ class ConflictScreen(RatingScreen):
         else:
             self.open_conflict(key)
 
+    def _find_position(self) -> int | None:
+        """Position of the open conflict in the queue; None if the queue does not show it."""
+        try:
+            return self.conflict_keys.index(self.conflict_key)
+        except ValueError:
+            return None
+
     def action_following(self) -> None:
         self._move_in_queue(1)
 
@@ -197,7 +203,8 @@ class ConflictScreen(RatingScreen):
 
     def _move_in_queue(self, offset: int) -> None:
         """Open the conflict `offset` places further in the queue; show a message at its end."""
-        position = self.positions.get(self.conflict_key, -1 if offset > 0 else 1) + offset
+        position = self._find_position()
+        position = (-1 if offset > 0 else 1) + offset if position is None else position + offset
         if 0 <= position < len(self.conflict_keys):
             self.open_conflict(self.conflict_keys[position])
         else:

@@ -8,13 +8,10 @@ from contextlib import contextmanager
 
 from auditor.domain.labels import LabelKind
 from auditor.review.completion import OnDecided
-from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
-from auditor.review.label_queue import open_labelling_session
-from auditor.review.labelling import DEFAULT_RATERS_PER_SHARED_UNIT
+from auditor.review.conflict_list import DEFAULT_RATERS_PER_SHARED_UNIT, DEFAULT_SECOND_RATER_SHARE
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.tui.app import ReviewApp
-from auditor.tui.label_app import LabelApp
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.settings import load_review_settings
 
@@ -101,6 +98,9 @@ def run_labelling(
         ConfigError: the rater's settings are invalid.
         Exception: any error that ended the app unexpectedly.
     """
+    from auditor.review.label_queue import open_labelling_session  # loads numpy (0.1 s)
+    from auditor.tui.label_app import LabelApp
+
     settings = load_review_settings()
     with open_database(storage_url, create=False) as db:
         session = open_labelling_session(

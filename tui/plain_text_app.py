@@ -11,9 +11,8 @@ from typing import TextIO
 
 from auditor.domain.labels import LabelKind
 from auditor.review.completion import CompletionNotifier, OnDecided
-from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
+from auditor.review.conflict_list import DEFAULT_RATERS_PER_SHARED_UNIT, DEFAULT_SECOND_RATER_SHARE
 from auditor.review.label_queue import LabelQueue, open_labelling_session
-from auditor.review.labelling import DEFAULT_RATERS_PER_SHARED_UNIT
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.database import open_database

@@ -45,6 +45,8 @@ FILTER_HINT = "kind: state:open country: topic: model: rater: gap:>0.5 is:todo s
 PREVIEW_DELAY_S = 0.08
 NO_CONFLICTS_TEXT = "This audit has no conflicts."
 NO_MATCH_TEXT = "No conflict matches this filter. Press x to clear it."
+FIRST_CONFLICTS = 500
+"""Conflicts that are shown before the whole list is loaded, so that a reviewer can begin."""
 REFRESH_INTERVAL_S = 2.0
 """Time between checks whether another rater has changed a conflict."""
 
@@ -63,6 +65,7 @@ class QueueScreen(ReviewScreen):
         self.status_counts = dict.fromkeys(ConflictStatus, 0)
         self._last_rating_id: int | None = None
         self._preview_timer: Timer | None = None
+        self._is_list_complete = True
 
     def compose_body(self) -> ComposeResult:
         yield Static(id="queue-head")
@@ -96,17 +99,26 @@ class QueueScreen(ReviewScreen):
     def load_conflicts(self, cursor_key: ConflictKey | None = None) -> None:
         """Load the keys of the conflicts that match the filter; the table fetches rows when they become visible."""
         queue_filter = self.session.queue_filter = self.queue_filter
+        limit = FIRST_CONFLICTS if cursor_key is None else None
 
         def show(keys: list[ConflictKey]) -> None:
+            self._is_list_complete = len(keys) != limit
             self.queue_table.show_conflicts(keys, cursor_key)
             self.queue_table.display = bool(keys)
             note = self.query_one("#queue-empty", Static)
             note.display = not keys
             note.update(Content(NO_CONFLICTS_TEXT if matches_everything(queue_filter) else NO_MATCH_TEXT))
             self._update_header()
+            if not self._is_list_complete:
+                self.submit_read("keys", lambda: self.session.conflict_keys(queue_filter), show_all)
+            self._load_counts()
 
-        self.submit_read("keys", lambda: self.session.conflict_keys(queue_filter), show)
-        self._load_counts()
+        def show_all(keys: list[ConflictKey]) -> None:
+            self._is_list_complete = True
+            self.queue_table.complete_conflicts(keys)
+            self._update_header()
+
+        self.submit_read("keys", lambda: self.session.conflict_keys(queue_filter, limit), show)
 
     def _load_counts(self) -> None:
         """Count the conflicts by status in a thread, and show the counts and the rater's progress."""
@@ -169,7 +181,8 @@ class QueueScreen(ReviewScreen):
             )
         )
         n_conflicts = len(self.queue_table.conflict_keys)
-        position_text = f"{self.queue_table.cursor + 1:,} of {n_conflicts:,}" if n_conflicts else "none"
+        total_text = f"{n_conflicts:,}" if self._is_list_complete else "…"
+        position_text = f"{self.queue_table.cursor + 1:,} of {total_text}" if n_conflicts else "none"
         position_line = Content.assemble(
             (position_text, "bold"),
             (f" · by {order}", "$text-muted"),

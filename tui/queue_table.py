@@ -116,6 +116,12 @@ class QueueTable(ScrollView):
         self._scroll_to_row()
         self.refresh()
 
+    def complete_conflicts(self, conflict_keys: Sequence[ConflictKey]) -> None:
+        """Show all conflicts, of which the first ones are shown; a screen that was opened on these gets them too."""
+        self._conflict_keys[:] = conflict_keys
+        self.virtual_size = Size(self.size.width, len(conflict_keys))
+        self.refresh()
+
     def invalidate_rows(self) -> None:
         """Discard the cached rows, so that changed ones are fetched again."""
         self._cached_pages.clear()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from auditor.domain import Decision, RatingAction
 from auditor.domain.labels import LabelUnit
 from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.reports.number_format import pluralize
 from auditor.review.item import ReviewItem
-from auditor.review.label_queue import OpenUnit
-from auditor.review.rater_agreement import PairAgreement
 from auditor.storage.conflict_effect import ConflictEffect
 from auditor.storage.rating_log import RatingEntry
 from auditor.tui.formatting import format_cell, format_score, to_single_line
+
+if TYPE_CHECKING:  # they load numpy (0.1 s)
+    from auditor.review.label_queue import OpenUnit
+    from auditor.review.rater_agreement import PairAgreement
 
 
 def describe_decision(decision: Decision, score: float | None = None) -> str:

@@ -8,6 +8,7 @@ import importlib.util
 import itertools
 import math
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,17 +176,27 @@ def load_encoder(model: str) -> SentenceEncoder:
     _require_sentence_transformers()
     source, is_local = _resolve_model_source(model)
     bootstrap.prepare_environment()
-    import torch
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) - 1))  # one core is left to the event loop
+    use_cores(all_cores=False)
     try:
         return SentenceEncoder(SentenceTransformer(source, local_files_only=is_local), model)
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ModelSetupError(f"the encoder '{model}' cannot be loaded: {reason}", _ENCODER_HINT) from None
+
+
+def use_cores(*, all_cores: bool) -> None:
+    """Let encoders compute on all cores in the calling thread, or on all but one, which is left to the event loop.
+
+    torch keeps the number for each thread: one that has computed before does not follow another's change.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        n_cores = os.cpu_count() or 1
+        torch.set_num_threads(n_cores if all_cores else max(1, n_cores - 1))
 
 
 _ENCODER_HINT = "Use a sentence-transformers model or a folder that contains one; the default is all-MiniLM-L6-v2."

@@ -63,7 +63,7 @@ class Gateway:
             spent_usd: what this audit has cost before.
             seed: of the jitter of retries.
             stop_event: once set, no request is sent any more.
-            on_limit_change: called when the number of requests that an account may have in flight changes, with the
+            on_limit_change: called when the number of requests that a model may have in flight changes, with its
                 account, the old limit, the new limit and the reason.
             dispatcher: sends the requests; a `LocalDispatcher` by default.
             notify: called with a sentence when requests wait for long because a provider asks for it, at the first
@@ -242,7 +242,7 @@ class Gateway:
         estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
         if not self.budget.allows(estimated_usd):
             return over_budget
-        async with self._request_slot(connection, call, capability):
+        async with self._request_slot(connection, call, capability) as progress.sent_at:
             is_before_deadline = progress.deadline is None or time.monotonic() < progress.deadline
             if not is_before_deadline or connection.blocked_answer(call) is not None or self._stop_event.is_set():
                 return None
@@ -269,7 +269,7 @@ class Gateway:
             or (reply.unreachable and not connection.is_confirmed and progress.n_tries >= MAX_UNREACHABLE_ATTEMPTS)
         ):
             connection.blocking_failure = failure
-        connection.record_response(failure, is_first_attempt=progress.n_tries == 1)
+        connection.record_response(failure, progress.sent_at)
         if failure is None or not failure.is_retryable:
             return ""
         wait_s, retry_after_s = retry_delay(failure, progress.n_tries, self._rng), failure.retry_after_s or 0.0
@@ -283,11 +283,11 @@ class Gateway:
     @asynccontextmanager
     async def _request_slot(
         self, connection: ModelConnection, call: Call, capability: Capability
-    ) -> AsyncIterator[None]:
-        """Wait until the rate and concurrency limits allow a request, or until the run is stopped."""
+    ) -> AsyncIterator[float]:
+        """Wait until the rate and concurrency limits allow a request, or until the run is stopped; yield that time."""
         await connection.rate_limiter.acquire(estimate_max_tokens(call, capability))
-        async with connection.slots, connection.limiter.slot():
-            yield
+        async with connection.limiter.slot() as admitted_at:
+            yield admitted_at
 
     async def _send_attempt(
         self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress

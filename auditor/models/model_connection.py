@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -33,8 +34,7 @@ class ModelConnection:
     Attributes:
         section: the model's section in the config.
         price: per token; None if unknown.
-        limiter: of its account, which other models may share.
-        slots: of the model itself.
+        limiter: of its requests in flight, which also takes a slot of its account.
         rate_limiter: the model's limits per minute.
         first_request_lock: held by the first call, which shows whether the model can be used.
         suspension: set while the provider asks for too long a wait.
@@ -47,7 +47,6 @@ class ModelConnection:
     section: ModelSection
     price: TokenPrice | None
     limiter: ConcurrencyLimiter
-    slots: asyncio.Semaphore
     rate_limiter: RateLimiter
     first_request_lock: asyncio.Lock
     suspension: ModelSuspension
@@ -65,17 +64,18 @@ class ModelConnection:
         reason = self.suspension.reason
         return None if reason is None else Answer(call.key, Outcome.RATE_LIMITED, error=reason)
 
-    def record_response(self, failure: RequestFailure | None, *, is_first_attempt: bool) -> None:
-        """Update the suspension and the account's concurrency limit after a request; `failure` is None for a success.
+    def record_response(self, failure: RequestFailure | None, sent_at: float) -> None:
+        """Update the suspension and the model's concurrency limit after a request.
 
-        A success raises the limit only at a call's first attempt.
+        Args:
+            failure: None for a success.
+            sent_at: time at which the request was sent, as the limiter's `slot` yielded it.
         """
         self.suspension.record_response(failure)
         if failure is None:
-            if is_first_attempt:
-                self.limiter.record_success()
+            self.limiter.record_success(sent_at)
         elif failure.outcome is Outcome.RATE_LIMITED:
-            self.limiter.record_throttling(failure.retry_after_s)
+            self.limiter.record_throttling(failure.retry_after_s, sent_at)
         elif failure.outcome in (Outcome.SERVER_ERROR, Outcome.TIMEOUT):
             self.limiter.record_server_error()
 
@@ -100,70 +100,62 @@ def connect_models(
     notify: NotifyCallback,
     is_stopped: Callable[[], bool],
 ) -> dict[str, ModelConnection]:
-    """Create the state of each model, by its name; models of one account share a concurrency limiter.
+    """Create the state of each model, by its name; models of one account share its slots.
 
     Args:
         models: all models that may be called, with unique names.
         limits: of the audit.
-        on_limit_change: called when the number of requests that an account may have in flight changes.
+        on_limit_change: called when the number of requests that a model may have in flight changes.
         notify: called with a sentence when requests wait for long because a provider asks for it.
         is_stopped: whether the run was stopped.
     """
-    limiters = _build_limiters(models, limits, on_limit_change, notify, is_stopped)
+    clock = time.monotonic
+    account_slots = {
+        account: asyncio.Semaphore(_max_account_requests([m for m in models if m.rate_limit_key == account]))
+        for account in {model.rate_limit_key for model in models}
+    }
     return {
         model.name: ModelConnection(
             section=model,
             price=token_price(model),
-            limiter=limiters[model.rate_limit_key],
-            slots=asyncio.Semaphore(model.max_concurrency),
-            rate_limiter=RateLimiter(model.rpm, model.tpm, is_stopped),
+            limiter=ConcurrencyLimiter(
+                model.max_concurrency,
+                initial_limit=embedded_slots(model.model) or DEFAULT_INITIAL_CONCURRENCY,
+                clock=clock,
+                on_change=functools.partial(on_limit_change, _describe_account(model)),
+                is_stopped=is_stopped,
+                max_wait_s=limits.max_retry_wait_s,
+                on_wait=functools.partial(_notify_pause, notify, _describe_account(model)),
+                account_slots=account_slots[model.rate_limit_key],
+            ),
+            rate_limiter=RateLimiter(model.rpm, model.tpm, is_stopped, clock),
             first_request_lock=asyncio.Lock(),
-            suspension=ModelSuspension(limits),
+            suspension=ModelSuspension(limits, clock),
             failures=ModelFailures(model.name, notify),
         )
         for model in models
     }
 
 
-def _build_limiters(
-    models: Sequence[ModelSection],
-    limits: Limits,
-    on_limit_change: LimitChangeCallback,
-    notify: NotifyCallback,
-    is_stopped: Callable[[], bool],
-) -> dict[tuple[str, str | None, str | None], ConcurrencyLimiter]:
-    """Create one concurrency limiter per account, by `rate_limit_key`: (provider, key's name in the config, base URL).
+def _max_account_requests(account_models: Sequence[ModelSection]) -> int:
+    """Requests that may be in flight for an account: the sum of the `concurrency` that its models set.
 
-    An embedded model's limit is at most the slots of its servers: requests that wait in a server would time out.
+    If none sets it, the largest default. An embedded model's limit is at most the slots of its servers: requests that
+    wait in a server would time out.
     """
-    limiter_by_account = {}
-    for account in {model.rate_limit_key for model in models}:
-        account_models = [model for model in models if model.rate_limit_key == account]
-        # The sum of the `concurrency` that the models set; if none does, the largest `max_concurrency`.
-        configured_limit = sum(model.concurrency for model in account_models if model.concurrency) or max(
-            model.max_concurrency for model in account_models
-        )
-        slots = embedded_slots(account_models[0].model)
-        max_limit, initial_limit = (
-            (configured_limit, DEFAULT_INITIAL_CONCURRENCY) if slots is None else (min(configured_limit, slots), slots)
-        )
-        limiter_by_account[account] = ConcurrencyLimiter(
-            max_limit,
-            initial_limit=initial_limit,
-            on_change=functools.partial(on_limit_change, _describe_account(account_models[0])),
-            is_stopped=is_stopped,
-            max_wait_s=limits.max_retry_wait_s,
-            on_wait=functools.partial(_notify_pause, notify, _describe_account(account_models[0])),
-        )
-    return limiter_by_account
+    configured_limit = sum(model.concurrency for model in account_models if model.concurrency) or max(
+        model.max_concurrency for model in account_models
+    )
+    slots = embedded_slots(account_models[0].model)
+    return configured_limit if slots is None else min(configured_limit, slots)
 
 
 def _notify_pause(notify: NotifyCallback, account: str, wait_s: float, retry_after_s: float) -> None:
-    """Notify the user that requests to an account wait.
+    """Notify the user that requests to a model wait.
 
     Args:
         notify: called with the message.
-        account: description of the account.
+        account: description of the model's account.
         wait_s: how long requests wait, in seconds.
         retry_after_s: how long the provider asks to wait, in seconds.
     """
@@ -171,11 +163,12 @@ def _notify_pause(notify: NotifyCallback, account: str, wait_s: float, retry_aft
 
 
 def _describe_account(section: ModelSection) -> str:
-    """Describe an account for a message: provider, host and the name of the key's environment variable."""
+    """Describe a model's account for a message: provider, host, the name of the key's variable, and the model's."""
     provider, key_reference, base_url = section.rate_limit_key
     words = [
         provider,
         f"at {urlsplit(base_url).hostname}" if base_url else "",
         f"by {key_reference.removeprefix(ENV_PREFIX)}" if key_reference else "",
+        f"for {section.name}",
     ]
     return " ".join(filter(None, words))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -26,12 +27,14 @@ class CallProgress:
         costs: of each request in US dollars; None if unknown.
         deadline: end of the call's time, by `time.monotonic`; None before its first request.
         n_tries: number of requests that count towards `limits.max_attempts`.
+        sent_at: time at which the last request was sent, by the clock of its account's limiter.
     """
 
     attempts: list[Attempt]
     costs: list[float | None]
     deadline: float | None = None
     n_tries: int = 0
+    sent_at: float = -math.inf
 
     def add(self, answer: Answer) -> None:
         """Add the attempt and the cost of an answer."""

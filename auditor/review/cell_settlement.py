@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from auditor.config import load_stored_config
 from auditor.domain import ConflictSides, Decision, Method, RatingAction
-from auditor.metrics.conflict import ZERO_TOLERANCE, have_opposite_signs
 from auditor.review.side_order import mirror_decision
 from auditor.storage import results
 from auditor.storage.audits import Audit
@@ -66,6 +63,8 @@ def load_threshold(db: Database, audit: Audit) -> float:
         return 0.0
     if config.conflicts.threshold != "auto":
         return config.conflicts.threshold
+    import numpy as np  # 0.1 s
+
     from auditor.agents.conflict_resolution import effective_threshold  # loads slow libraries
 
     scores = [score for score in results.load_scores(db, audit.id) if score.method == Method.DIRECT]
@@ -95,6 +94,8 @@ def propose_decision(row: QueueRow, score: float, threshold: float, *, swapped: 
         score: in [-1, 1].
         threshold: smallest distance at which two scores are in conflict, in [0, 2]; a side closer than that is right.
     """
+    from auditor.metrics.conflict import ZERO_TOLERANCE, have_opposite_signs  # loads numpy (0.1 s)
+
     near = [
         decision
         for decision, side_score in ((Decision.LEFT, row.score_left), (Decision.RIGHT, row.score_right))

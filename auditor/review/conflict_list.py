@@ -16,6 +16,8 @@ from auditor.storage.database import Database
 
 DEFAULT_SECOND_RATER_SHARE = 0.2
 """Share of the conflicts that two raters decide, so that their agreement can be measured."""
+DEFAULT_RATERS_PER_SHARED_UNIT = 2
+"""Raters who label each unit of that share of a sample."""
 ACTIVE_RATER_PERIOD = timedelta(minutes=10)
 """Time after an act during which a rater counts as active; active raters start with different conflicts."""
 UNSETTLED = (ConflictStatus.OPEN, ConflictStatus.DISPUTED)
@@ -101,11 +103,17 @@ class ConflictList:
         durations = rating_pace.load_decision_durations(self.db, self.audit.id, self.rater, MAX_PACE_DECISIONS)
         self.progress = ReviewProgress(
             n_total=sum(counts.values()) - counts[ConflictStatus.MAJORITY],
-            n_left=len(self.conflict_keys(QueueFilter(todo=True))),
-            n_by_rater=len(self._queue.keys(QueueFilter(raters=(self.rater,)))),
+            n_left=self._count_left(),
+            n_by_rater=self._queue.count(QueueFilter(raters=(self.rater,))),
             seconds_per_decision=compute_pace(durations),
         )
         return self.progress
+
+    def _count_left(self) -> int:
+        """Count the conflicts that `conflict_keys` returns with `todo`, without loading them."""
+        todo = QueueFilter(todo=True)
+        decided_once = [key for key, _ in self._queue.keys(todo, n_raters=1)]
+        return self._queue.count(todo) - sum(not self.needs_second_rater(key) for key in decided_once)
 
     # --- what comes next
 

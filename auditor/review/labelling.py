@@ -16,7 +16,11 @@ from threading import Lock
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, SampledUnit
 from auditor.domain.review_aspects import AspectQuestion, aspect_questions
 from auditor.reports.data.sampling_units import Units, sampling_units
-from auditor.review.conflict_list import ACTIVE_RATER_PERIOD, DEFAULT_SECOND_RATER_SHARE
+from auditor.review.conflict_list import (
+    ACTIVE_RATER_PERIOD,
+    DEFAULT_RATERS_PER_SHARED_UNIT,
+    DEFAULT_SECOND_RATER_SHARE,
+)
 from auditor.review.label_state import LabelState
 from auditor.review.progress import MAX_PACE_DECISIONS, ReviewProgress, compute_pace
 from auditor.review.rater_agreement import RaterAgreement, compute_agreement_on
@@ -28,8 +32,6 @@ from auditor.storage.database import Database
 from auditor.storage.label_draws import load_draw, load_sampled_contents
 from auditor.storage.label_units import PART_NAMES
 from auditor.storage.labels import LabelEntry
-
-DEFAULT_RATERS_PER_SHARED_UNIT = 2
 
 
 class LabellingSession:

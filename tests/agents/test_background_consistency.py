@@ -15,6 +15,7 @@ from auditor.agents.background_consistency import MAX_WAITING_CELLS, BackgroundC
 from auditor.agents.cell_scoring import evidence_hash, self_consistencies
 from auditor.domain import Cell
 from auditor.errors import ModelSetupError
+from auditor.models import embeddings
 from tests.support.fixed_address import WordEncoder
 
 TEXTS: dict[CellKey, dict[str, list[str]]] = {
@@ -160,3 +161,25 @@ async def test_it_waits_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyP
     assert encoder.batches == []
     assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
     await consistency.close()
+
+
+async def test_a_second_round_of_answers_waits_for_whole_batches_again_and_uses_all_cores_only_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cores: list[bool] = []
+    monkeypatch.setattr(embeddings, "use_cores", lambda *, all_cores: cores.append(all_cores))
+    monkeypatch.setattr(background_consistency, "LOOP_CHECK_INTERVAL_S", 0.01)
+    encoder = CountingEncoder()
+    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    await consistency.start(TEXTS)
+    first, second = list(TEXTS)[:1], list(TEXTS)[1:3]
+    for n_batches, cells in enumerate((first, second)):
+        for cell in cells:
+            consistency.submit(cell, TEXTS[cell])
+        await asyncio.sleep(0.2)
+        assert len(encoder.batches) == n_batches
+        await compute(consistency, {cell: TEXTS[cell] for cell in cells})
+        assert len(encoder.batches) == n_batches + 1
+    await consistency.close()
+    assert cores.count(True) == 2
+    assert cores[0] is False

@@ -16,6 +16,7 @@ import yaml
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
+from auditor.models.limiter import RATE_BURST_S
 from auditor.reports.data.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import Database, open_database
@@ -155,10 +156,10 @@ def test_one_signal_drains_the_run_and_another_engine_resumes_it(
     assert len(server.requests) == len(set(map(question, server.requests)))
 
 
-def test_workers_share_an_accounts_rate_limit(server: FakeServer, nodes: Clusters, url: str, tmp_path: Path) -> None:
-    rpm = 20
+def test_workers_share_a_models_rate_limit(server: FakeServer, nodes: Clusters, url: str, tmp_path: Path) -> None:
+    rpm, n_samples = 600, 40
     survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
-    probes = {"direct": {"samples": rpm + 2}}
+    probes = {"direct": {"samples": n_samples}}
     audit = config(server.url, models=1, judges=[], survey=survey, probes=probes)
     audit = audit.model_copy(update={"models": [m.model_copy(update={"rpm": rpm}) for m in audit.models]})
 
@@ -167,8 +168,8 @@ def test_workers_share_an_accounts_rate_limit(server: FakeServer, nodes: Cluster
 
     assert running.returncode == 0, stdout
     times = [request.at for request in server.requests]
-    assert len(times) == rpm + 2
-    assert all(n <= rpm * (1 + (at - times[0]) / 60) + 1 for n, at in enumerate(times))
+    assert len(times) == n_samples
+    assert all(n <= rpm / 60 * (RATE_BURST_S + at - times[0]) + 1 for n, at in enumerate(times))
 
 
 DYING = """

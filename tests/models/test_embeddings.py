@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -204,3 +205,22 @@ def test_an_encoder_without_a_token_limit_does_not_split_texts() -> None:
         tokenizer = object()
 
     assert embeddings.SentenceEncoder(Unlimited(), "static")._split_text("word " * 9999) == ["word " * 9999]
+
+
+def test_a_thread_computes_on_all_cores_or_leaves_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+
+    def count_threads() -> list[int]:
+        counts = []
+        for all_cores in (False, True, False):
+            embeddings.use_cores(all_cores=all_cores)
+            counts.append(torch.get_num_threads())
+        return counts
+
+    before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(1) as executor:
+            assert executor.submit(count_threads).result() == [3, 4, 3]
+    finally:
+        torch.set_num_threads(before)

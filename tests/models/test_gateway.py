@@ -379,7 +379,7 @@ async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, st
     duration_text = "24 h" if seconds == "86400" else "7 s"
     notice_match = re.fullmatch(r"Waiting until (\d\d:\d\d:\d\d): (.*) asks for a pause of (.*)\.", text)
     assert notice_match, text
-    assert notice_match[2] == f"openai at 127.0.0.1 by {KEY_VARIABLE}"
+    assert notice_match[2] == f"openai at 127.0.0.1 by {KEY_VARIABLE} for m"
     assert notice_match[3] == f"{duration_text}{capped}"
 
 

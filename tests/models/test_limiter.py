@@ -10,10 +10,11 @@ from contextlib import AsyncExitStack
 import pytest
 
 from auditor.models.limiter import (
-    COOLDOWN_S,
     DEFAULT_INITIAL_CONCURRENCY,
     MAX_BACKOFF_S,
     MAX_CONCURRENCY,
+    RATE_BURST_S,
+    RECOVERY_S,
     ConcurrencyLimiter,
     RateLimiter,
     backoff_delay,
@@ -33,10 +34,10 @@ async def use_all_slots(limiter: ConcurrencyLimiter) -> None:
         for _ in range(int(limiter.limit)):
             await stack.enter_async_context(limiter.slot())
     for _ in range(max(4, int(limiter.limit) + 1)):
-        limiter.record_success()
+        limiter.record_success(0.0)
 
 
-async def test_the_limit_doubles_until_throttled_and_then_grows_slowly() -> None:
+async def test_the_limit_doubles_until_throttled_and_beyond_its_old_value_grows_slowly() -> None:
     clock = Clock()
     limiter = ConcurrencyLimiter(clock=clock)
     limits = [limiter.limit]
@@ -44,30 +45,37 @@ async def test_the_limit_doubles_until_throttled_and_then_grows_slowly() -> None
         await use_all_slots(limiter)
         limits.append(limiter.limit)
     assert limits == [DEFAULT_INITIAL_CONCURRENCY, 40, 80, MAX_CONCURRENCY, MAX_CONCURRENCY]
-    limiter.record_throttling(None)
-    assert limiter.limit == 80
-    clock.now += COOLDOWN_S
+    for expected_limit in (80, 64):
+        clock.now += 1
+        limiter.record_throttling(None, clock.now)
+        assert limiter.limit == expected_limit
+        limiter.record_success(clock.now + 0.1)
+    clock.now += RECOVERY_S
     await use_all_slots(limiter)
-    assert limiter.limit == pytest.approx(84)
+    assert limiter.limit == pytest.approx(1.05 * 64)
 
 
-async def test_one_episode_of_429_cuts_the_limit_once_and_its_successes_are_ignored() -> None:
+async def test_one_episode_of_429_cuts_the_limit_once_and_it_returns() -> None:
     clock = Clock()
     limiter = ConcurrencyLimiter(clock=clock)
-    for _ in range(20):
-        limiter.record_throttling(2.0)
+    for clock.now in (1.0, 1.5, 2.0, 4.0):
+        for sent_at in (0.5, clock.now):
+            limiter.record_throttling(2.0, sent_at)
     assert limiter.limit == 16
-    for _ in range(100):
-        limiter.record_success()
+    limiter.record_success(0.5)  # sent before the cut: it does not show that the provider accepts requests again
+    limiter.record_throttling(None, clock.now)
     assert limiter.limit == 16
-    clock.now += COOLDOWN_S
-    limiter.record_throttling(60.0)
-    clock.now += COOLDOWN_S
-    limiter.record_throttling(None)
-    assert limiter.limit == pytest.approx(12.8)  # the provider asked for 60 s, of which 15 s have passed
+    limits = []
+    for clock.now in (6.0, 6.0 + 0.4 * RECOVERY_S, 6.0 + RECOVERY_S - 0.001):  # requests are held back until 6.0
+        limiter.record_success(clock.now)
+        limits.append(limiter.limit)
+    assert limits == [16, pytest.approx(20 - 4 * 0.6**3), pytest.approx(20)]
+    assert limits[1] >= 0.95 * 20
+    limiter.record_throttling(None, clock.now)
+    assert limiter.limit == pytest.approx(16)
     for _ in range(100):
         clock.now += 100
-        limiter.record_throttling(None)
+        limiter.record_throttling(None, clock.now)
     assert limiter.limit == 1
 
 
@@ -77,7 +85,7 @@ async def test_throttling_pauses_no_longer_than_the_maximum_wait() -> None:
     limiter = ConcurrencyLimiter(
         clock=clock, max_wait_s=60.0, on_wait=lambda wait_s, asked_s: announced.append((wait_s, asked_s))
     )
-    limiter.record_throttling(86_400.0)
+    limiter.record_throttling(86_400.0, clock.now)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1), limiter.slot():
             pass
@@ -86,7 +94,8 @@ async def test_throttling_pauses_no_longer_than_the_maximum_wait() -> None:
         pass
     assert announced == [(60.0, 86_400.0)]
     limit_before = limiter.limit
-    limiter.record_throttling(None)
+    clock.now += RECOVERY_S
+    limiter.record_throttling(None, clock.now)
     assert limiter.limit < limit_before  # the pause after a cut is bounded, too
 
 
@@ -94,7 +103,7 @@ async def test_server_errors_stop_growth_and_do_not_cut_the_limit() -> None:
     limiter = ConcurrencyLimiter(clock=Clock())
     for _ in range(5):
         for _ in range(DEFAULT_INITIAL_CONCURRENCY - 1):
-            limiter.record_success()
+            limiter.record_success(0.0)
         limiter.record_server_error()
     assert limiter.limit == DEFAULT_INITIAL_CONCURRENCY
 
@@ -104,7 +113,7 @@ async def test_an_unused_limit_does_not_grow() -> None:
     for _ in range(1000):
         async with limiter.slot():
             pass
-        limiter.record_success()
+        limiter.record_success(0.0)
     assert limiter.limit == DEFAULT_INITIAL_CONCURRENCY
 
 
@@ -131,7 +140,7 @@ async def test_only_as_many_waiting_tasks_are_woken_as_slots_are_free() -> None:
     async def send_request() -> None:
         async with limiter.slot():
             await asyncio.sleep(0)
-        limiter.record_success()
+        limiter.record_success(0.0)
 
     def count_steps(coroutine: Coroutine[object, None, None]) -> Generator[object, None, None]:
         nonlocal steps
@@ -176,6 +185,24 @@ async def test_a_cancelled_wait_leaves_no_slot_occupied() -> None:
         pass
 
 
+def test_requests_are_paced_in_the_order_in_which_they_ask_whatever_their_size() -> None:
+    clock = Clock()
+    limiter = RateLimiter(rpm=600, tpm=6000, clock=clock)
+    waits = [limiter.reserve(tokens) for tokens in (1, 1000, 1, 1, 1)]
+    # 1000 tokens take 10 s at 100 tokens a second, and none of the later requests overtakes them.
+    assert waits == [0, 0, *(pytest.approx(10.01 + i / 100 - RATE_BURST_S) for i in range(3))]
+    clock.now += 60
+    assert limiter.reserve(1) == 0
+
+
+def test_no_more_requests_than_the_limit_of_a_minute_and_a_second_are_admitted_in_a_minute() -> None:
+    clock = Clock()
+    limiter = RateLimiter(rpm=10_000, tpm=None, clock=clock)
+    waits = [limiter.reserve(100) for _ in range(20_000)]
+    assert sum(wait_s == 0 for wait_s in waits) == pytest.approx(10_000 / 60, abs=1)
+    assert sum(wait_s < 60 for wait_s in waits) == pytest.approx(10_000 * 61 / 60, abs=1)
+
+
 async def test_a_rate_limit_delays_calls_but_admits_one_larger_than_a_minutes_tokens() -> None:
     rate = RateLimiter(rpm=3, tpm=100)
     async with asyncio.timeout(60):
@@ -189,9 +216,13 @@ async def test_a_rate_limit_delays_calls_but_admits_one_larger_than_a_minutes_to
             await unlimited.acquire(1e9)
 
 
-def test_backoff_doubles_with_full_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backoff_doubles_with_equal_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 1.0)
     rng = random.Random(1)
     waits = [[backoff_delay(n, rng) for _ in range(500)] for n in range(1, 12)]
-    assert all(0 <= w <= min(MAX_BACKOFF_S, 2 ** (n - 1)) for n, ws in enumerate(waits, 1) for w in ws)
+    assert all(
+        min(MAX_BACKOFF_S, 2 ** (n - 1)) / 2 <= w <= min(MAX_BACKOFF_S, 2 ** (n - 1))
+        for n, ws in enumerate(waits, 1)
+        for w in ws
+    )
     assert max(waits[-1]) > 50

@@ -35,6 +35,6 @@ def test_the_benchmark_of_scale_refuses_too_few_samples(samples: str) -> None:
 
 
 def test_every_benchmark_is_in_the_suite_or_run_apart() -> None:
-    suite = (BENCHMARK.parent / "suite.py").read_text(encoding="utf-8")
+    suite = (BENCHMARK.parent / "published_figures.py").read_text(encoding="utf-8")
     scripts = {path.name for path in BENCHMARK.parent.glob("bench_*.py")}
     assert scripts == set(re.findall(r'"(bench_\w+\.py)"', suite)) | BY_HAND

@@ -30,7 +30,7 @@ FILES_OF_THE_VERSION = {"blinding.toml", "faults.toml", "preflight.toml", "refus
 """Files that a fingerprint covers by the program's version only, as it covers code."""
 FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.toml", "logprob.toml"}
 PACKAGES_WITHOUT_EFFECT = {
-    *("aiolimiter", "aiosqlite", "alembic", "filelock", "httpx", "langgraph-checkpoint-postgres"),
+    *("aiosqlite", "alembic", "filelock", "httpx", "langgraph-checkpoint-postgres"),
     *("langgraph-checkpoint-sqlite", "mlflow-skinny", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),
     *("pandas", "platformdirs", "polars", "psycopg", "pyarrow", "pycountry", "pydantic", "pyreadstat", "pyyaml"),
     *("ray", "rich", "sqlmodel", "textual", "textual-serve", "typer", "vl-convert-python", "wandb", "inspect-ai"),

@@ -92,4 +92,4 @@ def test_response_bodies_are_stored_by_digest_and_limit_changes_have_a_reason(se
     assert all(b'"scripted-1"' in (body or b"") for body in bodies)
     [change] = [c for c in status["limits"] if c["why"] == "too many requests (429)"]
     assert (change["before"], change["after"]) == (8, 6)
-    assert change["account"] == f"openai at 127.0.0.1 by {KEY_VARIABLE}"
+    assert change["account"] == f"openai at 127.0.0.1 by {KEY_VARIABLE} for model-a"

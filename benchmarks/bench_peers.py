@@ -1,0 +1,195 @@
+"""Whole processes beside each other: `auditor run`, promptfoo and Inspect AI answer and judge the same items.
+
+    python benchmarks/bench_peers.py [--items 1020] [--turns 7] [--promptfoo PATH] [--inspect PYTHON]
+
+The scripted server answers at once, in a process whose CPU time is not counted; 60 requests are in flight. Each item is
+answered by one model and judged by another: 2 calls. promptfoo grades each answer with a model (`llm-rubric`); Inspect
+AI sends the requests of the audit and scores them by a function. No tool embeds texts or reuses an answer. Start-up is
+the time of a job of one item. Prints JSON with every turn; a peer that is not installed is null.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench_audit import CONCURRENCY, INSPECT, KEY, load_requests, make_config, run_server
+from peer_server import GRADER_MODEL
+
+from auditor.config import AuditConfig
+
+CELLS = 51
+"""Of the audit: 17 countries x 3 topics."""
+PROMPTFOO = Path(__file__).resolve().parent.parent / ".venv-bench" / "node_modules" / ".bin" / "promptfoo"
+PROMPTFOO_SETTINGS = {
+    f"PROMPTFOO_{name}": "1" for name in ("DISABLE_TELEMETRY", "DISABLE_UPDATE", "DISABLE_REMOTE_GENERATION")
+}
+
+Job = Callable[[Path], list[str]]
+"""Takes an empty folder, writes the files of a job there, and returns its command."""
+
+
+def run_process(make_command: Job, environment: dict[str, str]) -> dict[str, float]:
+    """Wall and CPU seconds of a process, the files that it reads already written.
+
+    Raises:
+        SystemExit: the process failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        command = make_command(Path(folder))
+        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        process = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=folder, env=os.environ | environment
+        )
+        wall_s, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if process.returncode:
+        raise SystemExit(f"{command} failed:\n{process.stdout[-2000:]}\n{process.stderr[-2000:]}")
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall_s": round(wall_s, 2), "cpu_s": round(cpu_s, 2)}
+
+
+def auditor_job(url: str, samples: int, max_cells: int | None) -> Job:
+    """A job of `auditor run` in a new database."""
+
+    def write(folder: Path) -> list[str]:
+        config: AuditConfig = make_config(url, samples)
+        content = config.model_dump(mode="json", exclude_unset=True) | {"limits": {"max_cells": max_cells}}
+        (folder / "audit.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
+        return [sys.executable, "-m", "auditor", "run", "audit.yaml", "--storage", "sqlite:///audit.db"]
+
+    return write
+
+
+def promptfoo_job(program: Path, url: str, questions: list[str]) -> Job:
+    """A job of `promptfoo eval`, with one graded test for each question."""
+
+    def provider(model: str) -> dict[str, Any]:
+        config = {"apiBaseUrl": url, "apiKey": "none", "temperature": 0.7, "max_tokens": 400}
+        return {"id": f"openai:chat:{model}", "config": config}
+
+    def write(folder: Path) -> list[str]:
+        rubric = {
+            "type": "llm-rubric",
+            "value": "The reasoning supports the score.",
+            "provider": provider(GRADER_MODEL),
+        }
+        content = {
+            "prompts": ["{{question}}"],
+            "providers": [provider("m0")],
+            "defaultTest": {"assert": [rubric]},
+            "tests": [{"vars": {"question": f"{i}. {question}"}} for i, question in enumerate(questions)],
+        }
+        (folder / "promptfooconfig.json").write_text(json.dumps(content), encoding="utf-8")
+        options = ["--no-cache", "--no-progress-bar", "--no-table", "-j", str(CONCURRENCY)]
+        return [str(program), "eval", "-c", "promptfooconfig.json", *options]
+
+    return write
+
+
+def inspect_job(python: Path, url: str, requests: list[dict[str, Any]]) -> Job:
+    """A job of Inspect AI on the requests of an audit."""
+
+    def write(folder: Path) -> list[str]:
+        fields = ("model", "messages", "response_format")
+        (folder / "requests.json").write_text(
+            json.dumps([{name: request[name] for name in fields} for request in requests])
+        )
+        program = Path(__file__).with_name("inspect_loop.py")
+        return [str(python), str(program), url, "requests.json", str(CONCURRENCY)]
+
+    return write
+
+
+def record_requests(url: str, samples: int) -> list[dict[str, Any]]:
+    """Run the audit once, and return the requests that it sent."""
+    from auditor.run import run_audit
+
+    with tempfile.TemporaryDirectory() as folder:
+        config = make_config(url, samples)
+        run_audit(config, storage=f"sqlite:///{folder}/audit.db")
+        return load_requests(f"sqlite:///{folder}/audit.db", config)
+
+
+def find_version(command: list[str]) -> str | None:
+    """What a command prints; None if it cannot be run."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
+
+
+def measure(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run all tools in turns; return versions, start-up, every turn, and the ratios of the minima."""
+    samples = max(1, arguments.items // CELLS)
+    requests = record_requests(url, samples)
+    questions = [
+        "\n".join(message["content"] for message in request["messages"])
+        for request in requests
+        if request["model"] == "openai/m0"
+    ]
+    inspect_version = "import inspect_ai; print(inspect_ai.__version__)"
+    versions = {
+        "auditor": version("auditor"),
+        "promptfoo": find_version([str(arguments.promptfoo), "--version"]),
+        "inspect_ai": find_version([str(arguments.inspect), "-c", inspect_version]),
+    }
+    jobs = {
+        "auditor": (auditor_job(url, samples, None), auditor_job(url, 1, 1)),
+        "promptfoo": tuple(promptfoo_job(arguments.promptfoo, url, some) for some in (questions, questions[:1])),
+        "inspect_ai": tuple(inspect_job(arguments.inspect, url, some) for some in (requests, requests[:2])),
+    }
+    turns: dict[str, list[dict[str, float]]] = {name: [] for name in jobs if versions[name]}
+    start_up: dict[str, list[dict[str, float]]] = {name: [] for name in turns}
+    with tempfile.TemporaryDirectory() as settings:
+        environment = PROMPTFOO_SETTINGS | {"PROMPTFOO_CONFIG_DIR": settings, "PYTHONDONTWRITEBYTECODE": ""}
+        for _ in range(arguments.turns):
+            for name in turns:
+                turns[name].append(run_process(jobs[name][0], environment))
+                start_up[name].append(run_process(jobs[name][1], environment))
+    figures: dict[str, Any] = {"calls": len(requests), "versions": versions, "start_up": start_up, "turns": turns}
+    for name in jobs:
+        for key in ("wall_s", "cpu_s"):
+            best = _minimum(turns, name, key)
+            figures[f"{key[:-2]}_ratio_to_{name}"] = None if best is None else _minimum(turns, "auditor", key) / best  # type: ignore[operator]
+        figures[f"start_up_s_of_{name}"] = _minimum(start_up, name, "wall_s")
+    figures["median_wall_s"] = {name: statistics.median(turn["wall_s"] for turn in turns[name]) for name in turns}
+    return figures
+
+
+def _minimum(turns: dict[str, list[dict[str, float]]], name: str, key: str) -> float | None:
+    """The smallest figure of a tool's turns; None if it was not measured."""
+    return min(turn[key] for turn in turns[name]) if name in turns else None
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=1020)
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--promptfoo", type=Path, default=PROMPTFOO)
+    parser.add_argument("--inspect", type=Path, default=INSPECT)
+    arguments = parser.parse_args()
+    os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
+    # promptfoo's folder also has the version of Node.js that it wants.
+    os.environ["PATH"] = os.pathsep.join((str(arguments.promptfoo.parent), os.environ["PATH"]))
+    with run_server(Path(__file__).with_name("peer_server.py")) as url:
+        figures = measure(url, arguments)
+    print(json.dumps(figures | {"load": os.getloadavg()[0]}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

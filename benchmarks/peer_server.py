@@ -1,0 +1,30 @@
+"""The tests' scripted server, which answers at once, with an answer for promptfoo's grader as well.
+
+Usage: python benchmarks/peer_server.py
+
+Prints its address, and serves until its standard input is closed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
+
+GRADER_MODEL = "grader"
+GRADE = json.dumps({"reason": "The steps follow.", "pass": True, "score": 1})
+
+
+def script(request: Request) -> Reply:
+    """A grade for promptfoo's grader, else the default answer; requests are not kept."""
+    return completion(GRADE) if request.body["model"] == GRADER_MODEL else answer(request)
+
+
+if __name__ == "__main__":
+    with FakeServer(script) as server:
+        print(server.url, flush=True)
+        sys.stdin.read()
