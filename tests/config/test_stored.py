@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 PARSERS = ("loads", "model_validate", "model_validate_json", "validate_json")
 READERS = {"auditor/config/loader.py", "auditor/config/stored.py", "auditor/run/config_changes.py"}
 """The files of configurations, the stored ones, and the comparison of a stored configuration with a new one."""
-OTHER_CONFIGS = {"auditor/cli/starter_config.py", "auditor/models/helper_process.py"}
-"""The file that `auditor init` writes, and the settings of a process of its own."""
+OTHER_CONFIGS = {"auditor/cli/starter_config.py", "auditor/run/ray_worker.py"}
+"""The file that `auditor init` writes, and the messages to a Ray worker."""
 
 
 def test_a_stored_configuration_is_read_as_it_was() -> None:
