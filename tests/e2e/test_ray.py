@@ -114,6 +114,12 @@ def assert_few_are_repeated(server: FakeServer, local_questions: Counter[str], u
     assert sum((questions - local_questions).values()) <= n_lost <= in_flight + MAX_WAITING_REPLIES
 
 
+def assert_one_short_line(output: str) -> None:
+    """Check that one short line says that a worker died, and that the terminal shows no message of Ray."""
+    assert len([line for line in output.splitlines() if " died; " in line]) == 1, output
+    assert_short(output)
+
+
 def assert_short(output: str) -> None:
     """Check that the terminal shows no message of Ray."""
     assert "Worker exit type" not in output
@@ -135,7 +141,7 @@ def test_after_a_host_dies_the_results_are_those_of_one_process(
     stdout = running.communicate(timeout=TIMEOUT_S)[0]
 
     assert running.returncode == 0, stdout
-    assert_short(stdout)
+    assert_one_short_line(stdout)
     assert_same_results(url, local_storage, tmp_path)
     assert_few_are_repeated(server, local_questions, url, sum(m.max_concurrency for m in audit.models))
 
@@ -151,8 +157,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(server: FakeServer, tmp_pat
     stdout = running.communicate(timeout=TIMEOUT_S)[0]
 
     assert running.returncode == 0, stdout
-    assert_short(stdout)
-    assert len([line for line in stdout.splitlines() if " died; " in line]) == 1
+    assert_one_short_line(stdout)
     assert_same_results(url, local_storage, tmp_path)
     assert_few_are_repeated(server, local_questions, url, sum(m.max_concurrency for m in audit.models))
 
