@@ -21,7 +21,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -66,7 +66,7 @@ def resident_mb() -> float:
 
 def cpu_seconds_by_process() -> dict[str, float]:
     """CPU seconds of all processes below this one, by what they do."""
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for pid in descendants(os.getpid()):
         with suppress(OSError):  # the process has ended meanwhile
             command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
@@ -198,7 +198,7 @@ def answer_by_copies() -> None:
         await asyncio.sleep(0)
         return replace(reply, answer=replace(reply.answer, key=call.key))
 
-    LocalDispatcher.send = copy_reply  # type: ignore[method-assign]
+    LocalDispatcher.send = copy_reply  # type: ignore[method-assign, assignment]
 
 
 def run_in_audit(
