@@ -33,7 +33,9 @@ async def open_ray_dispatcher(config: AuditConfig, notify: Callable[[str], None]
     with ray_cluster.connect_to_cluster(config.run.ray_address, _max_local_workers(config)) as cluster_name:
         dispatcher = RayDispatcher(dedicated_model_selector(config), slot_factory(config), notify)
         try:
-            notify(f"Workers in the Ray cluster at {cluster_name} send the requests.")
+            is_running_cluster = ray_cluster.has_address(config.run.ray_address)
+            place = f"in the cluster at {cluster_name}" if is_running_cluster else "on this machine"
+            notify(f"Ray workers {place} send the requests.")
             if _network_models(config):
                 notify(f"The first worker has started on: {', '.join(await dispatcher.wait_for_first_worker())}.")
             yield dispatcher

@@ -213,6 +213,7 @@ class RayDispatcher:
         self._slots: dict[str | None, Sequence[WorkerSlot]] = {}
         self._slot_tasks: set[asyncio.Task[None]] = set()
         self._fatal_error: AuditorError | None = None
+        self._has_reported_lack = False
         self._worker_change = asyncio.Event()
         self._request_ids = itertools.count(1)
 
@@ -264,16 +265,17 @@ class RayDispatcher:
             if self._fatal_error is not None:
                 raise self._fatal_error
             if ready_slots := [slot for slot in self._slots[dedicated_model] if slot.is_ready]:
+                self._has_reported_lack = False
                 return min(ready_slots, key=lambda slot: len(slot.pending))
             try:
                 async with asyncio.timeout(notice_timeout_s):
                     await self._worker_change.wait()
             except TimeoutError:
                 notice_timeout_s = None
-                self._notify(
-                    f"No worker has been available for {NO_WORKER_NOTICE_S:.0f} s. Calls wait. Check with `ray status` "
-                    "whether the cluster has a free core."
-                )
+                if not self._has_reported_lack:  # many calls may wait
+                    self._has_reported_lack = True
+                    advice = "Check with `ray status` whether the cluster has a free core."
+                    self._notify(f"No worker has been available for {NO_WORKER_NOTICE_S:.0f} s. Calls wait. {advice}")
 
     def _open_slots(self, dedicated_model: str | None) -> None:
         """Create the slots for a dedicated model, and run their workers in the background."""

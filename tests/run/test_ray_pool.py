@@ -330,11 +330,13 @@ async def test_without_any_worker_the_user_is_notified(server: FakeServer, monke
 
     async def start_slowly(self: WorkerActor) -> str:
         await wait_until(lambda: bool(notes))
+        await asyncio.sleep(0.1)  # the other calls have waited as long
         return await name_host(self)
 
     monkeypatch.setattr(WorkerActor, "name_host", start_slowly)
     async with local_dispatcher(make_worker_config(audit), [], note=notes.append) as dispatcher:
-        assert (await dispatcher.send(call(audit), 1, 60.0)).failure is None
+        replies = await asyncio.gather(*(dispatcher.send(call(audit, sample), 1, 60.0) for sample in range(3)))
+    assert [reply.failure for reply in replies] == [None] * 3
     assert [note.split(".")[0] for note in notes] == ["No worker has been available for 0 s"]
 
 
