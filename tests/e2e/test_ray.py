@@ -227,7 +227,7 @@ def test_one_signal_drains_the_run_and_another_engine_resumes_it(
 
 
 def test_workers_share_an_accounts_rate_limit(server: FakeServer, nodes: Clusters, tmp_path: Path) -> None:
-    rpm = 20
+    rpm = 60
     survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
     probes = {"direct": {"samples": rpm + 2}}
     audit = config(server.url, models=1, judges=[], survey=survey, probes=probes)
