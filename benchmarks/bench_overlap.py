@@ -64,7 +64,6 @@ def run_one_audit(url: str, encoder: str, n_calls: int, concurrency: int) -> Non
             "embedding": {"model": encoder},
             "limits": {"max_cells": N_CELLS},
             "probes": {"direct": {"samples": max(2, n_calls // N_CELLS)}},
-            "run": {"processes": 1},
         }
     )
     wall, cpu = time.perf_counter(), time.process_time()

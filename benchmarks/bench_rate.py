@@ -3,8 +3,8 @@
     python benchmarks/bench_rate.py [--calls 20000] [--concurrency 200] [--delay 0.3] [--spread 0.5]
 
 The possible rate is concurrency / delay. Counted are the answers after the first half, when the limit of the account
-has found itself and helpers have begun where they are needed, and before the last tenth, when fewer are left than may
-be in flight. The server has the same processors, and takes little of them. Prints JSON.
+has found itself, and before the last tenth, when fewer are left than may be in flight. The server has the same
+processors, and takes little of them. Prints JSON.
 """
 
 from __future__ import annotations

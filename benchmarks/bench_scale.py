@@ -29,7 +29,7 @@ from bench_audit import KEY, ROOT, make_config, run_scripted_server
 from auditor.config import RunSection
 from auditor.models import litellm_client
 from auditor.run import run_audit
-from tests.support.ray_nodes import ADDRESS, TOKEN, descendants, head
+from tests.support.ray_nodes import ADDRESS, TOKEN, Host, descendants, head
 
 ENGINES = ("sqlite", "postgres", "ray")
 MIN_SAMPLES = 10
@@ -128,7 +128,7 @@ def measure_on_server(stack: ExitStack, server: Any, engine: str, url: str, samp
     if engine == "ray":
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aud-ray-", ignore_cleanup_errors=True)))
         environment = {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
-        head_node = stack.enter_context(head(folder, "bench", "--num-cpus=2", **environment))
+        head_node = stack.enter_context(head(folder, "bench", Host(), "--num-cpus=2", **environment))
         address = head_node.wait_for_output(ADDRESS)
         monitor = Watch(head_node.process.pid)
         monitor.start()

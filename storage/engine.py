@@ -49,24 +49,6 @@ def redact_url(url: str) -> str:
     return parsed.set(query=query).render_as_string(hide_password=True)
 
 
-def require_shareable_url(url: str) -> None:
-    """Check that processes on other hosts can open the database by its URL, and that the URL holds no secret.
-
-    Raises:
-        UsageError: the database is a file, or the URL holds a password.
-    """
-    if make_url(url).get_backend_name() == "sqlite":
-        raise UsageError(
-            f"workers on several hosts cannot share the file of {redact_url(url)}.",
-            "Name a PostgreSQL server with --storage (docs/team.md), or set run.engine = 'local'.",
-        )
-    if REDACTED in redact_url(url):
-        raise UsageError(
-            "the database's URL holds a password, which would be sent to other hosts.",
-            "Remove it, and set PGPASSWORD or ~/.pgpass on every host.",
-        )
-
-
 def make_engine(url: str, *, foreign_keys: bool = True, immutable: bool = False) -> Engine:
     """Create an engine. Its transactions take the writer's lock unless the connection has `read_only_options`.
 

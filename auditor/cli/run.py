@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EngineName(StrEnum):
-    """What sends the requests: this process, or workers of a Ray cluster."""
+    """What sends the requests: this process, or Ray workers."""
 
     LOCAL = "local"
     RAY = "ray"
@@ -39,7 +39,8 @@ EngineOption: TypeAlias = Annotated[
     EngineName | None,
     typer.Option(
         "--engine",
-        help="Where requests are sent from: local (this computer) or ray (a cluster); by default as in the config.",
+        help="What sends requests: local (one process) or ray (several, on this computer or a cluster); by default as "
+        "in the config.",
     ),
 ]
 RayAddressOption: TypeAlias = Annotated[

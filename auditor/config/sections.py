@@ -185,17 +185,16 @@ class RunSection(ConfigSection):
     """Where requests are sent from. It does not change results."""
 
     engine: Literal["local", "ray"] = "local"
-    """`local` sends requests from this computer. `ray` sends them from the computers of a Ray cluster; results are then
-    stored on a PostgreSQL server."""
+    """`local` sends requests from one process of this computer. `ray` sends them from several processes (Ray workers),
+    on this computer or on those of a Ray cluster; results are stored by the process that you started."""
     processes: Annotated[int, Field(ge=1)] | None = None
-    """With the engine `local`: maximum number of processes that send requests. Further processes start when the main
-    process is at its limit. If not set: as many as the computer has cores, but at most 5."""
+    """Has no effect any more. Use the engine `ray` to send requests from several processes."""
     ray_address: str | None = None
     """`HOST:PORT` of the Ray cluster's head node. If not set: the environment variable RAY_ADDRESS, else a new cluster
     on this computer. An address that only the configuration names must be allowed first: `auditor trust CONFIG`."""
     workers: Annotated[int, Field(ge=1)] | None = None
     """Number of processes (Ray workers) in the whole cluster that send requests to servers; each uses one core. If not
-    set, one for each computer."""
+    set: one for each computer of a running cluster; on this computer alone, one for each core but one, at most 4."""
     gpus: NonNegativeFloat = 0.0
     """Number of GPUs for each process of a Ray cluster that runs a model itself, instead of asking a server."""
 

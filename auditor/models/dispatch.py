@@ -1,4 +1,4 @@
-"""Dispatchers: how a gateway's requests are sent, from this process or from others (`multiprocess_dispatch`, Ray)."""
+"""Dispatchers: how a gateway's requests are sent, from this process or by Ray workers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,11 @@ class _ModelEndpoint(NamedTuple):
 
 
 class LocalDispatcher:
-    """Sends requests from this process. Create it inside the event loop that uses it, and close it at the end."""
+    """Sends requests from this process. Create it inside the event loop that uses it, and close it at the end.
+
+    Attributes:
+        n_requests: number of requests so far.
+    """
 
     def __init__(self, models: Iterable[ModelSection]) -> None:
         """Resolve API keys and start embedded models; litellm is imported by the first request.
@@ -61,6 +65,7 @@ class LocalDispatcher:
         """
         self._model_endpoints = {model.name: _ModelEndpoint(model, resolve_endpoint(model)) for model in models}
         self._compute_lock = asyncio.Lock()
+        self.n_requests = 0
 
     async def send(
         self,
@@ -75,6 +80,7 @@ class LocalDispatcher:
             ModelSetupError: the weights for log-probabilities cannot be loaded.
         """
         section, endpoint = self._model_endpoints[call.name]
+        self.n_requests += 1
         if call.measure is LogprobMeasure.CONTINUATION:
             async with self._compute_lock:
                 return ProviderReply(await asyncio.to_thread(continuation.score_continuations, section, call), None)

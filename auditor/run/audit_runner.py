@@ -58,7 +58,7 @@ def run_audit(
 
     check_probe_input(config, survey)
     url = resolve_storage_url(storage, config)
-    require_engine(config, url)
+    require_engine(config)
     progress = progress or SilentProgress()
     with open_database(url) as db, run_lock(db, config.name):
         progress.on_notice(describe_destinations(config))

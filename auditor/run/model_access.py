@@ -68,7 +68,7 @@ def run_with_models(
     """
     from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
 
-    require_engine(config, db.url)
+    require_engine(config)
     remember_secrets(list_secret_variables(config))
     if progress is not None and (warning := short_secrets_warning(config)):
         progress.on_notice(warning)

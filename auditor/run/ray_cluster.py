@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,15 +11,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from auditor import bootstrap
-from auditor.errors import UsageError
+from auditor.errors import AuditorError, UsageError
 from auditor.extras import load_extra
 
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 AUTH_MODE_VARIABLE, TOKEN_VARIABLES = "RAY_AUTH_MODE", ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 NAMESPACE = "auditor"
 LOG_SKIP_VARIABLE = "RAY_DEDUP_LOGS_SKIP_REGEX"
-DEATH_LOG_PATTERN = "A worker died or was killed|has been marked dead|killed due to"
+DEATH_LOG_PATTERN = "A worker died or was killed|has been marked dead|killed due to|Raylet is terminated"
 """What Ray prints on the driver's terminal when a worker or its node dies; `log_to_driver` has no effect on that."""
+RAY_LOG_FOLDER = "/tmp/ray/session_latest/logs"
+"""Ray's default folder for logs."""
 PING_SCRIPT = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.argv[1])"
 """Connects to a cluster; run in a process of its own, since Ray reads its authentication settings once per process."""
 TOKEN_HINT = (
@@ -27,11 +30,11 @@ TOKEN_HINT = (
 
 
 class WorkerDied(Exception):
-    """A worker or its host died; whether its open requests were completed is unknown."""
+    """A worker or its host died; whether its open requests were completed is unknown. Ray starts the worker again."""
 
 
 class RayWorker:
-    """A worker on a host of the cluster: a Ray actor."""
+    """A worker on a host of the cluster: a Ray actor, which Ray starts again, on any host, when it dies."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
@@ -41,6 +44,7 @@ class RayWorker:
 
         Raises:
             WorkerDied: the worker or its host died.
+            AuditorError: Ray cannot start the worker, or has stopped on this machine.
         """
         import ray.exceptions as failures
 
@@ -48,30 +52,69 @@ class RayWorker:
             return await getattr(self._actor, method).remote(*args)
         except failures.RayTaskError:
             raise  # the method raised it: a bug, and the worker is alive
+        except failures.ActorDiedError as error:  # for good: Ray does not start it again
+            raise await asyncio.to_thread(_describe_final_death, error) from None
         except failures.RayError as error:
             raise WorkerDied(type(error).__name__) from None
 
+    def restart(self) -> None:
+        """Kill the worker; Ray starts it again."""
+        import ray
+
+        ray.kill(self._actor, no_restart=False)
+
     def terminate(self) -> None:
-        """Kill the worker, if it is alive."""
+        """Kill the worker for good, if it is alive."""
         import ray
 
         ray.kill(self._actor)
 
 
-def start_worker(actor_class: type[Any], *, n_gpus: float) -> RayWorker:
+def _describe_final_death(error: Exception) -> AuditorError:
+    """The error for a worker that Ray does not start again."""
+    import ray
+
+    node_id = ray.get_runtime_context().get_node_id()
+    if not any(node["Alive"] and node["NodeID"] == node_id for node in ray.nodes()):
+        return AuditorError(
+            "Ray has stopped on this machine.",
+            f"Its logs have the cause (default: {RAY_LOG_FOLDER}). To resume, run the same command again. Recorded "
+            "answers are kept.",
+        )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return AuditorError(
+        f"Ray cannot start a worker: {lines[-1] if lines else type(error).__name__}",
+        "Install the same versions of auditor, Python and Ray on every host.",
+    )
+
+
+def start_worker(actor_class: type[Any], worker_config: object, *, n_gpus: float) -> RayWorker:
     """Request a worker on a host with a free core and enough GPUs; workers are spread over the hosts.
 
     Returns at once; the worker starts when a host is free.
 
     Args:
         actor_class: the worker's class, importable on every host.
+        worker_config: argument of its constructor. Ray stores it, so it must hold no secret.
         n_gpus: number of GPUs reserved for the worker; may be a fraction.
     """
     import ray
 
-    # A worker that died is not restarted by Ray: `WorkerSlot` requests a new one.
-    options = {"num_cpus": 1, "num_gpus": n_gpus, "scheduling_strategy": "SPREAD", "max_restarts": 0}
-    return RayWorker(ray.remote(actor_class).options(**options).remote())
+    options = {
+        "num_cpus": 1,
+        "num_gpus": n_gpus,
+        "scheduling_strategy": "SPREAD",
+        # Ray starts a dead worker again, but never repeats a request: the driver does, and records that it did.
+        "max_restarts": -1,
+        "max_task_retries": 0,
+        "enable_task_events": False,  # Ray would keep a record of each message in memory
+    }
+    return RayWorker(ray.remote(actor_class).options(**options).remote(worker_config))
+
+
+def has_address(address: str | None) -> bool:
+    """Whether a run uses a running cluster: by this address, or by RAY_ADDRESS if None."""
+    return bool(address or os.environ.get(ADDRESS_VARIABLE))
 
 
 def count_hosts() -> int:
@@ -82,12 +125,13 @@ def count_hosts() -> int:
 
 
 @contextmanager
-def connect_to_cluster(address: str | None) -> Iterator[str]:
+def connect_to_cluster(address: str | None, max_local_workers: int) -> Iterator[str]:
     """Connect to a cluster within the context; yields its address, or "this machine".
 
     Args:
         address: `HOST:PORT` of the cluster's head node; RAY_ADDRESS if None. Without either, a cluster of this machine
             alone is started, and stopped at the end.
+        max_local_workers: number of workers that a cluster of this machine alone has room for.
 
     Raises:
         UsageError: Ray is not installed, there is no such cluster, it requires no token, or it rejects this machine's.
@@ -99,7 +143,8 @@ def connect_to_cluster(address: str | None) -> Iterator[str]:
     named_address = address or os.environ.get(ADDRESS_VARIABLE)
     if named_address:
         _require_token_auth(named_address)
-    local_options = {} if named_address else {"include_dashboard": False}
+    # Ray starts as many processes in advance as a cluster has cores.
+    local_options = {} if named_address else {"include_dashboard": False, "num_cpus": max_local_workers}
     try:
         ray.init(
             address=named_address or "local",

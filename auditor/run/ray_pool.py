@@ -11,45 +11,47 @@ from typing import TYPE_CHECKING
 
 from auditor.domain import Capability, LogprobMeasure
 from auditor.errors import AuditorError, ModelSetupError
-from auditor.run.ray_cluster import RayWorker, WorkerDied
-from auditor.run.ray_worker import WorkerConfig, WorkerRequest
+from auditor.models.provider_request import ProviderReply, sender_died_reply
+from auditor.models.worker_messages import REPLIES_ADAPTER, REQUESTS_ADAPTER, WorkerRequest
+from auditor.run.ray_cluster import RAY_LOG_FOLDER, RayWorker, WorkerDied
 
 if TYPE_CHECKING:
     from auditor.domain import Call
-    from auditor.models.provider_request import ProviderReply
 
 MAX_CONSECUTIVE_DEATHS = 3
-"""Workers that may die in one slot, one after another, without an answer."""
+"""Deaths of one worker, one after another, without an answer between them, that end the run."""
 NO_WORKER_NOTICE_S = 30.0
 """Seconds without any worker after which the user is notified."""
 WORKER_STOP_TIMEOUT_S = 10.0
 """Seconds for a worker to close its connections at the end."""
-RAY_LOG_FOLDER = "/tmp/ray/session_latest/logs"
-"""Ray's default folder for logs."""
-MAX_REQUESTS_PER_MESSAGE = 100
-"""Limit of requests in one message to a worker."""
+WORKER_GRACE_PERIOD_S = 30.0
+"""A worker that is later than a request's time limit by this much is taken to hang."""
+RESTART_POLL_INTERVAL_S = 0.2
+"""Seconds between two attempts to reach a worker that Ray is starting again."""
 
 
 class WorkerSlot:
-    """Keeps one worker running; starts another when it dies.
+    """One worker of the pool, which Ray starts again when it dies, and the requests assigned to it.
 
     Attributes:
-        host: name of the worker's host; None while no worker is ready.
+        host: name of the worker's host; None while the worker is not ready.
         pending: futures of the requests assigned to the worker, by request id; None as a result means that the worker
             died after the request was passed to it.
-        start_worker: requests a new worker.
-        worker_config: the worker's configuration.
+        start_worker: requests the worker.
     """
 
-    def __init__(
-        self, start_worker: Callable[[], RayWorker], worker_config: WorkerConfig, on_change: Callable[[], None]
-    ) -> None:
+    def __init__(self, start_worker: Callable[[], RayWorker], on_change: Callable[[], None]) -> None:
         self.host: str | None = None
         self.pending: dict[int, asyncio.Future[ProviderReply | AuditorError | None]] = {}
-        self.start_worker, self.worker_config, self._on_change = start_worker, worker_config, on_change
+        self.start_worker, self._on_change = start_worker, on_change
         self._outbox: list[WorkerRequest] = []
-        self._has_requests = asyncio.Event()
+        self._has_requests, self._is_hanging = asyncio.Event(), asyncio.Event()
         self._answer_count = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the worker accepts requests."""
+        return self.host is not None and not self._is_hanging.is_set()
 
     async def send(self, request: WorkerRequest) -> ProviderReply | None:
         """Send a request through the worker, and return the reply; None if the worker died, maybe after sending it.
@@ -62,8 +64,13 @@ class WorkerSlot:
         self.pending[request.id] = future
         self._outbox.append(request)
         self._has_requests.set()
+        timeout_s = None if request.total_timeout_s is None else request.total_timeout_s + WORKER_GRACE_PERIOD_S
         try:
-            reply_or_error = await future
+            async with asyncio.timeout(timeout_s):
+                reply_or_error = await future
+        except TimeoutError:
+            self._is_hanging.set()  # `run` then ends all other requests that wait for the worker
+            return None
         finally:
             self.pending.pop(request.id, None)
         if isinstance(reply_or_error, AuditorError):
@@ -71,42 +78,52 @@ class WorkerSlot:
         return reply_or_error
 
     async def run(self, notify: Callable[[str], None]) -> None:
-        """Run workers, one after another, until cancelled.
+        """Exchange messages with the worker, as often as Ray starts it again, until cancelled.
 
         Args:
-            notify: receives a line for each worker that dies.
+            notify: receives a line each time the worker dies.
 
         Raises:
-            AuditorError: a worker cannot work on its host, or `MAX_CONSECUTIVE_DEATHS` died without an answer.
+            AuditorError: the worker cannot work on its host, or it died `MAX_CONSECUTIVE_DEATHS` times without an
+                answer.
         """
-        fruitless_deaths = 0  # workers that died one after another without an answer
-        while fruitless_deaths < MAX_CONSECUTIVE_DEATHS:
-            answers_before, worker = self._answer_count, self.start_worker()
-            try:
-                await self._run_worker(worker)
-            except WorkerDied:
-                notify(self._death_message())
-                self._fail_pending()
-                worker.terminate()
-            except BaseException:
-                await self._stop_worker(worker)
-                raise
-            fruitless_deaths = 0 if self._answer_count > answers_before else fruitless_deaths + 1
+        fruitless_deaths = 0  # one after another, without an answer between them
+        worker = self.start_worker()
+        try:
+            while fruitless_deaths < MAX_CONSECUTIVE_DEATHS:
+                answers_before, host = self._answer_count, await self._wait_until_started(worker)
+                try:
+                    await self._serve(worker, host)
+                except WorkerDied:
+                    notify(self._death_message(host))
+                    self.fail_pending()
+                fruitless_deaths = 0 if self._answer_count > answers_before else fruitless_deaths + 1
+        finally:
+            await self._stop_worker(worker)
+            self.fail_pending()
         raise ModelSetupError(
             f"{MAX_CONSECUTIVE_DEATHS} workers died one after another without an answer.",
-            "Check Ray's logs on their hosts: memory may have run out. Recorded answers are kept.",
+            f"Check Ray's logs on {host} (default: {RAY_LOG_FOLDER}): memory may have run out. Recorded answers are "
+            "kept. To resume, run the same command again.",
         )
 
-    async def _run_worker(self, worker: RayWorker) -> None:
-        """Start a worker, and exchange messages with it until one direction fails."""
-        host = await worker.call_method("start", self.worker_config)
-        if isinstance(host, AuditorError):
-            raise host
+    async def _wait_until_started(self, worker: RayWorker) -> str:
+        """Wait until Ray has started the worker, for the first time or again; returns its host's name."""
+        while True:
+            with suppress(WorkerDied):  # it is being started again
+                return str(await worker.call_method("name_host"))
+            await asyncio.sleep(RESTART_POLL_INTERVAL_S)
+
+    async def _serve(self, worker: RayWorker, host: str) -> None:
+        """Exchange messages with a worker that has started, until one direction fails or the worker hangs."""
+        if (error := await worker.call_method("open")) is not None:
+            raise error
         self.host = host
+        self._is_hanging.clear()
         self._on_change()
         transfer_tasks = [
-            asyncio.create_task(self._send_requests(worker)),
-            asyncio.create_task(self._collect_replies(worker)),
+            asyncio.create_task(transfer(worker))
+            for transfer in (self._send_requests, self._collect_replies, self._restart_when_hanging)
         ]
         try:
             finished, _ = await asyncio.wait(transfer_tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -120,54 +137,57 @@ class WorkerSlot:
         """Send queued requests; those that arrive while a message is in flight go into the next one."""
         while True:
             await self._has_requests.wait()
-            batch, self._outbox = self._outbox[:MAX_REQUESTS_PER_MESSAGE], self._outbox[MAX_REQUESTS_PER_MESSAGE:]
-            if not self._outbox:
-                self._has_requests.clear()
-            await worker.call_method("accept_requests", batch)
+            self._has_requests.clear()
+            requests, self._outbox = self._outbox, []
+            await worker.call_method("accept_requests", REQUESTS_ADAPTER.dump_json(requests))
 
     async def _collect_replies(self, worker: RayWorker) -> None:
         """Resolve pending requests with the worker's replies, until the worker dies or the task is cancelled."""
         while True:
-            for request_id, reply_or_error in await worker.call_method("collect_replies"):
+            replies_json, errors = await worker.call_method("collect_replies")
+            replies = ((reply.id, reply.reply) for reply in REPLIES_ADAPTER.validate_json(replies_json))
+            for request_id, reply_or_error in itertools.chain(replies, errors):
                 self._answer_count += 1
                 future = self.pending.get(request_id)
                 if future is not None and not future.done():
                     future.set_result(reply_or_error)
 
+    async def _restart_when_hanging(self, worker: RayWorker) -> None:
+        """Wait until a request is much later than its time limit; kill the worker then, so that Ray starts it again.
+
+        Raises:
+            WorkerDied: always.
+        """
+        await self._is_hanging.wait()
+        worker.restart()
+        raise WorkerDied
+
     async def _stop_worker(self, worker: RayWorker) -> None:
         """Let a worker close its connections, and terminate it."""
-        with suppress(WorkerDied, TimeoutError):
+        with suppress(WorkerDied, AuditorError, TimeoutError):
             async with asyncio.timeout(WORKER_STOP_TIMEOUT_S if self.host else 0):
                 await worker.call_method("stop")
         worker.terminate()
 
-    def _death_message(self) -> str:
-        """The notice about a worker that died; call it before `_fail_pending`, as it counts the open calls."""
-        if self.host is None:
-            return (
-                f"A worker died before it started. Ray's logs on its host have the cause (default: {RAY_LOG_FOLDER})."
-            )
-        n_open_calls = len(self.pending)
-        consequence = (
-            "it had no open call"
-            if n_open_calls == 0
-            else f"its {n_open_calls} open call{'s are' if n_open_calls > 1 else ' is'} sent again by another worker"
-        )
+    def _death_message(self, host: str) -> str:
+        """The notice about a worker that died; call it before `fail_pending`, as it counts the open calls."""
         log_note = f"Ray's logs there have the cause (default: {RAY_LOG_FOLDER})."
-        return f"The worker on {self.host} died; {consequence}. {log_note}"
+        if self.host is None:
+            return f"The worker on {host} died before it sent anything. {log_note}"
+        n_calls = len(self.pending)
+        consequence = f"its {n_calls} open call{'s are' if n_calls != 1 else ' is'} sent again"
+        return f"The worker on {host} died; {consequence}. {log_note}"
 
-    def _fail_pending(self) -> None:
+    def fail_pending(self) -> None:
         """End all requests of a dead worker; those that it never received raise WorkerDied."""
         self.host = None
         unsent_ids = {request.id for request in self._outbox}
         self._outbox.clear()
         self._has_requests.clear()
         for request_id, future in self.pending.items():
-            if future.done():
-                continue
-            if request_id in unsent_ids:
+            if not future.done() and request_id in unsent_ids:
                 future.set_exception(WorkerDied())
-            else:
+            elif not future.done():
                 future.set_result(None)
         self._on_change()
 
@@ -193,6 +213,7 @@ class RayDispatcher:
         self._slots: dict[str | None, Sequence[WorkerSlot]] = {}
         self._slot_tasks: set[asyncio.Task[None]] = set()
         self._fatal_error: AuditorError | None = None
+        self._has_reported_lack = False
         self._worker_change = asyncio.Event()
         self._request_ids = itertools.count(1)
 
@@ -217,8 +238,6 @@ class RayDispatcher:
         Raises:
             AuditorError: a worker's error; no further request can be sent then.
         """
-        from auditor.models.provider_request import sender_died_reply  # loads httpx (0.4 s)
-
         request = WorkerRequest(
             next(self._request_ids), call, attempt_number, total_timeout_s, capability or Capability()
         )
@@ -245,14 +264,18 @@ class RayDispatcher:
         while True:
             if self._fatal_error is not None:
                 raise self._fatal_error
-            if ready_slots := [slot for slot in self._slots[dedicated_model] if slot.host is not None]:
+            if ready_slots := [slot for slot in self._slots[dedicated_model] if slot.is_ready]:
+                self._has_reported_lack = False
                 return min(ready_slots, key=lambda slot: len(slot.pending))
             try:
                 async with asyncio.timeout(notice_timeout_s):
                     await self._worker_change.wait()
             except TimeoutError:
                 notice_timeout_s = None
-                self._notify("No worker has started yet. Check with `ray status` whether the cluster has a free core.")
+                if not self._has_reported_lack:  # many calls may wait
+                    self._has_reported_lack = True
+                    advice = "Check with `ray status` whether the cluster has a free core."
+                    self._notify(f"No worker has been available for {NO_WORKER_NOTICE_S:.0f} s. Calls wait. {advice}")
 
     def _open_slots(self, dedicated_model: str | None) -> None:
         """Create the slots for a dedicated model, and run their workers in the background."""

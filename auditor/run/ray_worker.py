@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import platform
 import traceback
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING
 
 from auditor import bootstrap
 from auditor.config import AuditConfig
-from auditor.domain import Call, Capability
 from auditor.errors import AuditorError
+from auditor.models.dispatch import Dispatcher, LocalDispatcher
+from auditor.models.worker_messages import REPLIES_ADAPTER, REQUESTS_ADAPTER, WorkerReply, WorkerRequest
 from auditor.run.api_keys import remember_secrets, require_keys
 
-if TYPE_CHECKING:
-    from auditor.models.provider_request import ProviderReply
+MAX_WAITING_REPLIES, MAX_COLLECT_DELAY_S = 20, 0.05
+"""The driver collects a worker's replies when this many wait, or the first has waited for this many seconds.
+
+Those that wait are lost if the worker dies. One message for several replies saves the driver's CPU time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,63 +40,60 @@ class WorkerConfig:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRequest:
-    """One request to be sent.
-
-    Attributes:
-        id: identifies the request between driver and worker.
-        call: the call to be sent.
-        attempt_number: number of this attempt at the call, from 1.
-        total_timeout_s: time limit in seconds; None for no limit.
-        capability: what the model's server accepts.
-    """
-
-    id: int
-    call: Call
-    attempt_number: int
-    total_timeout_s: float | None
-    capability: Capability
-
-
-NumberedReply = tuple[int, "ProviderReply | AuditorError"]
-"""A request's id, and its reply or error."""
-
-
 class WorkerActor:
     """The Ray actor: sends requests in its own event loop.
 
     Errors are returned as values, with the host's name in the message.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, worker_config: WorkerConfig) -> None:
+        self._config = worker_config
         self._host = platform.node()
+        self._dispatcher: Dispatcher | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._replies: list[NumberedReply] = []
-        self._has_replies = asyncio.Event()
+        self._replies: list[WorkerReply] = []
+        self._errors: list[tuple[int, AuditorError]] = []
+        self._n_open_requests = 0
+        self._has_replies, self._must_collect = asyncio.Event(), asyncio.Event()
         self._exit_stack = AsyncExitStack()
 
-    async def start(self, worker_config: WorkerConfig) -> str | AuditorError:
-        """Check keys, and open connections; returns the host's name, or an error."""
-        try:
-            self._prepare(worker_config)
-        except AuditorError as error:
-            return self._with_host_name(error)
+    async def name_host(self) -> str:
+        """The host's name: the answer shows that the worker, or the one that replaced it, has started."""
         return self._host
 
-    async def accept_requests(self, requests: Iterable[WorkerRequest]) -> None:
-        """Start some requests; `collect_replies` returns their replies."""
-        for request in requests:
+    async def open(self) -> AuditorError | None:
+        """Check keys, and open connections; returns an error if one fails. A second call has no effect."""
+        try:
+            if self._dispatcher is None:
+                self._dispatcher = self._create_dispatcher()
+        except AuditorError as error:
+            return self._with_host_name(error)
+        return None
+
+    async def accept_requests(self, requests: bytes) -> None:
+        """Start some requests, given as JSON; `collect_replies` returns their replies."""
+        if self._dispatcher is None:
+            return  # meant for the worker that this one replaces; the driver has recorded them as lost
+        for request in REQUESTS_ADAPTER.validate_json(requests):
+            self._n_open_requests += 1
             task = asyncio.create_task(self._run_request(request))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def collect_replies(self) -> list[NumberedReply]:
-        """Replies since the last call; waits until there is one."""
+    async def collect_replies(self) -> tuple[bytes, list[tuple[int, AuditorError]]]:
+        """Replies since the last call, as JSON, and errors by request id; waits until there is one.
+
+        A reply waits for others for `MAX_COLLECT_DELAY_S` at most, and not at all if no request is open.
+        """
         await self._has_replies.wait()
-        self._has_replies.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MAX_COLLECT_DELAY_S):
+                await self._must_collect.wait()
         replies, self._replies = self._replies, []
-        return replies
+        errors, self._errors = self._errors, []
+        self._has_replies.clear()
+        self._must_collect.clear()
+        return REPLIES_ADAPTER.dump_json(replies), errors
 
     async def stop(self) -> None:
         """Cancel open requests, and close connections."""
@@ -103,39 +102,41 @@ class WorkerActor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._exit_stack.aclose()
 
-    def _prepare(self, worker_config: WorkerConfig) -> None:
-        """Check version and keys, and open the connections; raises AuditorError if one fails."""
+    def _create_dispatcher(self) -> Dispatcher:
+        """Check version and keys, and create what sends requests; raises AuditorError if a check fails."""
         bootstrap.prepare_environment()
-        from auditor.models.dispatch import LocalDispatcher  # loads httpx (0.5 s)
-
-        if (installed_version := metadata.version("auditor")) != worker_config.version:
+        if (installed_version := metadata.version("auditor")) != self._config.version:
             raise AuditorError(
-                f"the installed auditor is version {installed_version}, not {worker_config.version}.",
+                f"the installed auditor is version {installed_version}, not {self._config.version}.",
                 "Install the same version on every host.",
             )
-        models = [worker_config.config.model(name) for name in worker_config.models]
-        require_keys(worker_config.config, models)
-        remember_secrets(worker_config.secret_variables)
-        self._dispatcher = LocalDispatcher(models)
-        self._exit_stack.push_async_callback(self._dispatcher.close)
+        models = [self._config.config.model(name) for name in self._config.models]
+        require_keys(self._config.config, models)
+        remember_secrets(self._config.secret_variables)
+        dispatcher = LocalDispatcher(models)
+        self._exit_stack.enter_context(bootstrap.infrequent_garbage_collection())
+        self._exit_stack.push_async_callback(dispatcher.close)
+        return dispatcher
 
     async def _run_request(self, request: WorkerRequest) -> None:
         """Handle one request, and queue its reply or error."""
-        reply_or_error: ProviderReply | AuditorError
+        assert self._dispatcher is not None
         try:
-            reply_or_error = await self._dispatcher.send(
+            reply = await self._dispatcher.send(
                 request.call, request.attempt_number, request.total_timeout_s, request.capability
             )
+            self._replies.append(WorkerReply(request.id, reply))
         except AuditorError as error:
-            reply_or_error = self._with_host_name(error)
+            self._errors.append((request.id, self._with_host_name(error)))
         except Exception as error:  # noqa: BLE001 - the driver reports it, and ends the run
             failed_frame = traceback.extract_tb(error.__traceback__)[-1]
             message = f"a worker failed with {type(error).__name__} at {failed_frame.name}, line {failed_frame.lineno}."
-            reply_or_error = self._with_host_name(
-                AuditorError(message, "To resume, run the same command again. Recorded answers are kept.")
-            )
-        self._replies.append((request.id, reply_or_error))
+            how_to_fix = "To resume, run the same command again. Recorded answers are kept."
+            self._errors.append((request.id, self._with_host_name(AuditorError(message, how_to_fix))))
+        self._n_open_requests -= 1
         self._has_replies.set()
+        if len(self._replies) + len(self._errors) >= MAX_WAITING_REPLIES or self._n_open_requests == 0:
+            self._must_collect.set()
 
     def _with_host_name(self, error: AuditorError) -> AuditorError:
         """A copy of an error whose message begins with this host's name."""

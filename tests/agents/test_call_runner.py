@@ -18,7 +18,7 @@ from auditor.agents.call_runner import run_calls
 from auditor.agents.recording import CallRecorder, RecordingClient
 from auditor.agents.run_context import MIN_IN_FLIGHT_FOR_EXTRA_WORKERS, RunContext
 from auditor.domain import Answer, Call, Capability, Message, Outcome, Purpose
-from auditor.models.multiprocess_dispatch import MultiprocessDispatcher
+from auditor.models.dispatch import LocalDispatcher
 from auditor.run import fingerprint, load_planned_survey
 from auditor.run.model_access import run_with_models
 from auditor.storage import audits, hash_chain, ledger
@@ -61,7 +61,7 @@ def test_while_some_wait_for_the_disk_others_go_out(
         for i in range(CALLS)
     ]
 
-    send = MultiprocessDispatcher.send
+    send = LocalDispatcher.send
 
     async def watched(*args: Any) -> Any:
         nonlocal open_now, most
@@ -72,7 +72,7 @@ def test_while_some_wait_for_the_disk_others_go_out(
         finally:
             open_now -= 1
 
-    monkeypatch.setattr(MultiprocessDispatcher, "send", watched)
+    monkeypatch.setattr(LocalDispatcher, "send", watched)
 
     async def work(context: RunContext) -> dict[str, Answer]:
         return await asyncio.wait_for(run_calls(context, "direct", calls), 60)

@@ -22,10 +22,10 @@ READERS = {"auditor/config/loader.py", "auditor/config/stored.py", "auditor/run/
 """The files of configurations, the stored ones, and the comparison of a stored configuration with a new one."""
 OTHER_CONFIGS = {
     "auditor/cli/starter_config.py",
-    "auditor/models/helper_process.py",
     "auditor/replications/planning.py",
+    "auditor/run/ray_worker.py",
 }
-"""The file that `auditor init` writes, the settings of a process of its own, and new audits of a replication."""
+"""The file that `auditor init` writes, new audits of a replication, and the messages to a Ray worker."""
 
 
 def test_a_stored_configuration_is_read_as_it_was() -> None:

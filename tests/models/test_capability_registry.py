@@ -23,8 +23,8 @@ from auditor.models.batches.call_translation import PreparedRequest, prepare_req
 from auditor.models.capability_registry import CapabilityRegistry, describe_schema, prepare_call
 from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.models.endpoint import Endpoint
-from auditor.models.helper_process import REQUEST_ADAPTER, HelperRequest
 from auditor.models.refused_features import ANY_FORM, Feature, Refusal
+from auditor.models.worker_messages import REQUESTS_ADAPTER, WorkerRequest
 
 DISCOVERED = Capability(AnswerForm.JSON_OBJECT, ("minLength",), ("temperature",), "max_completion_tokens", 4096)
 
@@ -81,10 +81,10 @@ def test_only_a_form_that_does_not_carry_the_schema_is_described() -> None:
     assert '"score"' in describe_schema("MoralJudgement", 9, "en")
 
 
-async def test_helpers_and_batches_send_what_was_found_out() -> None:
+async def test_workers_and_batches_send_what_was_found_out() -> None:
     prepared = prepare_call(call(), DISCOVERED, lambda schema, max_words, language: "In JSON.")
-    request = HelperRequest(1, prepared, 1, 2.0, DISCOVERED)
-    assert REQUEST_ADAPTER.validate_json(REQUEST_ADAPTER.dump_json(request)) == request
+    requests = [WorkerRequest(1, prepared, 1, 2.0, DISCOVERED)]
+    assert REQUESTS_ADAPTER.validate_json(REQUESTS_ADAPTER.dump_json(requests)) == requests
     endpoint = Endpoint(model="openai/x", base_url="http://127.0.0.1:9/v1", price=None, api_key="k")
     litellm_client.open_http_clients()
     try:

@@ -19,8 +19,8 @@ from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, ModelSetupError, RunInterrupted
 from auditor.models import direct_completion, litellm_client
 from auditor.models.gateway import Gateway
-from auditor.models.helper_process import REPLY_ADAPTER, HelperReply
 from auditor.models.provider_request import ProviderReply as Answered
+from auditor.models.worker_messages import REPLIES_ADAPTER, WorkerReply
 from auditor.storage import ledger
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE
@@ -275,9 +275,8 @@ async def test_every_string_of_a_provider_can_be_stored(
         text.encode()
     if reply.body.get("model") == SURROGATE:
         assert (escaped_answer.served_model, escaped_answer.fingerprint) == ("a\\x00b\\ud800c", "a\\x00b\\ud800c")
-    assert REPLY_ADAPTER.validate_json(
-        REPLY_ADAPTER.dump_json(HelperReply(1, Answered(escaped_answer, None)))
-    ).reply == Answered(escaped_answer, None)
+    replies = [WorkerReply(1, Answered(escaped_answer, None))]
+    assert REPLIES_ADAPTER.validate_json(REPLIES_ADAPTER.dump_json(replies)) == replies
     with open_database(storage) as db:
         await ledger.record_answer(db, recorded_call, escaped_answer)
         assert count_attempts(db) == 1

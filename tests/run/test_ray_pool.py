@@ -6,46 +6,87 @@ tests/e2e/test_ray.py uses a real cluster.
 from __future__ import annotations
 
 import asyncio
+import math
 import platform
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
 import pytest
 
 from auditor.config import AuditConfig, Limits, Price
-from auditor.domain import Answer, Call, Capability, LogprobMeasure, Message, Outcome, Purpose
+from auditor.domain import (
+    Answer,
+    AnswerForm,
+    Attempt,
+    Call,
+    Capability,
+    Cell,
+    LogprobMeasure,
+    Message,
+    Outcome,
+    Purpose,
+    ResponseBody,
+)
 from auditor.errors import AuditorError, ModelSetupError
 from auditor.models.dispatch import LocalDispatcher
 from auditor.models.gateway import Gateway
 from auditor.models.provider_request import ProviderReply
+from auditor.models.worker_messages import REPLIES_ADAPTER, REQUESTS_ADAPTER, WorkerReply, WorkerRequest
 from auditor.run.ray_cluster import WorkerDied
 from auditor.run.ray_pool import MAX_CONSECUTIVE_DEATHS, RayDispatcher, WorkerSlot
-from auditor.run.ray_worker import WorkerActor, WorkerConfig, WorkerRequest
+from auditor.run.ray_worker import MAX_WAITING_REPLIES, WorkerActor, WorkerConfig
+from tests.models.test_gateway_wire_formats import RESPONSE_CASES
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.fake_server import FakeServer, answer, completion
+from tests.support.fake_server import FakeServer, Reply, answer, completion, error
+
+HOSTILE_TEXT = "a\x00b\ud800c\u202e[/INST]\x1b[31m"
+EXTRA_SCRIPTS = {
+    "an error in nasty words": lambda request: error(500, HOSTILE_TEXT),
+    "a key echoed": lambda request: error(401, f"no such key {KEY}"),
+    "too many requests": lambda request: error(429, "slow down", headers={"retry-after": "7"}),
+    "bytes that are no text": lambda request: Reply(raw=bytes(range(256))),
+}
 
 
 class LocalWorker:
-    """A worker in this process; after `terminate` its calls raise WorkerDied, though it may go on in the background."""
+    """A worker in this process; after `kill` its calls raise WorkerDied, and later calls reach another.
 
-    def __init__(self) -> None:
-        self.worker = WorkerActor()
-        self.is_terminated = asyncio.Event()
+    Attributes:
+        actors: the actors that were started, one after another; the last one is alive.
+    """
+
+    def __init__(self, worker_config: Any) -> None:
+        self.worker_config = worker_config
+        self.actors = list[WorkerActor]()
+        self._start()
+
+    def _start(self) -> None:
+        self.actors.append(WorkerActor(self.worker_config))
+        self.is_dead = asyncio.Event()
 
     async def call_method(self, method: str, *args: object) -> Any:
-        method_task = asyncio.ensure_future(getattr(self.worker, method)(*args))
-        death_task = asyncio.ensure_future(self.is_terminated.wait())
+        is_dead = self.is_dead
+        method_task = asyncio.ensure_future(getattr(self.actors[-1], method)(*args))
+        death_task = asyncio.ensure_future(is_dead.wait())
         await asyncio.wait([method_task, death_task], return_when=asyncio.FIRST_COMPLETED)
         death_task.cancel()
-        if self.is_terminated.is_set():
+        if is_dead.is_set():
             raise WorkerDied
         return method_task.result()
 
+    def kill(self) -> None:
+        """End the worker; it may go on in the background. Another one is started in its place."""
+        self.is_dead.set()
+        self._start()
+
+    restart = kill
+
     def terminate(self) -> None:
-        self.is_terminated.set()
+        self.is_dead.set()
 
 
 @pytest.fixture(autouse=True)
@@ -71,11 +112,11 @@ async def local_dispatcher(
     note: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[RayDispatcher]:
     def start_worker() -> Any:
-        workers.append(LocalWorker())
+        workers.append(LocalWorker(worker_config))
         return workers[-1]
 
     def create_slots(_: str | None, changed: Callable[[], None]) -> list[WorkerSlot]:
-        return [WorkerSlot(start_worker, worker_config, changed) for _ in range(n_slots)]
+        return [WorkerSlot(start_worker, changed) for _ in range(n_slots)]
 
     dispatcher = RayDispatcher(lambda _: None, create_slots, note)
     try:
@@ -83,7 +124,18 @@ async def local_dispatcher(
     finally:
         await dispatcher.close()
         for worker in workers:
-            await worker.worker.stop()
+            for actor in worker.actors:
+                await actor.stop()
+
+
+def worker_request(audit: AuditConfig, sample: int) -> WorkerRequest:
+    return WorkerRequest(sample, call(audit, sample), 1, 60.0, Capability())
+
+
+def without_timing(reply: ProviderReply) -> ProviderReply:
+    [attempt] = reply.answer.attempts
+    untimed_attempt = replace(attempt, started_at=datetime.fromtimestamp(0, UTC), latency_s=0.0)
+    return replace(reply, answer=replace(reply.answer, attempts=(untimed_attempt,)))
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
@@ -152,16 +204,16 @@ async def test_a_request_whose_worker_died_is_retried_by_another_and_counts_as_p
         gateway = Gateway(models, Limits(max_attempts=3), dispatcher=dispatcher)
         call_task = asyncio.create_task(gateway.complete(call(audit)))
         await wait_until(lambda: len(server.requests) == 1)
-        workers[0].terminate()
+        workers[0].kill()
         retried_answer = await call_task
-    assert (len(workers), len(server.requests)) == (2, 2)
+    assert ([len(worker.actors) for worker in workers], len(server.requests)) == ([2], 2)
     assert retried_answer.outcome is Outcome.OK
     lost_attempt, _ = retried_answer.attempts
     assert (lost_attempt.outcome, lost_attempt.error) == (Outcome.SERVER_ERROR, "the process that sent it died")
     assert lost_attempt.estimated
     assert lost_attempt.cost_usd
     [note] = notes
-    assert note.startswith(f"The worker on {platform.node()} died; its 1 open call is sent again by another worker.")
+    assert note.startswith(f"The worker on {platform.node()} died; its 1 open call is sent again.")
 
 
 async def test_a_request_that_its_worker_never_received_is_sent_by_another(
@@ -170,9 +222,9 @@ async def test_a_request_that_its_worker_never_received_is_sent_by_another(
     audit, workers, passed_samples = config(server.url), list[LocalWorker](), list[int]()
     accept_requests = WorkerActor.accept_requests
 
-    async def hang_at_first(self: WorkerActor, requests: Sequence[WorkerRequest]) -> None:
-        passed_samples.extend(request.call.sample for request in requests)
-        if len(workers) == 1:
+    async def hang_at_first(self: WorkerActor, requests: bytes) -> None:
+        passed_samples.extend(request.call.sample for request in REQUESTS_ADAPTER.validate_json(requests))
+        if len(workers[0].actors) == 1:
             await asyncio.sleep(60)
         await accept_requests(self, requests)
 
@@ -182,7 +234,7 @@ async def test_a_request_that_its_worker_never_received_is_sent_by_another(
         await wait_until(lambda: passed_samples == [0])
         queued_task = asyncio.create_task(dispatcher.send(call(audit, 1), 1, 60.0))  # behind the message in flight
         await asyncio.sleep(0)
-        workers[0].terminate()
+        workers[0].kill()
         passed_reply, queued_reply = await passed_task, await queued_task
     assert passed_reply.failure is not None
     assert (queued_reply.failure, queued_reply.answer.outcome) == (None, Outcome.OK)
@@ -197,15 +249,15 @@ async def test_log_probabilities_that_a_dead_worker_was_to_compute_are_computed_
     async def compute(
         _: LocalDispatcher, computed_call: Call, attempt_number: int, timeout_s: float | None, capability: Capability
     ) -> ProviderReply:
-        if len(workers) == 1:
-            workers[0].terminate()
+        if len(workers[0].actors) == 1:
+            workers[0].kill()
             await asyncio.sleep(60)
         return ProviderReply(Answer(computed_call.key, Outcome.OK, text="[]"), None)
 
     monkeypatch.setattr(LocalDispatcher, "send", compute)
     async with local_dispatcher(make_worker_config(audit), workers) as dispatcher:
         reply = await dispatcher.send(replace(call(audit), measure=LogprobMeasure.CONTINUATION), 1, None)
-    assert (reply.failure, len(workers)) == (None, 2)
+    assert (reply.failure, len(workers[0].actors)) == (None, 2)
 
 
 async def test_workers_that_die_one_after_another_end_the_run(
@@ -213,17 +265,109 @@ async def test_workers_that_die_one_after_another_end_the_run(
 ) -> None:
     workers: list[LocalWorker] = []
 
-    async def die(self: WorkerActor, worker_config: WorkerConfig) -> str:
-        workers[-1].terminate()
-        return "here"
+    async def die(self: WorkerActor) -> None:
+        workers[0].kill()
 
-    monkeypatch.setattr(WorkerActor, "start", die)
+    monkeypatch.setattr(WorkerActor, "open", die)
     notes: list[str] = []
     async with local_dispatcher(make_worker_config(config(server.url)), workers, note=notes.append) as dispatcher:
         with pytest.raises(ModelSetupError, match="died one after another"):
             await dispatcher.wait_for_first_worker()
-    assert len(workers) == MAX_CONSECUTIVE_DEATHS
-    assert [note.split(".")[0] for note in notes] == ["A worker died before it started"] * MAX_CONSECUTIVE_DEATHS
+    assert len(workers[0].actors) == MAX_CONSECUTIVE_DEATHS + 1
+    assert [note.split(".")[0] for note in notes] == [
+        f"The worker on {platform.node()} died before it sent anything"
+    ] * MAX_CONSECUTIVE_DEATHS
+
+
+async def test_20_replies_are_collected_at_once(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.run.ray_worker.MAX_COLLECT_DELAY_S", 60.0)
+    audit, n_requests = config(server.url), MAX_WAITING_REPLIES + 1
+    actor = WorkerActor(make_worker_config(audit))
+    assert await actor.open() is None
+    server.script = lambda request: replace(answer(request), delay_s=600.0 if request.number == 0 else 0.0)
+    requests = [worker_request(audit, sample) for sample in range(n_requests)]
+    await actor.accept_requests(REQUESTS_ADAPTER.dump_json(requests))
+    replies, errors = await asyncio.wait_for(actor.collect_replies(), 30)
+    assert (len(REPLIES_ADAPTER.validate_json(replies)), errors) == (MAX_WAITING_REPLIES, [])
+    await actor.stop()
+
+
+async def test_a_reply_waits_at_most_50_ms_for_others(server: FakeServer) -> None:
+    audit = config(server.url)
+    actor = WorkerActor(make_worker_config(audit))
+    assert await actor.open() is None
+    server.script = lambda request: replace(answer(request), delay_s=60.0 if request.number else 0.0)
+    await actor.accept_requests(REQUESTS_ADAPTER.dump_json([worker_request(audit, sample) for sample in (0, 1)]))
+    replies, _ = await asyncio.wait_for(actor.collect_replies(), 30)
+    assert len(REPLIES_ADAPTER.validate_json(replies)) == 1
+    await actor.stop()
+
+
+async def test_a_worker_that_hangs_is_restarted(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.run.ray_pool.WORKER_GRACE_PERIOD_S", 0.1)
+    audit, workers = config(server.url), list[LocalWorker]()
+    send = LocalDispatcher.send
+
+    async def hang_at_first(self: LocalDispatcher, *args: Any) -> ProviderReply:
+        if len(workers[0].actors) == 1:
+            await asyncio.sleep(60)
+        return await send(self, *args)
+
+    monkeypatch.setattr(LocalDispatcher, "send", hang_at_first)
+    async with local_dispatcher(make_worker_config(audit), workers) as dispatcher:
+        lost_reply = await dispatcher.send(call(audit), 1, 0.1)
+        monkeypatch.setattr("auditor.run.ray_pool.WORKER_GRACE_PERIOD_S", 60.0)
+        reply = await dispatcher.send(call(audit), 2, 60.0)
+    assert lost_reply.failure is not None
+    assert lost_reply.failure.is_retryable
+    assert (reply.failure, len(workers[0].actors)) == (None, 2)
+
+
+async def test_without_any_worker_the_user_is_notified(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.run.ray_pool.NO_WORKER_NOTICE_S", 0.05)
+    notes, audit = list[str](), config(server.url)
+    name_host = WorkerActor.name_host
+
+    async def start_slowly(self: WorkerActor) -> str:
+        await wait_until(lambda: bool(notes))
+        await asyncio.sleep(0.1)  # the other calls have waited as long
+        return await name_host(self)
+
+    monkeypatch.setattr(WorkerActor, "name_host", start_slowly)
+    async with local_dispatcher(make_worker_config(audit), [], note=notes.append) as dispatcher:
+        replies = await asyncio.gather(*(dispatcher.send(call(audit, sample), 1, 60.0) for sample in range(3)))
+    assert [reply.failure for reply in replies] == [None] * 3
+    assert [note.split(".")[0] for note in notes] == ["No worker has been available for 0 s"]
+
+
+def test_requests_and_replies_survive_serialization() -> None:
+    sent_call = Call(
+        "m", "openai/x", (Message("system", "é\x00"), Message("user", "\U0001f600")), Purpose.LOGPROB, 3,
+        {"temperature": 0.0, "stop": ["a", None], "deep": {"seed": 2**53}}, "MoralJudgement", 9, "http://x",
+        LogprobMeasure.ECHO, ("a", " b"), Cell("DE", "divorce"),
+    )  # fmt: skip
+    request = WorkerRequest(7, sent_call, 2, 0.5, Capability(AnswerForm.TOOL, ("minLength",), ("seed",)))
+    [decoded_request] = REQUESTS_ADAPTER.validate_json(REQUESTS_ADAPTER.dump_json([request]))
+    assert decoded_request == request
+    assert decoded_request.call.key == sent_call.key
+    body = ResponseBody("0" * 64, bytes(range(256)), 256)
+    attempt = Attempt(1, datetime.now(UTC), math.pi, Outcome.OK, 200, None, None, body)
+    sent_answer = Answer(sent_call.key, Outcome.OK, text=" \x00 ", cost_usd=0.1 + 0.2, attempts=(attempt,))
+    replies = [WorkerReply(1, ProviderReply(sent_answer, None))]
+    assert REPLIES_ADAPTER.validate_json(REPLIES_ADAPTER.dump_json(replies)) == replies
+
+
+async def test_a_workers_replies_equal_the_local_replies(server: FakeServer) -> None:
+    scripts = {name: case.reply for name, case in RESPONSE_CASES.items()} | EXTRA_SCRIPTS
+    audit = config(server.url)
+    local = LocalDispatcher(audit.models)
+    async with local_dispatcher(make_worker_config(audit), []) as dispatcher:
+        for number, (name, server.script) in enumerate(scripts.items()):
+            sent_call = replace(call(audit, number), schema="MoralJudgement", max_words=20)
+            local_reply, reply = await local.send(sent_call, 2, 60.0), await dispatcher.send(sent_call, 2, 60.0)
+            assert without_timing(reply) == without_timing(local_reply), name
+            assert KEY not in repr(reply), name
+    assert len(server.requests) == 2 * len(scripts)
 
 
 async def test_calls_are_spread_over_the_least_busy_workers(server: FakeServer) -> None:

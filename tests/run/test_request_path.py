@@ -22,8 +22,7 @@ from tests.e2e.test_replay import config_with_replay, write_log
 from tests.storage.test_database import save_sample_audit
 from tests.support.fake_server import FakeServer
 
-ONE_PROCESS = {"run": {"processes": 1}}
-EVERY_LINK: dict[str, Any] = {"batch": {}, "telemetry": {"endpoint": "http://127.0.0.1:1"}, "run": {"processes": 2}}
+EVERY_LINK: dict[str, Any] = {"batch": {}, "telemetry": {"endpoint": "http://127.0.0.1:1"}}
 
 
 class SilentSink:
@@ -90,14 +89,13 @@ async def test_every_configured_link_is_at_its_place(
         "TracedClient",
         "BatchingClient",
         "Gateway",
-        "MultiprocessDispatcher",
         "LocalDispatcher",
     ]
     assert closed == ["batches", "dispatcher", "telemetry"]
 
 
 async def test_a_link_that_is_not_configured_is_not_there(server: FakeServer, db: Database, closed: list[str]) -> None:
-    audit = config_with_replay(server, Path(), 1, **ONE_PROCESS)
+    audit = config_with_replay(server, Path(), 1)
     audit = audit.model_copy(update={"models": audit.models[2:]})
     assert await names_of_open_links(audit, db) == ["RecordingClient", "Gateway", "LocalDispatcher"]
     assert closed == ["dispatcher"]

@@ -169,8 +169,9 @@ async def _write(transport: asyncio.Transport, wire: tuple[bytes | float, ...]) 
 class FakeServer:
     """The server in its own thread; `requests` records all requests, and `script` may be replaced at any time."""
 
-    def __init__(self, script: Script = answer, batches: FakeBatches | None = None) -> None:
+    def __init__(self, script: Script = answer, batches: FakeBatches | None = None, address: str = "127.0.0.1") -> None:
         self.script = script
+        self.address = address
         self.batches = batches
         self.requests: list[Request] = []
         self.url = ""
@@ -215,7 +216,7 @@ class FakeServer:
             app, access_log=None, shutdown_timeout=0.1
         )  # replies that still wait are not awaited
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, self.address, 0)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}/v1"

@@ -1,4 +1,8 @@
-"""Ray clusters on this machine with token authentication, whose nodes tests can kill."""
+"""Ray clusters on this machine with token authentication, whose nodes tests can kill.
+
+As root, each of two nodes is a host: it has its own network namespace, with an address and a cable that can be cut.
+Without root, both nodes are on the loopback address.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +20,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.audit_configs import KEY, KEY_VARIABLE
-from tests.support.postgres_server import PASSWORD
 
 TOKEN = "7a0c1e5d9b3f4a6c8e2d0b1f3a5c7e9d"
 TIMEOUT_S = 180.0
 ADDRESS = r"--address='([^']+)'"
 RAY = (sys.executable, "-m", "ray.scripts.scripts")
+NETWORK_NAME, SUBNET = f"aud{os.getpid()}", f"10.{os.getpid() // 256 % 256}.{os.getpid() % 256}"
+"""The hosts' network: other test processes of this machine have their own."""
+GATEWAY = f"{SUBNET}.1"
+"""Address of this machine's end of the network."""
+TRUSTED_SERVERS = f"{KEY_VARIABLE}@127.0.0.1,{KEY_VARIABLE}@http://{GATEWAY}"
 HOST_ENVIRONMENT = {
     KEY_VARIABLE: KEY,
-    "AUDITOR_TRUST": f"{KEY_VARIABLE}@127.0.0.1",
-    "PGPASSWORD": PASSWORD,
+    "AUDITOR_TRUST": TRUSTED_SERVERS,
     "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": TOKEN,
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_health_check_period_ms": "1000",  # a dead node is noticed in seconds and not in half a minute
+    # A host whose cable is cut is noticed after 15 s and not after a minute.
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "2000",
 }
 NODE_OPTIONS = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats", "--block")
 
@@ -51,15 +60,81 @@ def descendants(pid: int) -> list[int]:
     return pids
 
 
+@dataclass(frozen=True)
+class Host:
+    """A host of a cluster.
+
+    Attributes:
+        address: of the host.
+        namespace: its network namespace; None if it is this machine itself.
+    """
+
+    address: str = "127.0.0.1"
+    namespace: str | None = None
+
+    def command(self, *words: str) -> list[str]:
+        """A command line that runs on the host."""
+        return [*(("ip", "netns", "exec", self.namespace) if self.namespace else ()), *words]
+
+    def cut_cable(self) -> None:
+        """Separate the host from the others, which are not told."""
+        if self.namespace:
+            subprocess.run(["ip", "link", "set", self.namespace, "down"], check=True)
+
+
+@contextmanager
+def two_hosts() -> Iterator[tuple[str, Host, Host]]:
+    """Yield the address by which hosts reach this machine, and two hosts: namespaces if that is possible."""
+    bridge, hosts = NETWORK_NAME, [Host(f"{SUBNET}.{number}", f"{NETWORK_NAME}-{number}") for number in (2, 3)]
+    try:
+        try:
+            _run_ip(f"link add {bridge} type bridge", f"addr add {GATEWAY}/24 dev {bridge}", f"link set {bridge} up")
+            for host in hosts:
+                _run_ip(
+                    f"netns add {host.namespace}",
+                    f"link add {host.namespace} type veth peer name eth0 netns {host.namespace}",
+                    f"link set {host.namespace} master {bridge} up",
+                    f"-n {host.namespace} link set lo up",
+                    f"-n {host.namespace} addr add {host.address}/24 dev eth0",
+                    f"-n {host.namespace} link set eth0 up",
+                    f"-n {host.namespace} route add default via {GATEWAY}",
+                )
+        except (OSError, subprocess.CalledProcessError):
+            yield "127.0.0.1", Host(), Host()
+            return
+        yield GATEWAY, hosts[0], hosts[1]
+    finally:
+        for host in hosts:
+            _run_ip(f"netns del {host.namespace}", check=False)
+        _run_ip(f"link del {bridge}", check=False)
+
+
+def _run_ip(*commands: str, check: bool = True) -> None:
+    """Run commands of `ip`, which configures networks."""
+    for command in commands:
+        with ExitStack() as stack:
+            if not check:
+                stack.enter_context(suppress(OSError))
+            subprocess.run(["ip", *command.split()], check=check, capture_output=True)
+
+
 @dataclass
 class Node:
-    """A running node."""
+    """A running node.
+
+    Attributes:
+        process: `ray start`.
+        log: what it prints.
+        host: where it runs.
+    """
 
     process: subprocess.Popen[str]
     log: Path
+    host: Host
 
     def kill(self) -> None:
         """Kill the node and all its processes at once, as in a power failure."""
+        self.host.cut_cable()
         family = descendants(self.process.pid)
         for number in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped before one dies, so that none reacts
             for pid in family:
@@ -78,12 +153,12 @@ class Node:
 
 
 @contextmanager
-def node(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]:
+def node(folder: Path, name: str, host: Host, *words: str, **changes: str) -> Iterator[Node]:
     """Start a node, and kill it at the end."""
     log = folder / f"{name}.log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            [*RAY, "start", *NODE_OPTIONS, *words],
+            host.command(*RAY, "start", f"--node-ip-address={host.address}", *NODE_OPTIONS, *words),
             env=environment(**changes),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -91,7 +166,7 @@ def node(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]
             text=True,
             start_new_session=True,
         )
-    running_node = Node(process, log)
+    running_node = Node(process, log, host)
     try:
         yield running_node
     finally:
@@ -99,10 +174,10 @@ def node(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]
 
 
 @contextmanager
-def head(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]:
+def head(folder: Path, name: str, host: Host, *words: str, **changes: str) -> Iterator[Node]:
     """Start a cluster's head node."""
     head_options = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder / name}")
-    with node(folder, name, *head_options, *words, **changes) as head_node:
+    with node(folder, name, host, *head_options, *words, **changes) as head_node:
         yield head_node
 
 
@@ -112,15 +187,19 @@ class Clusters:
 
     Attributes:
         address: of a cluster of two nodes that asks for a token.
+        first: its head node.
         second: its second node.
         open: address of a cluster without authentication.
         folder: contains all files of Ray.
+        gateway: address by which the hosts reach this machine.
     """
 
     address: str
+    first: Node
     second: Node
     open: str
     folder: Path
+    gateway: str
 
 
 @contextmanager
@@ -129,11 +208,12 @@ def clusters() -> Iterator[Clusters]:
     folder = Path(tempfile.mkdtemp(prefix="aud-ray-"))  # short: a socket's path may have at most 107 characters
     try:
         with ExitStack() as stack:
-            locked = stack.enter_context(head(folder, "locked"))
-            unlocked = stack.enter_context(head(folder, "open", RAY_AUTH_MODE="disabled"))
+            gateway, *hosts = stack.enter_context(two_hosts())
+            locked = stack.enter_context(head(folder, "locked", hosts[0]))
+            unlocked = stack.enter_context(head(folder, "open", Host(), RAY_AUTH_MODE="disabled"))
             address = locked.wait_for_output(ADDRESS)
-            second = stack.enter_context(node(folder, "second", f"--address={address}"))
-            shared_clusters = Clusters(address, second, unlocked.wait_for_output(ADDRESS), folder)
+            second = stack.enter_context(node(folder, "second", hosts[1], f"--address={address}"))
+            shared_clusters = Clusters(address, locked, second, unlocked.wait_for_output(ADDRESS), folder, gateway)
             second.wait_for_output("(Ray runtime started)")
             yield shared_clusters
     finally:

@@ -30,7 +30,8 @@ KEYS = [
     "failures", "requests", "sampling", "environment",
     "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "variance",
     "languages", "savings",
-    "consistency_alignment", "cultural_findings", "examples", "judge_quality", "pair_labels", "distribution", "over_models",
+    "consistency_alignment", "cultural_findings", "examples", "judge_quality", "pair_labels",
+    "distribution", "over_models",
 ]  # fmt: skip
 
 
