@@ -100,7 +100,7 @@ def _model_table(model: str, provider: ProviderSetup, api_base: str | None) -> d
     """One model's table in the configuration; raises UsageError if the provider needs an address."""
     if provider.needs_address and api_base is None:
         raise UsageError(
-            f"{provider.title} needs the address of your resource.",
+            f"{provider.title} needs the address of your own deployment, which its web console shows.",
             f"Add it: --api-base {(provider.api_base or '').replace(ADDRESS_PLACEHOLDER, 'my-resource')}",
         )
     table: dict[str, Any] = {"name": model.rsplit("/", 1)[-1], "model": provider.model_id(model)}

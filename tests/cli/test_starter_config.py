@@ -95,7 +95,7 @@ def test_an_azure_config_shows_the_keys_that_give_it_a_price() -> None:
         (
             "azure",
             ["ours"],
-            "needs the address of your resource. Add it: --api-base https://my-resource.openai.azure.com",
+            "needs the address of your own deployment, which its web console shows. Add it: --api-base https://my-resource.openai.azure.com",
         ),
         ("openai", ["gpt 4o"], "openai/gpt 4o"),
         ("opnai", ["gpt-4o"], "'opnai' is not a known provider. Did you mean 'openai'?"),
