@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Select, func, literal, or_, select, union, union_all
+from sqlalchemy import ColumnElement, FromClause, Select, func, literal, or_, select, union, union_all
 from sqlmodel import SQLModel
 
 from auditor.domain import Outcome
@@ -117,7 +117,9 @@ def _failed_requests_query(audit_id: int, *, has_nameless: bool) -> Select[Any]:
         has_nameless: whether any request names no audit; only then all of the audit's calls have to be read.
     """
     attempts, answers = table_of(AttemptRow), table_of(AnswerRow)
-    attempt, source, name, is_of_audit = attempts.c, attempts, attempts.c.name, attempts.c.audit_id == audit_id
+    attempt, source = attempts.c, cast(FromClause, attempts)
+    name: ColumnElement[str | None] = attempt.name
+    is_of_audit: ColumnElement[bool] = attempt.audit_id == audit_id
     if has_nameless:
         calls = select_audit_calls(audit_id)
         call_names = select(calls.c.key, func.min(calls.c.name).label("name")).group_by(calls.c.key).subquery()
