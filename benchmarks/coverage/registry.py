@@ -178,9 +178,12 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".judge_quality.transport[].largest_excess",
         ".judge_quality.splits[].difference",
         "compare.pairs[].corrected_shares.difference",
+        "compare.judge_drift[].change",
     ),
     "corrected difference over other units": (".judge_quality.differences[].corrected_elsewhere",),
     "judge accuracy": (
+        "compare.judge_drift[].first",
+        "compare.judge_drift[].second",
         ".judge_quality.judges[].accuracy",
         ".judge_quality.splits[].accuracy",
         ".pair_labels[].judges[].agreement",
