@@ -48,7 +48,7 @@ class LabelState:
         """Labels of a unit by rater."""
         return self._by_unit.get(unit, {})
 
-    def labels_of_rater(self, rater: str) -> Mapping[LabelUnit, Label]:
+    def labels_of_rater(self, rater: str) -> dict[LabelUnit, Label]:
         """Labels of a rater by unit, in the order in which they came into force."""
         return self._by_rater.get(rater, {})
 

@@ -182,8 +182,6 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "corrected difference over other units": (".judge_quality.differences[].corrected_elsewhere",),
     "judge accuracy": (
-        "compare.judge_drift[].first",
-        "compare.judge_drift[].second",
         ".judge_quality.judges[].accuracy",
         ".judge_quality.splits[].accuracy",
         ".pair_labels[].judges[].agreement",
@@ -310,9 +308,6 @@ PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
     ),
     "the band of simulated perfect samplers; a test compares it with one of drawn respondents": (
         ".distribution.models[].w1_floor",
-    ),
-    "the difference of two figures of independent samples, each of which is simulated": (
-        "compare.judge_drift[].change",
     ),
     "an estimate of the report, which is registered under its path there": ("check.gates[]",),
     "the range of r and MAE over subsets of the recorded answers, which describes these answers and no other units": (

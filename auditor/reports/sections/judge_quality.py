@@ -260,7 +260,7 @@ def _build_replacement(quality: JudgeQualityReport) -> list[Block]:
         Code("labels.rater_kind"),
         ".",
     ]
-    blocks = [findings, Paragraph(note, "note"), build_replacement_table(rows)]
+    blocks: list[Block] = [findings, Paragraph(note, "note"), build_replacement_table(rows)]
     return [Section("replacement", "May a judge replace a person?", blocks)]
 
 

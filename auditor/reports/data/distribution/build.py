@@ -10,7 +10,7 @@ import numpy as np
 from auditor.domain import Cell
 from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, NO_COUNTRY, Opinion, OpinionMode
 from auditor.metrics.unit_means import mean_over_units
-from auditor.reports.data.coverage.score_coverage import StageCoverage
+from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.distribution.cell_rows import build_cell_rows
 from auditor.reports.data.distribution.dimension_rows import build_dimension_rows
 from auditor.reports.data.distribution.group_rows import GroupAnswers, GroupPeople, build_group_rows

@@ -103,7 +103,7 @@ def _build_kind(db: Database, audit_id: int, kind: PairKind) -> PairLabelsReport
     if not labels:
         return None
     pairs = LabelledPairs(db, audit_id, LabelKind(kind), labels)
-    load_decisions = _load_pair_decisions if kind == LabelKind.ANSWER_PAIR else _load_comparison_decisions
+    load_decisions = _load_pair_decisions if kind == "answer_pair" else _load_comparison_decisions
     decisions = load_decisions(db, audit_id) if pairs.n_labelled else {}
     return PairLabelsReport(
         kind=kind,

@@ -57,6 +57,7 @@ def test_a_judge_that_agrees_less_with_people_is_shown(db: Database) -> None:
         first, second = (None if one is None else one.judges[i].accuracy.value for one in quality)
         assert (row.first.value, row.second.value) == (first, second)
         assert row.change.value == pytest.approx((second or 0) - (first or 0))
+        assert row.change.value is not None
         assert row.change.value < 0
         assert row.change.ci_high is not None
         assert row.change.ci_high < 0

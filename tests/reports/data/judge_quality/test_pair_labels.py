@@ -116,14 +116,14 @@ def test_a_sample_of_comparisons_gives_the_design_based_share(db: Database) -> N
     label_of = {sampled.unit: choose(sampled.unit, i) for i, sampled in enumerate(sample)}
     stratum_of = {sampled.unit: sampled.stratum for sampled in sample}
     assert [row.judge for row in report.judges] == sorted(by_judge)
-    for row in report.judges:
-        units = list(by_judge[row.judge])
-        matches = [float(label_of[u] == by_judge[row.judge][u]) if u in label_of else np.nan for u in units]
+    for judge_row in report.judges:
+        units = list(by_judge[judge_row.judge])
+        matches = [float(label_of[u] == by_judge[judge_row.judge][u]) if u in label_of else np.nan for u in units]
         strata = [u.parts[0] for u in units]
         assert {stratum for u in units if u in stratum_of for stratum in stratum_of[u]} <= set(strata)
         expected = judge_quality(np.ones(len(units)), matches, strata=strata).accuracy
-        assert (row.agreement.value, row.agreement.n) == (pytest.approx(expected.value), expected.n)
-        assert (row.sensitivity, row.specificity, row.kappa) == (None, None, None)
+        assert (judge_row.agreement.value, judge_row.agreement.n) == (pytest.approx(expected.value), expected.n)
+        assert (judge_row.sensitivity, judge_row.specificity, judge_row.kappa) == (None, None, None)
 
 
 def test_unsure_raters_bound_the_agreement(db: Database) -> None:
