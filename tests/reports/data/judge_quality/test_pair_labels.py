@@ -70,8 +70,8 @@ def test_a_census_of_pairs_of_answers_gives_the_counted_shares(db: Database) -> 
     opposite = {"yes": "no", "no": "yes"}
 
     def choose(unit: LabelUnit, place: int) -> str:
-        said = "yes" if decided[unit.parts[0]].get(unit) else "no"
-        return opposite[said] if place % 4 == 0 else said
+        decisions = "yes" if decided[unit.parts[0]].get(unit) else "no"
+        return opposite[decisions] if place % 4 == 0 else decisions
 
     plant(db, audit, LabelKind.ANSWER_PAIR, ALL, choose)
     [report] = build_pair_labels(db, audit.id)
@@ -84,11 +84,13 @@ def test_a_census_of_pairs_of_answers_gives_the_counted_shares(db: Database) -> 
         assert row.pairs == row.labels == len(places)
         assert row.agreement.value == pytest.approx(np.mean(hits))
         assert (row.agreement.ci_low, row.agreement.ci_high) == pytest.approx([np.mean(hits)] * 2)  # nothing is left
-        said = [decided[row.question][sample[i].unit] for i in places]
-        people = [yes == hit for yes, hit in zip(said, hits, strict=True)]
+        decisions = [decided[row.question][sample[i].unit] for i in places]
+        people = [yes == hit for yes, hit in zip(decisions, hits, strict=True)]
         if any(people):
             assert row.sensitivity is not None
-            assert row.sensitivity.value == pytest.approx(np.mean([y for y, p in zip(said, people, strict=True) if p]))
+            assert row.sensitivity.value == pytest.approx(
+                np.mean([y for y, p in zip(decisions, people, strict=True) if p])
+            )
 
 
 def test_a_sample_of_comparisons_gives_the_design_based_share(db: Database) -> None:
