@@ -138,7 +138,8 @@ def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: An
     if error_type == "string_pattern_mismatch" and location.field_info:
         section, key = unwrap_annotation(location.parent_type)[0], str(location.path[-1])
         description = _collapse_whitespace(read_field_descriptions(section).get(key))
-        return f"{subject} cannot be {setting}. {description} How to fix: {_how_to_fix(location, syntax)}"
+        sentences = [f"{subject} cannot be {setting}.", description, f"How to fix: {_how_to_fix(location, syntax)}"]
+        return " ".join(filter(None, sentences))
     expected = describe_type(location.expected_type)
     if isinstance(problem["input"], float) and not isfinite(problem["input"]):
         expected = expected.replace("a number", "a finite number", 1)

@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from auditor.config import load_config, resolve_secret
+from auditor.config.base import read_field_descriptions
 from auditor.errors import ConfigError
 from tests.config.test_audit import GOOD, write
 from tests.support.config_fields import iterate_fields
@@ -101,7 +102,7 @@ def test_every_key_that_names_a_file_is_taken_from_the_folder_of_the_config(tmp_
     described_keys = {
         f"{section.__name__}.{name}"
         for section, name, info in iterate_fields()
-        if "str" in repr(info.annotation) and NAMES_A_FILE.search(info.description or "")
+        if "str" in repr(info.annotation) and NAMES_A_FILE.search(read_field_descriptions(section).get(name, ""))
     }
     not_paths = {"ModelSection.api_key", "TaskSection.options"}
     assert resolved_keys == described_keys - not_paths | {"SemanticProbe.encoder"}

@@ -16,6 +16,7 @@ import yaml
 
 from auditor import config
 from auditor.config import AuditConfig, distribution, rephrasing, semantic
+from auditor.config.base import ConfigSection
 from auditor.config.type_descriptions import field_types, type_at_step
 from auditor.config.validation_messages import SECRET_KEYS, explain_validation_error
 from auditor.config.value_examples import SEPARATORS, Syntax
@@ -214,8 +215,10 @@ def test_lists_are_counted_in_words() -> None:
 
 
 def test_a_description_of_several_lines_is_shown_on_one() -> None:
-    class Named(pydantic.BaseModel):
-        name: str = pydantic.Field(pattern="^a", description="A name\n    that begins with a.")
+    class Named(ConfigSection):
+        name: str = pydantic.Field(pattern="^a")
+        """A name
+        that begins with a."""
 
     with pytest.raises(pydantic.ValidationError) as caught:
         Named.model_validate({"name": "b"})

@@ -31,6 +31,6 @@ def test_a_declared_kind_shows_up_everywhere(tmp_path: Path) -> None:
     assert (totals["hair_splitting"], totals["moods"]) == (1, 1)
     assert sum(pair["hair_splitting"] for pair in shown["pairs"]) == 1
     assert all("moods" not in pair for pair in shown["pairs"])
-    assert "hair splitting: the scores differ by a hair" in shown["page"]
-    assert "moods: one model in two moods" in shown["page"]
+    assert "hair splitting (the scores differ by a hair)" in shown["page"]
+    assert "moods (one model in two moods)" in shown["page"]
     assert "Further conflicts are 1 between two moods of one model. Judges do not vote on them." in shown["page"]

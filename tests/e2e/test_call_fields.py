@@ -23,6 +23,7 @@ from auditor.agents.blinding_checks import _build_guess_call, _build_restatement
 from auditor.agents.call_builders import build_direct_call, build_review_call
 from auditor.agents.judge_experiments import _build_contest_call
 from auditor.agents.logic.questions import LogicQuestion, build_comparison_call
+from auditor.agents.opinion_questions import OpinionQuestion, OpinionSubject, build_opinion_call
 from auditor.agents.semantic.call_builders import (
     build_answer_call,
     build_choice_call,
@@ -32,6 +33,7 @@ from auditor.agents.semantic.call_builders import (
 )
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import AuditConfig, LogicProbe, ModelSection
+from auditor.config.distribution import DistributionProbe
 from auditor.domain import (
     AnswerKind,
     Call,
@@ -47,8 +49,10 @@ from auditor.domain import (
     Trace,
 )
 from auditor.domain.comparisons import Item, ItemSet
+from auditor.domain.opinions import OpinionMode, ScaleOrder
 from auditor.domain.semantic import MoralQuestion
-from auditor.surveys import load_survey, select_cells
+from auditor.surveys import SurveyDistributions, load_survey, select_cells
+from auditor.surveys.distributions import AnswerPoint
 from auditor.surveys.languages import native_languages
 from tests.support.audit_configs import config
 
@@ -60,6 +64,10 @@ TRACE = Trace("plain", CELL, 2, Outcome.OK, 0.5, "People there accept it.")
 LATER_COUNTRIES = ("Greece", "New Zealand")
 QUESTION = MoralQuestion("book", "Is it wrong to keep a borrowed book?")
 ITEMS = ItemSet("topics", "Actions in Japan.", "preference", (Item("1", "divorce"), Item("2", "abortion")))
+
+SHARES = SurveyDistributions(
+    points=tuple(AnswerPoint(name=str(i), score=i / 2 - 1) for i in range(5)), is_ordered=True, cells=()
+)
 
 
 def _models(record: Path) -> list[ModelSection]:
@@ -124,6 +132,7 @@ def _calls(audit: AuditConfig, model: ModelSection) -> Iterator[tuple[str, Call]
             yield f"pair {measure} {pair.calls.index(call)}", call
     yield from _comparison_calls(audit, model)
     yield from _semantic_calls(audit, model)
+    yield from _opinion_calls(audit, model)
 
 
 def _comparison_calls(audit: AuditConfig, model: ModelSection) -> Iterator[tuple[str, Call]]:
@@ -131,6 +140,16 @@ def _comparison_calls(audit: AuditConfig, model: ModelSection) -> Iterator[tuple
     for (name, probe), sample, language in product(probes.items(), range(2), ("en", "ja")):
         items, question = replace(ITEMS, language=language), LogicQuestion(0, 0, 1, sample=sample)
         yield f"{name} {sample} {language}", build_comparison_call(audit, probe, model, items, question)
+
+
+def _opinion_calls(audit: AuditConfig, model: ModelSection) -> Iterator[tuple[str, Call]]:
+    survey = _survey()
+    asking = audit.model_copy(update={"probes": audit.probes.model_copy(update={"distribution": DistributionProbe()})})
+    for mode, scale_order in product(OpinionMode, ScaleOrder):
+        question = OpinionQuestion(OpinionSubject(CELL), mode, scale_order, 0)
+        call = build_opinion_call(asking, survey, SHARES, model, question)
+        if call is not None:
+            yield f"opinion {mode} {scale_order}", call
 
 
 def _semantic_calls(audit: AuditConfig, model: ModelSection) -> Iterator[tuple[str, Call]]:

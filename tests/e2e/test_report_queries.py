@@ -21,8 +21,8 @@ N_SLOWEST = 10
 STEPS_PER_COUNT = 50
 SMALL = {"models": 4, "countries": 8, "topics": 8, "samples": 2, "judges": 3}
 LARGE = {**SMALL, "countries": 32}
-MAX_PASSES = {"trace": 10, "verdict": 10, "attempt": 2, "answer": 0}
-"""Passes through all of an audit's rows of a table, in all queries of a report."""
+MAX_PASSES = {"trace": 10, "verdict": 10, "attempt": 3, "answer": 0}
+"""Passes through all rows of an audit in a table, by all queries of a report; one of `attempt` ends at the first row."""
 MAX_GROWTH_RATIO = 1.3
 """Largest ratio of a query's growth to that of the number of calls; sorting adds a logarithm."""
 

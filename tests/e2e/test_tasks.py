@@ -158,7 +158,7 @@ def test_a_report_on_too_few_items_for_intervals_names_items_and_no_cells(
     server.script = solver
     run_audit(audit(server.url, tmp_path, task=sum_task(tmp_path, items=4), probes=PROBES), storage=storage)
     text = render_report(open_audit("sums", storage=storage).report(), "markdown")
-    assert "an interval needs at least 5 items, but there are 4 items; for these items " in text
+    assert "an interval needs at least 5 items, but there are 4 items; 95% CI for these items only: " in text
     assert not re.findall(r".*\bcells?\b.*", text)
 
 

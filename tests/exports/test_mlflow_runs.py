@@ -35,5 +35,5 @@ def test_mlflow_has_one_run_per_model_nested_under_the_audits_run(report: Report
     second_export = export_mlflow(report, uri=uri, experiment="moral")
     assert (second_export.run_id, second_export.fresh) == (export.run_id, False)
     assert len(client.search_runs([experiment_id])) == 4
-    with pytest.raises(UsageError, match=r"MLflow at nosuch://here: .*--tracking-uri"):
+    with pytest.raises(UsageError, match=r"MLflow at nosuch://here cannot be used: .*--tracking-uri"):
         export_mlflow(report, uri="nosuch://here")
