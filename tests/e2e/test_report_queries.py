@@ -22,7 +22,7 @@ STEPS_PER_COUNT = 50
 SMALL = {"models": 4, "countries": 8, "topics": 8, "samples": 2, "judges": 3}
 LARGE = {**SMALL, "countries": 32}
 MAX_PASSES = {"trace": 10, "verdict": 10, "attempt": 3, "answer": 0}
-"""Passes through all rows of an audit in a table, by all queries of a report; one of `attempt` ends at the first row."""
+"""Passes through all rows of an audit in a table, by all of a report's queries; one of `attempt` ends early."""
 MAX_GROWTH_RATIO = 1.3
 """Largest ratio of a query's growth to that of the number of calls; sorting adds a logarithm."""
 
