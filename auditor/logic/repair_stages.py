@@ -112,8 +112,8 @@ def _select_answers(entry: RepairedAnswers, stage: RepairStage, *, negated: bool
         standard, negated_answers = entry.repair.preferences, entry.repair.negated
         flipped = np.zeros(standard.shape, dtype=bool)
         flipped[tuple(entry.repair.flipped.T)] = True
-    kept = negated_answers if negated else np.full(standard.shape, np.nan)
-    return StageAnswers(entry, _decided_only(standard), _decided_only(kept), flipped)
+    selected_negated = negated_answers if negated else np.full(standard.shape, np.nan)
+    return StageAnswers(entry, _decided_only(standard), _decided_only(selected_negated), flipped)
 
 
 def _decided_only(preferences: Floats) -> Floats:

@@ -71,16 +71,16 @@ def test_stages_have_the_transitivity_and_the_counts_of_the_data(
     rows = {(row.stage, row.negated): row for row in summarize_stages(repaired(storage, 0.0), k=K)}
     implied = win_loss_wins(planted)
     assert set(rows) == {(s, n) for s in ("repaired", "size-matched") for n in (False, True)} | {("raw", False)}
-    raw, whole, matched = rows["raw", False], rows["repaired", False], rows["size-matched", False]
+    raw, full, matched = rows["raw", False], rows["repaired", False], rows["size-matched", False]
     assert raw.transitivity == pytest.approx(acyclic_share(planted), abs=1e-12)
     assert raw.transitivity < 0.99  # planted contradictions
     assert (raw.rows, raw.rows_per_set) == (len(planted), len(planted) / 40)
     assert raw.commutativity is None  # each pair was asked in one order
-    assert (whole.transitivity, whole.commutativity, whole.rows) == (1.0, 1.0, 2 * len(implied))
+    assert (full.transitivity, full.commutativity, full.rows) == (1.0, 1.0, 2 * len(implied))
     assert rows["repaired", True].rows == 4 * len(implied)
     assert (matched.transitivity, matched.commutativity) == (1.0, 1.0)
     assert matched.rows == rows["size-matched", True].rows == len(planted)
-    assert whole.rows > len(planted)
+    assert full.rows > len(planted)
 
 
 def test_noise_is_a_stage_of_its_own_and_the_sample_follows_its_seed(
