@@ -136,13 +136,17 @@ def build_comparison_call(
     )
 
 
-def render_question(item_set: ItemSet, first: int, second: int, relation: Relation) -> tuple[Message, ...]:
+def render_question(
+    item_set: ItemSet, first: int, second: int, relation: Relation, *, as_letter: bool = False
+) -> tuple[Message, ...]:
     """Render a question in its first wording, without a judge's system text.
 
     Args:
         first, second: positions in the set of the items shown as A and as B.
+        as_letter: whether a letter is asked for as the answer, instead of JSON.
     """
-    return _render_messages("logic.structured", None, item_set, LogicQuestion(0, first, second, relation), {})
+    template = "logic.letter" if as_letter else "logic.structured"
+    return _render_messages(template, None, item_set, LogicQuestion(0, first, second, relation), {})
 
 
 def _render_messages(

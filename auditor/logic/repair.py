@@ -1,6 +1,6 @@
 """REPAIR (Aligning with Logic): the answers implied by all of a judge's comparisons, and the verdicts they reverse.
 
-The items of a set are ranked by win-loss rate; every pair then has one answer, in both orders and both forms.
+The items of a set are ranked; every pair then has one answer, in both orders and both forms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from auditor.domain import ComparisonChoice, ItemSet
 from auditor.errors import UsageError
 from auditor.metrics.logic import JudgeAnswers, estimate_commutativity
-from auditor.metrics.preference_repair import Repair, add_flip_noise, repair
+from auditor.metrics.preference_repair import RatingMethod, Repair, add_flip_noise, repair
 from auditor.metrics.repair_effect import measure_repair_effect
 from auditor.metrics.set_transitivity import estimate_transitivity
 from auditor.storage import audits, comparisons
@@ -25,8 +25,15 @@ from auditor.storage.database import Database
 
 @dataclass(frozen=True)
 class RepairedAnswers:
-    """One judge's answers on one set: the original ones, and the ranking with the answers implied by it (`repair`)."""
+    """One judge's answers on one set.
 
+    Attributes:
+        raw: the judge's answers.
+        original: the answers that were repaired: the raw ones, with noise if any was added.
+        repair: the ranking, with the answers implied by it.
+    """
+
+    raw: ItemSetAnswers
     original: ItemSetAnswers
     repair: Repair
 
@@ -73,7 +80,13 @@ class RepairSummary(NamedTuple):
 
 
 def repair_comparisons(
-    db: Database, audit_name: str, judge: str | None = None, *, noise: float = 0.0, seed: int = 0
+    db: Database,
+    audit_name: str,
+    judge: str | None = None,
+    *,
+    noise: float = 0.0,
+    seed: int | None = None,
+    method: RatingMethod = "win-loss",
 ) -> list[RepairedAnswers]:
     """Repair the comparisons of an audit, judge by judge and set by set, in the first wording they were asked in.
 
@@ -81,8 +94,9 @@ def repair_comparisons(
         db: the database with the audit.
         audit_name: name of the audit.
         judge: only this judge's comparisons; None repairs those of all judges.
-        noise: share of the answers, in [0, 1], to reverse at random before the repair, to test it.
-        seed: of the noise.
+        noise: share of all answers of a judge, in [0, 1], to reverse at random before the repair, to test it.
+        seed: of the noise (None is 0), and of the order of comparisons for Elo (None takes them as they are stored).
+        method: of rating the items.
 
     Returns:
         One entry per judge and item set.
@@ -110,12 +124,21 @@ def repair_comparisons(
         for set_answers in answers
         if judge in (None, set_answers.judge) and set_answers.paraphrase == first_paraphrase[set_answers.judge]
     ]
-    if noise:
-        selected = [
-            replace(set_answers, preferences=add_flip_noise(set_answers.preferences, noise, seed + i))
-            for i, set_answers in enumerate(selected)
-        ]
-    return [RepairedAnswers(set_answers, repair(set_answers.preferences)) for set_answers in selected]
+    return [
+        RepairedAnswers(raw, original, repair(original.preferences, method, seed))
+        for raw, original in zip(selected, _add_noise(selected, noise, seed or 0), strict=True)
+    ]
+
+
+def _add_noise(answers: Sequence[ItemSetAnswers], noise: float, seed: int) -> list[ItemSetAnswers]:
+    """The answers with a share of each judge's standard ones reversed, over all of its sets."""
+    noisy = list(answers)
+    for judge in dict.fromkeys(set_answers.judge for set_answers in answers):
+        indices = [i for i, set_answers in enumerate(answers) if set_answers.judge == judge]
+        perturbed = add_flip_noise([answers[i].preferences for i in indices], noise, seed)
+        for i, preferences in zip(indices, perturbed, strict=True):
+            noisy[i] = replace(answers[i], preferences=preferences)
+    return noisy
 
 
 def list_flips(repaired: Sequence[RepairedAnswers]) -> list[FlippedComparison]:
@@ -139,7 +162,7 @@ def list_flips(repaired: Sequence[RepairedAnswers]) -> list[FlippedComparison]:
     ]
 
 
-def summarize_repairs(repaired: Sequence[RepairedAnswers], k: int = 3, max_subsets: int = 1000) -> list[RepairSummary]:
+def summarize_repairs(repaired: Sequence[RepairedAnswers], k: int = 5, max_subsets: int = 1000) -> list[RepairSummary]:
     """Measure each judge's answers over all its sets before and after the repair; one summary per judge.
 
     Transitivity is computed from one order of each pair, drawn at random.
@@ -158,8 +181,8 @@ def summarize_repairs(repaired: Sequence[RepairedAnswers], k: int = 3, max_subse
 
 def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], k: int, max_subsets: int) -> RepairSummary:
     """Measure one judge's answers over all its sets before and after the repair; see `summarize_repairs`."""
-    before = [_to_judge_answers(repaired_set.original, repaired_set.original.preferences) for repaired_set in repaired]
-    after = [_to_judge_answers(repaired_set.original, repaired_set.repair.preferences) for repaired_set in repaired]
+    before = [to_judge_answers(repaired_set.original, repaired_set.original.preferences) for repaired_set in repaired]
+    after = [to_judge_answers(repaired_set.original, repaired_set.repair.preferences) for repaired_set in repaired]
     transitivity = [
         estimate_transitivity(answer_sets, k, max_subsets).complete["pooled"].value for answer_sets in (before, after)
     ]
@@ -176,7 +199,7 @@ def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], k: int, ma
     )
 
 
-def _to_judge_answers(answers: ItemSetAnswers, preferences: NDArray[np.float64]) -> JudgeAnswers:
+def to_judge_answers(answers: ItemSetAnswers, preferences: NDArray[np.float64]) -> JudgeAnswers:
     """Convert the answers on a set to the input of the metrics, with the given preferences instead of its own."""
     return JudgeAnswers(
         preferences,

@@ -14,13 +14,16 @@ from auditor.agents.logic.questions import render_question
 from auditor.atomic_files import report_write_errors, write_atomically
 from auditor.domain import Message, Relation
 from auditor.errors import UsageError
-from auditor.logic.repair import RepairedAnswers, RepairSummary
+from auditor.logic.repair import RepairSummary
+from auditor.logic.repair_stages import RepairStage, StageAnswers, StageSummary
+from auditor.metrics.preference_repair import RatingMethod
 
 TrainingFormat = Literal["preference", "chat"]
+AnswerForm = Literal["json", "letter"]
 
 
 class TrainingRow(NamedTuple):
-    """One question with the answer implied by the ranking (`chosen`) and the opposite one (`rejected`).
+    """One question with the answer of its stage (`chosen`) and the opposite one (`rejected`).
 
     Attributes:
         context: name of the item set.
@@ -41,36 +44,36 @@ class TrainingRow(NamedTuple):
     flipped: bool
 
 
-def build_training_rows(repaired: Sequence[RepairedAnswers]) -> list[TrainingRow]:
-    """Build rows for preference tuning: both orders and both forms of every pair that the rankings decide.
+def build_training_rows(answers: Sequence[StageAnswers], answer_form: AnswerForm = "json") -> list[TrainingRow]:
+    """Build a row for preference tuning from each decided answer of a stage (`auditor.logic.repair_stages`).
 
-    Pairs of equal rate, and pairs that no comparison connects, are left out.
+    Pairs of equal rating, and pairs that no comparison connects, have no repaired answer.
+
+    Args:
+        answer_form: `json` writes answers as `{"answer": "A"}`, `letter` as `A`.
     """
-    return [row for repaired_set in repaired for row in _training_rows_of_set(repaired_set)]
+    return [row for set_answers in answers for row in _training_rows_of_set(set_answers, answer_form)]
 
 
-def _training_rows_of_set(repaired: RepairedAnswers) -> list[TrainingRow]:
-    """Build the training rows of one judge's ranking of one set; see `build_training_rows`."""
-    item_set, repair_outcome = repaired.original.item_set, repaired.repair
-    flipped = {(int(i), int(j)) for i, j in repair_outcome.flipped}
+def _training_rows_of_set(answers: StageAnswers, answer_form: AnswerForm) -> list[TrainingRow]:
+    """Build the training rows of one judge's answers on one set; see `build_training_rows`."""
+    item_set, judge = answers.source.original.item_set, answers.source.original.judge
+    texts = {letter: letter if answer_form == "letter" else f'{{"answer": "{letter}"}}' for letter in "AB"}
     rows = []
-    for relation, answers in (
-        (Relation.STANDARD, repair_outcome.preferences),
-        (Relation.NEGATED, repair_outcome.negated),
-    ):
-        for i, j in np.argwhere(~np.isnan(answers)):
-            chosen, rejected = ("A", "B") if answers[i, j] > 0.5 else ("B", "A")
+    for relation, values in ((Relation.STANDARD, answers.standard), (Relation.NEGATED, answers.negated)):
+        for i, j in np.argwhere(~np.isnan(values)):
+            chosen, rejected = ("A", "B") if values[i, j] > 0.5 else ("B", "A")
             rows.append(
                 TrainingRow(
-                    judge=repaired.original.judge,
+                    judge=judge,
                     context=item_set.context,
                     item_a=item_set.items[i].id,
                     item_b=item_set.items[j].id,
                     relation=relation,
-                    messages=render_question(item_set, int(i), int(j), relation),
-                    chosen=f'{{"answer": "{chosen}"}}',
-                    rejected=f'{{"answer": "{rejected}"}}',
-                    flipped=relation is Relation.STANDARD and (int(i), int(j)) in flipped,
+                    messages=render_question(item_set, int(i), int(j), relation, as_letter=answer_form == "letter"),
+                    chosen=texts[chosen],
+                    rejected=texts[rejected],
+                    flipped=relation is Relation.STANDARD and bool(answers.flipped[i, j]),
                 )
             )
     return rows
@@ -137,8 +140,26 @@ def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: Tra
         partial_file.unlink(missing_ok=True)
 
 
+class RowSource(NamedTuple):
+    """How rows were made, for the data card.
+
+    Attributes:
+        stage, method: of the repair.
+        k: number of items in the subsets that were checked for cycles.
+    """
+
+    stage: RepairStage
+    method: RatingMethod
+    k: int
+
+
 def build_data_card(
-    audit_name: str, rows: Sequence[TrainingRow], summaries: Sequence[RepairSummary], row_format: TrainingFormat
+    audit_name: str,
+    rows: Sequence[TrainingRow],
+    source: RowSource,
+    summaries: Sequence[RepairSummary],
+    stages: Sequence[StageSummary],
+    row_format: TrainingFormat,
 ) -> str:
     """Describe the rows, their source and their limits, as the text of a Markdown file."""
     by_judge, relations = Counter(row.judge for row in rows), Counter(row.relation.value for row in rows)
@@ -148,22 +169,29 @@ def build_data_card(
         f"{_format_change(summary.people)} |"
         for summary in summaries
     )
+    stage_table = "\n".join(f"| {' | '.join(map(str, format_stage(stage)))} |" for stage in stages)
     counts = ", ".join(f"{n} {name}" for name, n in relations.items())
-    return f"""# Data card: repaired comparisons of the audit {audit_name}
+    return f"""# Data card: comparisons of the audit {audit_name}, stage {source.stage}
 
 {len(rows)} rows for preference tuning, {counts}, in the form `{row_format}`.
 
 ## How they were made
-Models compared pairs of items. Within each set the items were ranked by win-loss rate, and every pair was given the
-answer that follows from the ranking, in both orders and in its negated form (REPAIR of "Aligning with Logic", ICML
-2025). Pairs of equal rate, and pairs that no comparison connects, are left out. `flipped` marks the answers to the
-standard question that the ranking reverses.
+Models compared pairs of items. Within each set the items were ranked (method: {source.method}), and every pair was
+given the answer that follows from the ranking, in both orders and in its negated form (REPAIR of "Aligning with Logic",
+ICML 2025). Pairs of equal rating, and pairs that no comparison connects, are left out. `flipped` marks the answers to
+the standard question that the ranking reverses. The rows of this file are of the stage `{source.stage}`.
 
-| judge | rows | answers | flipped | transitivity (K = 3) | commutativity | agreement with people |
+| judge | rows | answers | flipped | transitivity (K = {source.k}) | commutativity | agreement with people |
 | --- | --- | --- | --- | --- | --- | --- |
 {table}
 
 Figures are before → after, over all answers to the standard question; a dash means not available.
+
+| {" | ".join(stage_columns(source.k))} |
+|{" --- |" * len(stage_columns(source.k))}
+{stage_table}
+
+Transitivity by stage is by the comparisons there are: a missing one cannot be part of a cycle.
 
 ## Columns
 `prompt`, `chosen`, `rejected`: what to train on. `judge`, `context`, `item_a`, `item_b` (shown first and second),
@@ -173,6 +201,21 @@ Figures are before → after, over all answers to the standard question; a dash 
 They make a judge agree with itself, not with people: a consistent error remains, and is trained. Items may be texts by
 others, with their own licences. Keep the rows of a set together: split training and test data by `context`.
 """
+
+
+def stage_columns(k: int) -> list[str]:
+    """Titles of the columns of `format_stage`."""
+    return ["judge", "stage", f"transitivity (K = {k})", "pairs present", "commutativity", "rows", "rows per set"]
+
+
+def format_stage(stage: StageSummary) -> list[str | int]:
+    """One stage as a row of text: a row of table 2 of the paper."""
+    figures = [
+        "–" if value is None else f"{value:.3f}"
+        for value in (stage.transitivity, stage.pairs_present, stage.commutativity)
+    ]
+    name = f"{stage.stage} + negated" if stage.negated else stage.stage
+    return [stage.judge, name, *figures, stage.rows, f"{stage.rows_per_set:.2f}"]
 
 
 def _format_change(before_after: tuple[float | None, float | None]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,19 +13,25 @@ from auditor.metrics.preference import as_preferences
 from auditor.metrics.ranking import (
     Floats,
     Ints,
+    bradley_terry,
     comparison_components,
     comparisons_from_preferences,
+    elo,
     win_loss_rate,
 )
+
+RatingMethod = Literal["win-loss", "elo", "bradley-terry"]
+"""How REPAIR rates the items: table 7 of Aligning with Logic compares the three."""
+RATING_METHODS: tuple[RatingMethod, ...] = get_args(RatingMethod)
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
     """Comparisons made consistent.
 
-    `rating` (N,) is the win-loss rate of the items, `order` the items that have one, best first. `preferences` and
-    `negated` (N, N) are the answers implied by it, nan where there is none. `flipped` (m, 2) are the questions,
-    (shown first, shown second), whose decision the repair reverses, for human review.
+    `rating` (N,) is the rating of the items, `order` the items that have one, best first. `preferences` and `negated`
+    (N, N) are the answers implied by it, nan where there is none. `flipped` (m, 2) are the questions, (shown first,
+    shown second), whose decision the repair reverses, for human review.
     """
 
     order: tuple[int, ...]
@@ -33,26 +41,28 @@ class Repair:
     flipped: Ints
 
 
-def repair(preferences: ArrayLike) -> Repair:
-    """The comparisons implied by the items' win-loss rates (REPAIR, Aligning with Logic).
+def repair(preferences: ArrayLike, method: RatingMethod = "win-loss", elo_seed: int | None = None) -> Repair:
+    """The comparisons implied by a rating of the items (REPAIR, Aligning with Logic).
 
     They are transitive, the same in both orders, and have their negated form. There is none for two items of equal
-    rate, for an item without a valid answer, and between sets of items that were never compared with each other.
+    rating, for an item without a valid answer, and between sets of items that were never compared with each other.
 
     Args:
         preferences: shape (N, N), see `auditor.metrics.preference`.
+        method: of rating the items. Elo depends on the order of the comparisons.
+        elo_seed: of a random order of the comparisons; None takes them row by row.
 
     Raises:
-        ValueError: as `as_preferences`.
+        ValueError: the method is unknown, or as `as_preferences`.
     """
     values = as_preferences(preferences)
     comparisons = comparisons_from_preferences(values)
-    rating = win_loss_rate(comparisons, len(values))
+    rating = _rate(comparisons, len(values), method, elo_seed)
     components = comparison_components(
         comparisons[:, 0].astype(np.intp), comparisons[:, 1].astype(np.intp), len(values)
     )
     gap = rating[:, None] - rating[None, :]
-    # Rates are quotients of sums: differences within rounding error are ties.
+    # Ratings are sums and quotients: differences within rounding error are ties.
     is_comparable = (components[:, None] == components[None, :]) & (np.abs(gap) > 1e-9)
     consistent = np.where(is_comparable, (gap > 0).astype(float), np.nan)
     flipped = np.argwhere((consistent - 0.5) * (values - 0.5) < -1e-9)
@@ -60,12 +70,25 @@ def repair(preferences: ArrayLike) -> Repair:
     return Repair(order, rating, consistent, 1.0 - consistent, flipped)
 
 
-def add_flip_noise(preferences: ArrayLike, share: float, seed: int = 0) -> Floats:
-    """A copy in which a share of the valid answers, drawn at random, is reversed: noise to test a repair with.
+def _rate(comparisons: Floats, n_items: int, method: RatingMethod, elo_seed: int | None) -> Floats:
+    """Rating of each item, shape (n_items,), larger is better; nan where an item has no comparison."""
+    if method == "win-loss":
+        return win_loss_rate(comparisons, n_items)
+    if method == "bradley-terry":
+        return bradley_terry(comparisons, n_items).strength
+    if method == "elo":
+        return elo(comparisons, n_items, shuffles=0 if elo_seed is None else 1, seed=elo_seed or 0).rating
+    raise ValueError(f"method must be one of {', '.join(RATING_METHODS)}, but got {method!r}")
+
+
+def add_flip_noise(sets: Sequence[ArrayLike], share: float, seed: int = 0) -> list[Floats]:
+    """Copies of item sets' preferences in which a share of all their valid answers, drawn at random, is reversed.
+
+    The share is of the sets together: rounded in each set, a tenth of at most five answers would be none.
 
     Args:
-        preferences: shape (N, N); the two orders of a pair are separate answers.
-        share: in [0, 1], of the valid answers; their number is rounded.
+        sets: one array for each set, shape (N, N); the two orders of a pair are separate answers.
+        share: in [0, 1], of the valid answers of all sets; their number is rounded.
         seed: of the draw.
 
     Raises:
@@ -73,8 +96,9 @@ def add_flip_noise(preferences: ArrayLike, share: float, seed: int = 0) -> Float
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share must be in [0, 1], but got {share!r}")
-    values = as_preferences(preferences)
-    valid = np.argwhere(~np.isnan(values))
-    i, j = np.random.default_rng(seed).permutation(valid)[: round(share * len(valid))].T
-    values[i, j] = 1.0 - values[i, j]
-    return values
+    noisy = [as_preferences(preferences) for preferences in sets]
+    valid = [(s, int(i), int(j)) for s, values in enumerate(noisy) for i, j in np.argwhere(~np.isnan(values))]
+    for index in np.random.default_rng(seed).permutation(len(valid))[: round(share * len(valid))]:
+        s, i, j = valid[index]
+        noisy[s][i, j] = 1.0 - noisy[s][i, j]
+    return noisy

@@ -224,19 +224,20 @@ def elo(comparisons: ArrayLike, n_items: int, k: float = 16.0, shuffles: int = 1
         comparisons: shape (m, 3).
         n_items: number of items.
         k: largest change of a rating by one comparison, > 0.
-        shuffles: number of random orders.
+        shuffles: number of random orders; 0 rates once, in the order of the rows.
         seed: of the orders.
 
     Raises:
-        ValueError: k or shuffles is not above 0, or the comparisons are not as the module describes.
+        ValueError: k is not above 0, shuffles is negative, or the comparisons are not as the module describes.
     """
-    if not k > 0 or shuffles < 1:
-        raise ValueError(f"k and shuffles must be above 0, but got {k!r} and {shuffles!r}")
+    if not k > 0 or shuffles < 0:
+        raise ValueError(f"k must be above 0 and shuffles at least 0, but got {k!r} and {shuffles!r}")
     i, j, outcome = _comparison_columns(comparisons, n_items)
     rng = np.random.default_rng(seed)
-    orders = rng.permuted(np.tile(np.arange(len(i)), (shuffles, 1)), axis=1)
-    ratings = np.full((shuffles, n_items), 1000.0)
-    order_index = np.arange(shuffles)
+    row_order = np.arange(len(i))
+    orders = rng.permuted(np.tile(row_order, (shuffles, 1)), axis=1) if shuffles else row_order[None, :]
+    ratings = np.full((len(orders), n_items), 1000.0)
+    order_index = np.arange(len(orders))
     for comparison_index in orders.T:
         first_items, second_items = i[comparison_index], j[comparison_index]
         expected = 1 / (1 + 10 ** ((ratings[order_index, second_items] - ratings[order_index, first_items]) / 400))

@@ -74,7 +74,7 @@ def test_wrong_settings_are_named() -> None:
     with pytest.raises(ValueError, match="prior"):
         bradley_terry([[0, 1, 1]], 2, prior=-1)
     with pytest.raises(ValueError, match="shuffles"):
-        elo([[0, 1, 1]], 2, shuffles=0)
+        elo([[0, 1, 1]], 2, shuffles=-1)
 
 
 @pytest.mark.parametrize("spread", [0.0, 2.0, 50.0])
@@ -167,7 +167,7 @@ def order_of(n: int, seed: int) -> Floats:
 @pytest.mark.parametrize("seed", range(3))
 def test_repair_of_a_ranking_with_a_tenth_flipped(n: int, seed: int) -> None:
     truth = order_of(n, seed)
-    noisy = add_flip_noise(truth, 0.1, seed)
+    [noisy] = add_flip_noise([truth], 0.1, seed)
     repaired = repair(noisy)
     assert transitivity(repaired.preferences, k=n).value == 1.0
     assert commutativity(repaired.preferences).value == 1.0
@@ -204,10 +204,35 @@ def test_repair_does_not_compare_ties_strangers_and_silent_items() -> None:
 def test_noise_reverses_exactly_the_share_of_valid_answers() -> None:
     values = order_of(20, 1)
     values[3, :] = NAN
-    noisy = add_flip_noise(values, 0.25, seed=2)
+    [noisy] = add_flip_noise([values], 0.25, seed=2)
     valid = ~np.isnan(values) & ~np.eye(20, dtype=bool)
     assert (noisy != values)[valid].sum() == round(0.25 * valid.sum())
     np.testing.assert_array_equal(np.isnan(noisy), ~valid)
-    np.testing.assert_array_equal(noisy, add_flip_noise(values, 0.25, seed=2))
+    np.testing.assert_array_equal(noisy, add_flip_noise([values], 0.25, seed=2)[0])
     with pytest.raises(ValueError, match="share"):
-        add_flip_noise(values, 1.5)
+        add_flip_noise([values], 1.5)
+
+
+def test_noise_is_a_share_of_all_sets_together() -> None:
+    """Rounded in each set, a tenth of at most five answers would be none, and one of six would be a sixth."""
+    sets = []
+    for n_answers in [3, 5, 6, 2, 4] * 20:
+        values = np.full((4, 4), NAN)
+        values[tuple(np.argwhere(~np.eye(4, dtype=bool))[:n_answers].T)] = 1.0
+        sets.append(values)
+    noisy = add_flip_noise(sets, 0.1, seed=1)
+    n_reversed = sum(int((after == 1 - before).sum()) for before, after in zip(sets, noisy, strict=True))
+    assert n_reversed == round(0.1 * 20 * (3 + 5 + 6 + 2 + 4)) == 40
+
+
+def test_the_methods_of_the_repair_differ_as_the_paper_describes() -> None:
+    """Appendix N of Aligning with Logic: A beat B and C, which did not meet."""
+    values = np.full((3, 3), NAN)
+    values[0, 1] = values[0, 2] = 1.0
+    assert np.isnan(repair(values, "win-loss").preferences[1, 2])
+    assert np.isnan(repair(values, "bradley-terry").preferences[1, 2])
+    assert repair(values, "elo").preferences[1, 2] == 0.0  # A over C over B
+    by_seed = {float(repair(values, "elo", seed).preferences[1, 2]) for seed in range(10)}
+    assert by_seed == {0.0, 1.0}
+    with pytest.raises(ValueError, match="method"):
+        repair(values, "borda")  # type: ignore[arg-type]

@@ -15,8 +15,6 @@ from auditor.storage.comparisons import ItemSetAnswers
 
 MIN_RANKED_ITEMS, MAX_RANKED_ITEMS = 4, 60
 """Sizes of sets that are ranked: smaller sets have too few possible rankings, larger ones take minutes."""
-MAX_RANKED_SETS = 20
-"""Item sets of one judge that are ranked; the others are ignored."""
 RHO_BOUNDS = (-1.0, 1.0)
 """Smallest and largest possible rank correlation."""
 MIN_ASKED_SHARE = 0.95
@@ -29,7 +27,7 @@ def build_ranking_rows(judge: str, answers: Sequence[ItemSetAnswers], seed: int)
     A set is complete if nearly all of its pairs were asked in both orders.
     """
     stats_by_method: dict[str, list[RankingMethodStats]] = {}
-    for set_answers in [candidate for candidate in answers if _is_complete(candidate)][:MAX_RANKED_SETS]:
+    for set_answers in filter(_is_complete, answers):
         human_scores = np.array([np.nan if item.human is None else item.human for item in set_answers.item_set.items])
         set_seed = derive_seed(seed, "ranking methods", set_answers.item_set.context)
         for stats in compare_ranking_methods(set_answers.preferences, human_scores, seed=set_seed):
