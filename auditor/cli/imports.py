@@ -81,7 +81,11 @@ RuleWeightOption: TypeAlias = Annotated[
 ]
 MeasuresOption: TypeAlias = Annotated[
     str,
-    typer.Option("--rivals", metavar="LIST", help="Measures of similarity besides the cosine: bleu,rouge_l,bertscore."),
+    typer.Option(
+        "--rivals",
+        metavar="LIST",
+        help="Measures of similarity besides the cosine: bleu,bleu_nltk,rouge_l,rouge_l_stemmed,bertscore.",
+    ),
 ]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
 
 BUILT_IN_QUESTIONS = "built-in"
-SimilarityMetric = Literal["bleu", "rouge_l", "bertscore"]
+SimilarityMetric = Literal["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore"]
 
 
 class ConsistencySection(ConfigSection):
@@ -104,7 +104,7 @@ class SemanticProbe(ProbeSection):
     `embedding`."""
     rivals: list[SimilarityMetric] = Field(default_factory=list)
     """Measures of the similarity between answers to report besides the cosine of their embeddings: `bleu`, `rouge_l`,
-    `bertscore`."""
+    `bertscore`. `bleu_nltk` and `rouge_l_stemmed` are BLEU and ROUGE-L as the authors of SaGE computed them."""
     consistency: ConsistencySection | None = None
     """Settings of the consistency score: how often a judge finds that sampled answers support each other. Without this
     section, it is not computed."""

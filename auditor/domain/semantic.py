@@ -95,7 +95,7 @@ class QuestionScore:
 
     Attributes:
         text: the texts compared: `rot` (rules of thumb), `answer` or `mix`.
-        metric: `sage`, `sge`, `cosine`, `bleu`, `rouge_l` or `bertscore`; `languages:de-en` is the mean cosine of
+        metric: `sage`, `sge`, `cosine` or one of the settings' `rivals`; `languages:de-en` is the mean cosine of
             answers to wordings in these two languages.
         value: the score; None with fewer than two usable answers.
         n: number of usable answers; of pairs of answers for a `languages:` metric.

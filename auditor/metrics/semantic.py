@@ -31,7 +31,7 @@ def semantic_graph_entropy(embeddings: ArrayLike, variant: EntropyVariant = "sag
     the sum of d, the value is 1 - mean(d_ij) * H / log n; it does not use alpha.
 
     Equations 6 and 7 of the SaGE paper, as printed, give 0 to identical answers; the form here gives them 1. alpha = 10
-    is the authors' program, which this function equals to 4e-16; alpha = 1 is the text of the paper.
+    equals the released program of its authors for answers with different texts; alpha = 1 is the text of the paper.
 
     Args:
         embeddings: shape (n, d), one row an answer (or its rule of thumb); lengths do not matter.

@@ -1,7 +1,8 @@
-"""Similarity of two texts by BLEU, ROUGE-L and BERTScore; the only importer of sacrebleu and rouge-score.
+"""Similarity of two texts by BLEU, ROUGE-L and BERTScore; the only importer of sacrebleu, nltk and rouge-score.
 
-Each measure is symmetric, so that the order of a question's answers does not matter. BLEU itself is not symmetric: the
-mean of both directions is taken. BLEU and ROUGE-L are in [0, 1]; BERTScore is not rescaled and lies in [-1, 1].
+Each measure is symmetric, so that the order of a question's answers does not matter, except `bleu_nltk`. BLEU itself is
+not symmetric: `bleu` is the mean of both directions. BLEU and ROUGE-L are in [0, 1]; BERTScore is not rescaled and lies
+in [-1, 1]. `bleu_nltk` and `rouge_l_stemmed` equal the released program of SaGE (LREC-COLING 2024).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from auditor.errors import ModelSetupError
 from auditor.metrics.semantic import pairwise_consistency
 
-PACKAGES = {"bleu": "sacrebleu", "rouge_l": "rouge-score"}
+PACKAGES = {"bleu": "sacrebleu", "bleu_nltk": "nltk", "rouge_l": "rouge-score", "rouge_l_stemmed": "rouge-score"}
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 TOKEN_PATTERN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 """A word, or one character of Thai, Lao, Burmese, Khmer, Japanese or Chinese, which have no spaces between words."""
@@ -63,7 +64,7 @@ def consistency_measures(names: Iterable[str], encoder: object) -> dict[str, Con
     similarity over all pairs of its answers: nan for fewer than two.
 
     Args:
-        names: of the measures: `bleu`, `rouge_l`, `bertscore`.
+        names: of the measures: `bleu`, `bleu_nltk`, `rouge_l`, `rouge_l_stemmed`, `bertscore`.
         encoder: encodes tokens for BERTScore; not used otherwise.
 
     Raises:
@@ -81,7 +82,7 @@ def consistency_measures(names: Iterable[str], encoder: object) -> dict[str, Con
                 )
             similarities[name] = bertscore(encoder)
         else:
-            similarities[name] = bleu if name == "bleu" else rouge_l
+            similarities[name] = LEXICAL_MEASURES[name]
     return {name: functools.partial(_consistency_per_question, similarity) for name, similarity in similarities.items()}
 
 
@@ -131,6 +132,37 @@ def _rouge_scorer():  # type: ignore[no-untyped-def]
     from rouge_score.rouge_scorer import RougeScorer
 
     return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=_UnicodeTokenizer())
+
+
+def bleu_nltk(reference: str, hypothesis: str) -> float:
+    """Sentence BLEU-4 of nltk with smoothing method 1, in [0, 1]; not symmetric.
+
+    Words are separated by white space. The released program of SaGE takes the earlier answer as the reference.
+    """
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    return float(sentence_bleu([reference.split()], hypothesis.split(), smoothing_function=SmoothingFunction().method1))
+
+
+def rouge_l_stemmed(text_a: str, text_b: str) -> float:
+    """F measure of ROUGE-L by rouge-score's own tokenizer and Porter's stemmer, in [0, 1]; for English texts only."""
+    return float(_stemming_scorer().score(text_a, text_b)["rougeL"].fmeasure)
+
+
+@functools.cache
+def _stemming_scorer():  # type: ignore[no-untyped-def]
+    """rouge-score's scorer for ROUGE-L with its default tokenizer and stemming, created once."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(["rougeL"], use_stemmer=True)
+
+
+LEXICAL_MEASURES: dict[str, TextSimilarity] = {
+    "bleu": bleu,
+    "bleu_nltk": bleu_nltk,
+    "rouge_l": rouge_l,
+    "rouge_l_stemmed": rouge_l_stemmed,
+}
 
 
 def bertscore(encoder: TokenEncoder) -> TextSimilarity:

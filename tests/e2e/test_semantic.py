@@ -397,13 +397,14 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
 
 def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeServer, storage: str) -> None:
     server.script = script
-    run_audit(config(server.url, models=1, limit=2, rivals=["bleu", "rouge_l", "bertscore"]), storage=storage)
+    baseline_metrics = ["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore"]
+    run_audit(config(server.url, models=1, limit=2, rivals=baseline_metrics), storage=storage)
     semantic_section = report_of(storage).semantic
     assert semantic_section is not None
     assert {(r.text, r.metric) for r in semantic_section.rivals} == {
-        (t, m) for t in ("rot", "answer") for m in ("cosine", "bleu", "rouge_l", "bertscore")
+        (t, m) for t in ("rot", "answer") for m in ("cosine", *baseline_metrics)
     }
-    assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in semantic_section.rivals)
+    assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in semantic_section.baseline_metrics)
 
 
 def test_answers_are_compared_across_languages(server: FakeServer, storage: str, tmp_path: Path) -> None:

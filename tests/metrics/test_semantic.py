@@ -74,6 +74,29 @@ def test_a_worked_case() -> None:
     assert semantic_graph_entropy(rows, "sge") == pytest.approx(1 - math.log(2) / math.log(3))
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("alpha", [1.0, 10.0])
+def test_planted_answers_have_the_values_of_the_formulas(variant: Variant, alpha: float) -> None:
+    identical, unrelated, halves = np.eye(4)[[0, 0, 0, 0]], np.eye(4), np.eye(4)[[0, 0, 1, 1]]
+    assert semantic_graph_entropy(identical, variant, alpha) == pytest.approx(1.0)
+    assert semantic_graph_entropy(unrelated, variant, alpha) == pytest.approx(0.0, abs=1e-12)
+    # Two pairs of six have cosine 1, the others 0, and all nodes have equal weight: H = log n, and the mean is 1/3.
+    assert semantic_graph_entropy(halves, variant, alpha) == pytest.approx(1 / 3)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 8))
+def test_equals_the_released_program_of_sage(seed: int, n: int) -> None:
+    rows = np.random.default_rng(seed).normal(0.3, 1.0, (n, 6))
+    cosines = cosine_similarities(rows)
+    edges = [(i, j, float(cosines[i, j])) for i, j in combinations(range(n), 2)]
+    # The program starts at 1e-20, multiplies by 10 before the power, and divides entropy in bits by its maximum.
+    weights = [(10 * (1e-20 + sum(max(s, 0) for i, j, s in edges if node in (i, j)))) ** 10.0 for node in range(n)]
+    p = [weight / sum(weights) for weight in weights]
+    entropy = -sum(x * math.log2(x) for x in p if x > 0) / math.log2(n)
+    expected = sum(s for _, _, s in edges) / len(edges) * entropy
+    assert semantic_graph_entropy(rows) == pytest.approx(expected, abs=1e-12)
+
+
 def test_opposite_answers_score_below_zero() -> None:
     assert semantic_graph_entropy([[1, 0], [-1, 0]]) == -1.0
 

@@ -8,7 +8,15 @@ import pytest
 
 from auditor.errors import ModelSetupError
 from auditor.models.embeddings import SentenceEncoder, load_encoder
-from auditor.models.text_similarity import bertscore, bleu, check_similarity_packages, consistency_measures, rouge_l
+from auditor.models.text_similarity import (
+    bertscore,
+    bleu,
+    bleu_nltk,
+    check_similarity_packages,
+    consistency_measures,
+    rouge_l,
+    rouge_l_stemmed,
+)
 
 TEXTS = ("You should keep a promise that you gave.", "Keeping promises is right.", "Bread is cheap in the market.")
 
@@ -35,6 +43,29 @@ def test_worked_values() -> None:
 ])  # fmt: skip
 def test_rouge_counts_words_of_every_script(first: str, second: str, shared: int, lengths: tuple[int, int]) -> None:
     assert rouge_l(first, second) == pytest.approx(2 * shared / sum(lengths))
+
+
+def test_published_bleu_has_one_direction_and_smooths_counts_of_zero() -> None:
+    # Reference of five words, "d" replaced: precisions 4/5, 2/4, 1/3 and 0.1/2 (smoothing method 1), equal lengths.
+    expected = (4 / 5 * 2 / 4 * 1 / 3 * 0.1 / 2) ** 0.25
+    assert bleu_nltk("a b c d e", "a b c x e") == pytest.approx(expected)
+    # A hypothesis of 4 of the reference's 5 words: all precisions 1, brevity penalty exp(1 - 5/4). Not so vice versa.
+    assert bleu_nltk("a b c d e", "a b c d") == pytest.approx(math.exp(-1 / 4))
+    assert bleu_nltk("a b c d", "a b c d e") == pytest.approx((4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+
+
+def test_published_rouge_stems_words() -> None:
+    # Two of three stems are shared in order: "keep" and "promis".
+    assert rouge_l_stemmed("keeping promises matters", "keep promise always") == pytest.approx(2 / 3)
+    assert rouge_l("keeping promises matters", "keep promise always") == 0.0
+
+
+def test_published_measures_take_the_earlier_answer_as_reference(encoder: SentenceEncoder) -> None:
+    measures = consistency_measures(["bleu_nltk", "rouge_l_stemmed"], encoder)
+    [value] = measures["bleu_nltk"]([["a b c d e", "a b c d", None]])
+    assert value == pytest.approx(math.exp(-1 / 4))
+    [identical] = measures["rouge_l_stemmed"]([["keep it", "keep it", "keep it"]])
+    assert identical == 1.0
 
 
 def test_bertscore_is_the_papers_greedy_match(encoder: SentenceEncoder) -> None:

@@ -41,7 +41,15 @@ from auditor.reports.sections.summary_columns import build_summary_columns
 from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate, tabulate_matrix
 
 SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
-MEASURE_LABELS = {"sage": "SaGE", "sge": "SGE", "bleu": "BLEU", "rouge_l": "ROUGE-L", "bertscore": "BERTScore"}
+MEASURE_LABELS = {
+    "sage": "SaGE",
+    "sge": "SGE",
+    "bleu": "BLEU",
+    "bleu_nltk": "BLEU (nltk)",
+    "rouge_l": "ROUGE-L",
+    "rouge_l_stemmed": "ROUGE-L (stemmed)",
+    "bertscore": "BERTScore",
+}
 MODEL_TABLE_ID = "paraphrase-scores"
 MAX_PRINTED_QUESTIONS = 20
 """Least consistent questions that are printed; the page has all."""

@@ -21,7 +21,7 @@ from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
 LANGUAGE_METRIC_PREFIX = "languages:"
-BASELINE_METRICS = ("cosine", "bleu", "rouge_l", "bertscore")
+BASELINE_METRICS = ("cosine", "bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore")
 
 
 def build_semantic_report(db: Database, source: ReportSource, sampling: SamplingReport) -> SemanticReport | None:
