@@ -404,7 +404,7 @@ def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeSer
     assert {(r.text, r.metric) for r in semantic_section.rivals} == {
         (t, m) for t in ("rot", "answer") for m in ("cosine", *baseline_metrics)
     }
-    assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in semantic_section.baseline_metrics)
+    assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in semantic_section.rivals)
 
 
 def test_answers_are_compared_across_languages(server: FakeServer, storage: str, tmp_path: Path) -> None:
