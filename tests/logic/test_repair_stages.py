@@ -72,6 +72,7 @@ def test_stages_have_the_transitivity_and_the_counts_of_the_data(
     implied = win_loss_wins(planted)
     assert set(rows) == {(s, n) for s in ("repaired", "size-matched") for n in (False, True)} | {("raw", False)}
     raw, full, matched = rows["raw", False], rows["repaired", False], rows["size-matched", False]
+    assert raw.transitivity is not None
     assert raw.transitivity == pytest.approx(acyclic_share(planted), abs=1e-12)
     assert raw.transitivity < 0.99  # planted contradictions
     assert (raw.rows, raw.rows_per_set) == (len(planted), len(planted) / 40)
@@ -93,7 +94,8 @@ def test_noise_is_a_stage_of_its_own_and_the_sample_follows_its_seed(
     assert rows["perturbed"].rows == rows["raw"].rows == len(planted)
     assert rows["perturbed"].transitivity is not None
     assert rows["raw"].transitivity is not None
-    assert rows["perturbed"].transitivity < rows["raw"].transitivity < rows["repaired"].transitivity == 1.0
+    assert rows["perturbed"].transitivity < rows["raw"].transitivity < 1.0
+    assert rows["repaired"].transitivity == 1.0
 
     def sample(seed: int) -> list[list[int]]:
         return [np.flatnonzero(~np.isnan(a.standard)).tolist() for a in select_stage(noisy, "size-matched", seed=seed)]
