@@ -5,8 +5,10 @@ Functions import what they need, so that `auditor --help` stays fast.
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import errno
+import gc
 import os
 import re
 import sys
@@ -46,6 +48,7 @@ def main() -> None:
     try:
         code = _run_app()
         sys.stdout.flush()
+        atexit.register(gc.freeze)  # the interpreter's last garbage collections would be a tenth of a short command
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - the last resort
