@@ -149,3 +149,9 @@ def test_garbage_collection_is_infrequent_only_while_requests_are_sent(threshold
     with pytest.raises(ZeroDivisionError):
         send()
     assert gc.get_threshold() == thresholds
+
+
+def test_imported_modules_are_excluded_from_garbage_collection() -> None:
+    n_frozen = gc.get_freeze_count()
+    bootstrap.freeze_imported_modules.__wrapped__()
+    assert gc.get_freeze_count() > n_frozen

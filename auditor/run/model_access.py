@@ -93,6 +93,7 @@ def run_with_models(
                     raise RunInterrupted(message, "To resume, run the same command again.") from None
                 raise
 
+    bootstrap.freeze_imported_modules()
     with _short_switch_interval(), bootstrap.infrequent_garbage_collection():
         return asyncio.run(run_work())
 

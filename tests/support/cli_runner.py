@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -45,8 +46,10 @@ def run(words: Sequence[str], stdin_text: str = "") -> CommandOutput:
 
 
 def _code() -> int:
-    """Run `main` and return its exit code."""
+    """Run `main` and return its exit code; the thresholds of garbage collection, which it leaves changed, are reset."""
+    thresholds = gc.get_threshold()
     with pytest.raises(SystemExit) as ended:
         main()
+    gc.set_threshold(*thresholds)
     assert isinstance(ended.value.code, int)
     return ended.value.code
