@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import pytest
 
 from auditor.domain.labels import LabelKind
 from auditor.errors import ReviewError
+from auditor.reports.data.build import build_report
 from auditor.review.label_sampling import draw_sample
 from auditor.review.labelling import LabellingSession, find_sampling_units
 from auditor.run import run_audit
-from auditor.storage import audits, labels
+from auditor.storage import audits, backup, labels
 from auditor.storage.database import open_database
+from auditor.tui.plain_text_app import run_plain_text_labelling
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
@@ -48,6 +51,39 @@ def test_answers_to_a_task_are_sampled_labelled_and_imported(
             (first.unit, "ada", "VALID"),
             (second.unit, "ben", "INVALID"),
         ]
+
+
+def test_plain_text_and_import_give_a_task_the_same_corrected_accuracy(
+    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script = solver
+    run_audit(task_audit(server.url, tmp_path, "exact", probes={"direct": {"samples": 2}}), storage=storage)
+    with open_database(storage) as db:
+        audit = audits.get_audit(db, "sums")
+        draw_sample(db, audit, LabelKind.TRACE, 60)
+    copy = f"sqlite:///{tmp_path}/copy.db"
+    backup.copy_database(Path(storage.removeprefix("sqlite:///")), tmp_path / "copy.db")
+
+    commands = io.StringIO("\n".join("12"[i % 3 == 0] for i in range(60)))
+    run_plain_text_labelling(storage, "sums", rater="ada", second_rater_share=0, stdin=commands, stdout=io.StringIO())
+    with open_database(storage) as db:
+        by_command = labels.load_labels(db, audit.id, LabelKind.TRACE)
+        in_plain_text = build_report(db, "sums").judge_quality
+    rows = [",".join(("ada", *label.unit.parts, label.value)) for label in by_command]
+    file = tmp_path / "labels.csv"
+    file.write_text("\n".join(["rater,model,country,topic,sample,verdict", *rows]), encoding="utf-8")
+    monkeypatch.setenv("AUDITOR_STORAGE", copy)
+    assert auditor("import", "labels", file, "--audit", "sums").returncode == 0
+    with open_database(copy) as db:
+        assert build_report(db, "sums").judge_quality == in_plain_text
+
+    assert in_plain_text is not None
+    assert len(by_command) == 60
+    for row in in_plain_text.models:
+        values = [label.value == "VALID" for label in by_command if label.unit.parts[0] == row.model]
+        assert row.corrected.value == pytest.approx(sum(values) / len(values))  # all are labelled: nothing is estimated
+        assert (row.corrected.ci_low, row.corrected.ci_high) == pytest.approx((row.corrected.value,) * 2)
+        assert row.judges.value != pytest.approx(row.corrected.value)
 
 
 def test_labels_outlast_a_run_that_adds_samples(
