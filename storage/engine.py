@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from auditor.errors import ConfigError, UsageError
 from auditor.redaction import register_secrets
 from auditor.storage.sqlite_file import connect_immutable, refuse_unread_log
 
-PRAGMAS = ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY")
+BUSY_TIMEOUT_S = 30
+PRAGMAS = (f"busy_timeout={1000 * BUSY_TIMEOUT_S}", "journal_mode=WAL", "synchronous=FULL", "temp_store=MEMORY")
 WRITER_LOCK_CLASS, RUN_LOCK_CLASS = 0x61756469, 0x61756475
 """Classes of PostgreSQL's advisory locks: the one lock of all writers, and the locks of runs, one per audit."""
 
@@ -95,11 +97,24 @@ def _make_sqlite_engine(url: URL, foreign_keys: bool) -> Engine:
     def set_pragmas(connection: sqlite3.Connection, _: Any) -> None:
         connection.isolation_level = None  # transactions begin in _begin_transaction
         for pragma in (*PRAGMAS, f"foreign_keys={'ON' if foreign_keys else 'OFF'}"):
-            connection.execute(f"PRAGMA {pragma}")
+            _set_pragma(connection, pragma)
 
     event.listen(engine, "connect", set_pragmas)
     event.listen(engine, "begin", _begin_transaction)
     return engine
+
+
+def _set_pragma(connection: sqlite3.Connection, pragma: str) -> None:
+    """Set a pragma, and try again while another connection has the lock: SQLite does not wait for it in a new file."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute(f"PRAGMA {pragma}")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _make_immutable_engine(url: URL) -> Engine:

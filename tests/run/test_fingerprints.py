@@ -36,7 +36,7 @@ PACKAGES_WITHOUT_EFFECT = {
     *("ray", "rich", "sqlmodel", "textual", "textual-serve", "typer", "vl-convert-python", "wandb", "inspect-ai"),
     "mkdocs-material",
 }
-PACKAGES_NOT_RECORDED = {"accelerate", "gguf", "rouge-score", "sacrebleu", "transformers"}
+PACKAGES_NOT_RECORDED = {"accelerate", "gguf", "nltk", "rouge-score", "sacrebleu", "transformers"}
 """Packages that compute figures of some audits, but whose version reports do not show."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, text
@@ -117,3 +119,18 @@ def test_waiting_for_a_lock_times_out(postgres: Postgres, monkeypatch: pytest.Mo
         monkeypatch.setattr(engine, "LOCK_TIMEOUT", "50ms")
         with pytest.raises(StorageError, match="lock timeout"):
             record_answer(db)
+
+
+def test_connections_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    def open_file(path: Path, barrier: threading.Barrier) -> None:
+        file_engine = make_engine(f"sqlite:///{path}")
+        barrier.wait()
+        with file_engine.connect():
+            pass
+        file_engine.dispose()
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(50):  # one file in ten failed when SQLite refused to wait
+            path, barrier = tmp_path / f"{number}.db", threading.Barrier(4)
+            path.touch()
+            list(pool.map(open_file, [path] * 4, [barrier] * 4))
