@@ -1,4 +1,4 @@
-"""Labelling in a real terminal: a hundred traces in tmux with the keys 1, 2 and u only."""
+"""Labelling in a real terminal: traces in tmux with the keys 1, 2 and u only; a hundred with `make faults`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from auditor.domain.labels import LabelKind
 from auditor.storage import hash_chain, labels
 from auditor.storage.database import open_database
 from auditor.tui.saving_screen import DECISION_DELAY_S
+from tests.support.killed_runs import ALL_FAULTS
 from tests.support.label_sample import save_labelling_audit
 from tests.support.tmux import Tmux
 
 STARTS_EMPTY = True
 PROGRAM = "import sys; from auditor.tui.launch import run_labelling; run_labelling(sys.argv[1], 'moral', rater='ada')"
-N_UNITS = 100
+N_UNITS = 100 if ALL_FAULTS else 30  # ten a stratum
 UNDO_EVERY = 10
-KILLED_AFTER = 40
+KILLED_AFTER = 2 * N_UNITS // 5
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def label_texts(tmux: Tmux, begin: int, end: int) -> None:
         press(tmux, "1" if number % 3 else "2", rf" {n_left - 1} left")
 
 
-def test_a_hundred_traces_with_three_keys_and_a_kill_in_between(tmux: Tmux, tmp_path: Path) -> None:
+def test_three_keys_and_a_kill_in_between_store_every_label(tmux: Tmux, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         audit = save_labelling_audit(db, N_UNITS)
