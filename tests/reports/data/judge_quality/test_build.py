@@ -14,7 +14,7 @@ from auditor.metrics.judge_accuracy import judge_quality
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.judge_quality.sample_columns import merge_small_strata
-from auditor.reports.data.judge_quality.schema import JudgeQualityReport
+from auditor.reports.data.judge_quality.schema import JudgeQualityReport, TransportRow
 from auditor.reports.data.label_records import LabelRecords
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.source_loading import load_source
@@ -203,6 +203,27 @@ def test_errors_that_differ_by_model_are_found(source: ReportSource) -> None:
     split = [row for row in report.splits if row.dimension == "model" and row.group == worst]
     assert split
     assert all((row.difference.value or 0) < -0.3 and (row.adjusted_p_value or 1) < 0.05 for row in split)
+
+
+def test_errors_that_differ_by_language_are_found_or_the_missing_labels_are_counted(source: ReportSource) -> None:
+    worst_country = source.votes.traces[0][1]
+    languages = ["ja" if key[1] == worst_country else "en" for key in source.votes.traces]
+    in_two_languages = replace(source, votes=replace(source.votes, languages=languages))
+    truth = {key: valid and key[1] != worst_country for key, valid in find_majorities(source.votes).items()}
+
+    def test_transport(n_each: int) -> TransportRow:
+        records = plant_labels(source.votes, truth, n_each=n_each)
+        report = build_judge_quality(replace(in_two_languages, label_records=records))
+        assert report is not None
+        return next(row for row in report.transport if row.dimension == "language")
+
+    decided, undecided = test_transport(200), test_transport(4)
+    assert decided.groups == ["en", "ja"]
+    assert decided.p_value is not None
+    assert decided.p_value < 0.001
+    assert undecided.p_value is None
+    assert undecided.missing > 0
+    assert undecided.reason == "the test needs 30 labels of each language"
 
 
 def test_small_strata_are_merged_unless_nothing_of_them_is_labelled() -> None:
