@@ -86,7 +86,7 @@ def join(table: str, audit: MeasuredAudit, **own_by_published: str) -> list[Reco
         return join_figures(paper(), table, [audit], own_by_published)[0]
 
 
-def test_a_model_of_ours_without_a_published_row_has_a_row_in_each_form() -> None:
+def test_a_model_without_a_published_row_has_a_row_in_each_form() -> None:
     published, own = join("1", measured())[:2], join("1", measured())[2:]
     assert [cell.not_run for cell in published] == ["no_counterpart"] * 2
     values = {cell.published.row: cell.recomputed.value for cell in own if cell.recomputed}
@@ -94,7 +94,7 @@ def test_a_model_of_ours_without_a_published_row_has_a_row_in_each_form() -> Non
     assert all(cell.is_own_row and cell.difference is None and cell.mark == "same_definition" for cell in own)
 
 
-def test_a_model_beside_a_published_one_has_no_row_of_its_own() -> None:
+def test_a_model_beside_a_published_one_has_no_second_row() -> None:
     cells = join("1", measured(), GPT="a")
     differences = {cell.published.row: cell.difference for cell in cells if not cell.is_own_row}
     assert differences == {"GPT, direct": pytest.approx(-0.1), "GPT, CoT": pytest.approx(-0.1)}
