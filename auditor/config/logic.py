@@ -21,7 +21,7 @@ class LogicProbe(ProbeSection):
         tables="auditor.storage.comparison_tables",
         answer_row="auditor.storage.comparison_tables:ComparisonRow",
         build_graph="auditor.agents.logic.graph:build_logic_graph",
-        check_input="auditor.agents.logic.item_sets:check_items",
+        check_input="auditor.agents.logic.input_check:check_items",
         plan_calls="auditor.cost_estimation.logic_calls:plan_logic_calls",
         build_report="auditor.reports.data.logic.build:build_logic_report",
         measure_coverage="auditor.reports.data.logic.build:measure_logic_coverage",
@@ -57,8 +57,8 @@ class LogicProbe(ProbeSection):
     the provider must support log-probabilities. The more probable item wins. Questions are then repeated only with
     `sample_answer = "cot"`."""
     form: PromptForm = "standard"
-    """Prompt of answers in JSON: `standard` allows TIE and asks for at most `max_words` of reasoning; `paper` asks for A
-    or B only, as in Aligning with Logic, in words of our own and without a limit. `paper` exists in English."""
+    """Prompt of answers in JSON: `standard` allows TIE, and limits reasoning to `max_words`; `paper` asks for A or B
+    only, as in Aligning with Logic, in words of our own and without a limit. `paper` exists in English."""
     cot: bool = False
     """Whether the judge reasons before it answers."""
     max_words: Annotated[int, Field(ge=5)] = 60
