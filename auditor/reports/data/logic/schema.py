@@ -169,6 +169,8 @@ class RankingRow(ReportModel):
 
     judge: str
     method: str
+    runs: int
+    """Initial orders of a merge sort, or draws of pairs, in each set; figures are means over them. 1 for all pairs."""
     calls: float
     """Questions asked for one set."""
     failed: float
