@@ -28,7 +28,8 @@ KindOption: TypeAlias = Annotated[
     typer.Option(
         "--as",
         help="What to write: items (default); comparisons, by people (caters and summarize-from-feedback); questions "
-        "(truthful-qa; default for mic); rules of thumb, by people (mic).",
+        "(truthful-qa; default for mic); rules of thumb, by people (mic); known-answers, for the experiment accuracy "
+        "(truthful-qa and hellaswag).",
     ),
 ]
 AspectOption: TypeAlias = Annotated[
@@ -94,7 +95,7 @@ def convert(
         print_message(
             f"Layout not verified on a real file: it is that of {dataset_format.layout_source}. Check some rows."
         )
-    print_message(f"{n_rows} {kind}: {output.resolve()}")
+    print_message(f"{n_rows} {kind.replace('-', ' ')}: {output.resolve()}")
     is_task = form in ("truthful-qa", "hellaswag")
     print_message(f"Next: {_describe_next_step('task items' if is_task and kind == 'items' else kind, output)}")
 
@@ -110,5 +111,7 @@ def _describe_next_step(kind: str, output: Path) -> str:
         f"auditor import comparisons {output} --audit NAME --people {PEOPLE_JUDGE}",
         "questions": f'write semantic = {{ questions = "{output}", paraphraser = "…" }} under [probes] of a '
         "configuration",
+        "known-answers": "add a row with the column paraphrase for each paraphrase of a question; then auditor "
+        f"experiment accuracy AUDIT {output}",
         "rules": f"auditor experiment rules AUDIT --file {output}",
     }[kind]

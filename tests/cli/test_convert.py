@@ -35,7 +35,7 @@ def test_items_of_a_task_are_named_as_such(tmp_path: Path) -> None:
     assert 'task = { source = "t.jsonl", answer = "choice" }' in converted.stderr
     refused = auditor("logic", "convert", "hellaswag", "h.jsonl", "-o", "t.jsonl", "--as", "rules", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "--as: hellaswag has no rules. Use items." in refused.stderr
+    assert "--as: hellaswag has no rules. Use items or known-answers." in refused.stderr
 
 
 def test_a_verified_layout_has_no_caution(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from auditor.imports.published.records import read_records, select_split, unknow
 from auditor.imports.published.rows import (
     ConversionOptions,
     PublishedDataset,
+    PublishedKnownAnswer,
     PublishedQuestion,
     PublishedRule,
     PublishedTaskItem,
@@ -52,7 +53,8 @@ def read_truthful_qa(source: Path, options: ConversionOptions) -> PublishedDatas
         items.append(_build_task_item(question_id, answer.question, shuffled, answer.best))
         questions.append(PublishedQuestion(question_id, answer.question))
     notes = [f"Questions: {len(items)}.", *_describe_separators(n_changed)]
-    return PublishedDataset({"items": items, "questions": questions}, notes)
+    known_answers = [_build_known_answer(item) for item in items]
+    return PublishedDataset({"items": items, "questions": questions, "known-answers": known_answers}, notes)
 
 
 def _read_answer_table(source: Path) -> Iterator[_BestAnswer]:
@@ -91,7 +93,9 @@ def read_hellaswag(source: Path, options: ConversionOptions) -> PublishedDataset
         n_changed += any(OPTION_SEPARATOR in ending for ending in endings)
         context = record.text("ctx").strip()
         items.append(_build_task_item(f"hellaswag-{number}", HELLASWAG_QUESTION, endings, truth, context))
-    return PublishedDataset({"items": items}, [f"Items: {len(items)}.", *_describe_separators(n_changed)])
+    known_answers = [_build_known_answer(item) for item in items if item.truth]
+    notes = [f"Items: {len(items)}.", *_describe_separators(n_changed)]
+    return PublishedDataset({"items": items, "known-answers": known_answers}, notes)
 
 
 def _build_task_item(
@@ -100,6 +104,12 @@ def _build_task_item(
     """Join the choices of an item; a separator within a choice is written as a slash."""
     joined = OPTION_SEPARATOR.join(choice.replace(OPTION_SEPARATOR, "/") for choice in choices)
     return PublishedTaskItem(item_id, question, joined, truth.replace(OPTION_SEPARATOR, "/"), context)
+
+
+def _build_known_answer(item: PublishedTaskItem) -> PublishedKnownAnswer:
+    """An item as a question with a known answer, whose context is part of the question."""
+    question = f"{item.question} {item.context}" if item.context else item.question
+    return PublishedKnownAnswer(item.id, question, item.options, item.truth)
 
 
 def _describe_separators(n_changed: int) -> list[str]:

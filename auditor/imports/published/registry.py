@@ -54,9 +54,14 @@ DATASET_FORMATS: Mapping[str, DatasetFormat] = {
         used_options=frozenset({"split"}),
         layout_source="the authors' documentation",
     ),
-    "truthful-qa": DatasetFormat(read_truthful_qa, kinds=("items", "questions"), used_options=frozenset({"seed"})),
+    "truthful-qa": DatasetFormat(
+        read_truthful_qa, kinds=("items", "questions", "known-answers"), used_options=frozenset({"seed"})
+    ),
     "hellaswag": DatasetFormat(
-        read_hellaswag, used_options=frozenset({"split"}), layout_source="the authors' documentation"
+        read_hellaswag,
+        kinds=("items", "known-answers"),
+        used_options=frozenset({"split"}),
+        layout_source="the authors' documentation",
     ),
     "mic": DatasetFormat(
         read_mic,

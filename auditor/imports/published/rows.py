@@ -11,9 +11,9 @@ import numpy as np
 
 from auditor.domain import derive_seed
 
-RowKind = Literal["items", "comparisons", "questions", "rules"]
+RowKind = Literal["items", "comparisons", "questions", "rules", "known-answers"]
 """What a file of rows is for: items of the probe `logic` or of a task, people's comparisons of these items, questions
-of the probe `semantic`, or rules of thumb that answers to these questions follow."""
+of the probe `semantic`, rules of thumb that answers to these questions follow, or the experiment `accuracy`."""
 ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
 
 
@@ -61,7 +61,18 @@ class PublishedRule(NamedTuple):
     rule: str
 
 
-PublishedRow: TypeAlias = PublishedItem | PublishedDecision | PublishedTaskItem | PublishedQuestion | PublishedRule
+class PublishedKnownAnswer(NamedTuple):
+    """A question with a known answer, for the experiment `accuracy`; choices are separated by `|`."""
+
+    question_id: str
+    question: str
+    choices: str
+    correct: str
+
+
+PublishedRow: TypeAlias = (
+    PublishedItem | PublishedDecision | PublishedTaskItem | PublishedQuestion | PublishedRule | PublishedKnownAnswer
+)
 
 
 @dataclass(frozen=True)

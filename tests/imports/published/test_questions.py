@@ -12,12 +12,19 @@ import pytest
 from auditor.agents.semantic.questions import load_questions
 from auditor.config import TaskSection
 from auditor.errors import ImportFileError, UsageError
-from auditor.imports.published.questions import read_hellaswag, read_mic, read_truthful_qa
+from auditor.imports.published.questions import HELLASWAG_QUESTION, read_hellaswag, read_mic, read_truthful_qa
 from auditor.imports.published.registry import write_rows
-from auditor.imports.published.rows import ConversionOptions, PublishedQuestion, PublishedRule, PublishedTaskItem
+from auditor.imports.published.rows import (
+    ConversionOptions,
+    PublishedKnownAnswer,
+    PublishedQuestion,
+    PublishedRule,
+    PublishedTaskItem,
+)
 from auditor.tasks.loader import load_task
 from tests.support.json_lines import write_json_lines
 
+JOINED_ENDINGS = "sits down.|a / b.|sings.|leaves."
 TABLE_HEADER = ["Type", "Category", "Question", "Best Answer", "Correct Answers", "Incorrect Answers", "Source"]
 
 
@@ -52,6 +59,8 @@ def test_the_best_answer_of_truthful_qa_is_among_the_wrong_ones(tmp_path: Path, 
     assert sorted(item.options) == ["It is red", "No, it is blue", "Yes", "Yes, at noon"]
     write_rows(dataset, tmp_path / "questions.jsonl", "questions")
     assert [q.text for q in load_questions(str(tmp_path / "questions.jsonl"))] == ["Is the sky green?"]
+    [row] = dataset.rows["known-answers"]
+    assert row == PublishedKnownAnswer(item.id, item.question, "|".join(item.options), "No, it is blue")
 
 
 def test_the_best_answer_is_at_every_position(tmp_path: Path) -> None:
@@ -97,6 +106,10 @@ def test_hellaswag_has_four_endings_in_the_published_order(tmp_path: Path) -> No
     assert len(read_hellaswag(file, ConversionOptions(split="val")).rows["items"]) == 2
     with pytest.raises(UsageError, match="no split 'train'"):
         read_hellaswag(file, ConversionOptions(split="train"))
+    assert dataset.rows["known-answers"] == [
+        PublishedKnownAnswer("hellaswag-1", f"{HELLASWAG_QUESTION} A man stands. He", JOINED_ENDINGS, "a / b."),
+        PublishedKnownAnswer("hellaswag-2", f"{HELLASWAG_QUESTION} A dog barks. It", JOINED_ENDINGS, "leaves."),
+    ]
     records[1]["label"] = 4
     with pytest.raises(ImportFileError, match="line 2: the field 'label' is 4, not a whole number from 0 to 3"):
         read_hellaswag(write_json_lines(tmp_path / "x.jsonl", *records), ConversionOptions())
