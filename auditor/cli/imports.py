@@ -84,7 +84,8 @@ MeasuresOption: TypeAlias = Annotated[
     typer.Option(
         "--rivals",
         metavar="LIST",
-        help="Measures of similarity besides the cosine: bleu,bleu_nltk,rouge_l,rouge_l_stemmed,bertscore.",
+        help="Measures of similarity besides the cosine: bleu,bleu_nltk,rouge_l,rouge_l_stemmed,bertscore,"
+        "bertscore_bert_base.",
     ),
 ]
 

@@ -8,6 +8,7 @@ from typing import Any
 from auditor.config.model_section import DEFAULT_TIMEOUT_S
 from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS
 from auditor.config.sections import DEFAULT_DEADLINE_S
+from auditor.config.semantic import DEFAULT_BERTSCORE_MODEL
 from auditor.domain import canonical_hash
 
 TABLES_WITHOUT_EFFECT = ("storage", "check", "labels", "run", "telemetry", "batch")
@@ -35,6 +36,9 @@ def hash_settings(settings: dict[str, Any]) -> str:
         del settings["probes"][name]
     if settings["probes"]["review"]["max_trace_chars"] == DEFAULT_MAX_TRACE_CHARS:
         del settings["probes"]["review"]["max_trace_chars"]
+    semantic = settings["probes"]["semantic"]
+    if semantic and semantic["bertscore_model"] == DEFAULT_BERTSCORE_MODEL:
+        del semantic["bertscore_model"]
     for probe in ("direct", "review"):
         if settings["probes"][probe] and settings["probes"][probe]["form"] == "standard":
             del settings["probes"][probe]["form"]

@@ -16,6 +16,7 @@ from auditor.reports.data.semantic.human_judgements import (
 )
 from auditor.reports.document import Block, Column, Document, Inline, Name, Paragraph, Section
 from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.sections.consistency_measures import name_measure
 from auditor.reports.sections.experiments.common import (
     P_VALUE_COLUMN,
     build_experiment_document,
@@ -24,7 +25,6 @@ from auditor.reports.sections.experiments.common import (
     plot_estimates,
 )
 from auditor.reports.sections.phrasing import describe_estimate
-from auditor.reports.sections.semantic import name_measure
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
 
 NOTHING_COMPARED = "Nothing was compared."
