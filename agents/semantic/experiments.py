@@ -13,7 +13,7 @@ from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_choice, parse_rule
 from auditor.agents.semantic.call_builders import build_answer_call, build_choice_call, build_rule_call, semantic_probe
-from auditor.agents.semantic.group_scores import AnswerWithRule, ScoresByMeasure, score_groups
+from auditor.agents.semantic.group_scores import AnswerWithRule, GroupScores, score_groups
 from auditor.domain import Call
 from auditor.domain.semantic import MoralQuestion
 from auditor.storage import semantic_results
@@ -89,7 +89,7 @@ async def elicit_answers(context: RunContext, requests: Sequence[AnswerRequest])
 
 async def scores_by_temperature(
     context: RunContext, temperatures: Sequence[float]
-) -> dict[tuple[str, float, bool], ScoresByMeasure]:
+) -> dict[tuple[str, float, bool], GroupScores]:
     """Scores by (model, temperature, reworded), arrays over the audit's questions in order.
 
     `reworded` is True for one answer to each paraphrase, False for as many samples of the original question.
@@ -114,7 +114,7 @@ async def scores_by_temperature(
 
 async def scores_by_rule(
     context: RunContext, rules: Mapping[str, str] | None = None
-) -> dict[tuple[str, bool], ScoresByMeasure]:
+) -> dict[tuple[str, bool], GroupScores]:
     """Scores by (model, followed), arrays over the audit's questions in order.
 
     `followed` is True if the model was given a rule of thumb to follow. Questions without a rule have no score.
@@ -182,11 +182,11 @@ async def accuracy_and_consistency(
         accuracy = np.array([np.mean(group) if group else np.nan for group in is_correct], dtype=float)
         reasons = [[AnswerWithRule(reason, None) for _, reason in group] for group in choices_and_reasons]
         scores = await asyncio.to_thread(score_groups, context, reasons, answers_only=True)
-        measures_by_model[model.name] = accuracy, scores["answer", semantic_probe(context.config).variant]
+        measures_by_model[model.name] = accuracy, scores.main
     return measures_by_model
 
 
-async def _elicit_and_score(context: RunContext, requests: Sequence[Sequence[AnswerRequest]]) -> ScoresByMeasure:
+async def _elicit_and_score(context: RunContext, requests: Sequence[Sequence[AnswerRequest]]) -> GroupScores:
     """Collect the answers of each group of requests, and score their consistency: one score per group and measure."""
     answers = await elicit_answers(context, [request for group in requests for request in group])
     group_ends = np.cumsum([len(group) for group in requests])

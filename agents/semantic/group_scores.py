@@ -19,12 +19,20 @@ from auditor.agents.semantic.text_scores import (
     stack_text_kinds,
 )
 from auditor.agents.semantic.vector_cache import VectorCache
-from auditor.domain.semantic import SemanticScoringSettings
 from auditor.metrics.semantic import cosine_similarities
 from auditor.models.text_similarity import consistency_measures
 
-ScoresByMeasure = dict[tuple[str, str], Floats]
-"""Scores, shape (groups,), by the text and the metric of `QuestionScore`; nan for fewer than two usable texts."""
+
+class GroupScores(NamedTuple):
+    """Scores of groups of answers, shape (groups,) each; nan for fewer than two usable texts.
+
+    Attributes:
+        main: by the measure that the audit reports as its score.
+        by_measure: by every measure, `main` included; keys are the text and the metric of `QuestionScore`.
+    """
+
+    main: Floats
+    by_measure: dict[tuple[str, str], Floats]
 
 
 class AnswerWithRule(NamedTuple):
@@ -36,7 +44,7 @@ class AnswerWithRule(NamedTuple):
 
 def score_groups(
     context: RunContext, groups: Sequence[Sequence[AnswerWithRule]], *, answers_only: bool = False
-) -> ScoresByMeasure:
+) -> GroupScores:
     """Score the consistency of each group of answers by every measure of the audit.
 
     Args:
@@ -53,8 +61,8 @@ def score_groups(
     vectors_by_text = VectorCache(context.db, encoder).embed(
         text for texts in (*answers, *rules) for text in texts if text is not None
     )
-    scores: ScoresByMeasure = {}
-    texts_by_kind = {}
+    scores: dict[tuple[str, str], Floats] = {}
+    texts_by_kind: dict[str, TextGrid] = {}
     for kind, vectors in stack_text_kinds(answers, rules, vectors_by_text, settings, group_size).items():
         by_metric = score_similarities(cosine_similarities(vectors), kind, settings)
         scores |= {(kind, metric): values for metric, values in by_metric.items()}
@@ -62,12 +70,7 @@ def score_groups(
     if not answers_only:
         measures = consistency_measures(probe.rivals, encoder, probe.bertscore_model)
         scores |= {key: np.array(values) for key, values in score_measures(texts_by_kind, measures).items()}
-    return scores
-
-
-def main_measure(settings: SemanticScoringSettings) -> tuple[str, str]:
-    """The text and the metric that the audit reports as its score."""
-    return settings.measured, settings.variant
+    return GroupScores(scores[settings.measured, settings.variant], scores)
 
 
 def _pad(texts: list[str | None], size: int) -> list[str | None]:

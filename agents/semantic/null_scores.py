@@ -58,7 +58,9 @@ def extend_null_sample(sample: NullSample, block: QuestionBlock, rows: Floats32,
             sample.lengths.append(sum(lengths) / len(lengths))
 
 
-def compute_null_scores(model: str, sample: NullSample, settings: SemanticScoringSettings, seed: int) -> list[NullScore]:
+def compute_null_scores(
+    model: str, sample: NullSample, settings: SemanticScoringSettings, seed: int
+) -> list[NullScore]:
     """Null distributions of a model's mean score: answers shuffled across all questions, and among similar lengths."""
     null_scores = []
     for kind, lengths in (("shuffled", None), ("length", sample.lengths)):

@@ -189,9 +189,7 @@ def _score_vectors(
                 float(pair_cosines[i, lowest]),
             )
         scores += [
-            QuestionScore(
-                model, question, text_kind, metric, _nan_to_none(values[i]), int(n_usable[i]), *lowest_pair
-            )
+            QuestionScore(model, question, text_kind, metric, _nan_to_none(values[i]), int(n_usable[i]), *lowest_pair)
             for metric, values in values_by_metric.items()
         ]
     return scores

@@ -64,7 +64,7 @@ def score_similarities(similarities: Floats, text_kind: str, settings: SemanticS
     alpha_by_metric = {form.metric: form.alpha for form in settings.forms if form.text == form_kind}
     scores: dict[str, Floats] = {}
     if text_kind != RELEASED_MIX:
-        alpha_by_metric = {settings.variant: settings.alpha} | alpha_by_metric
+        alpha_by_metric.setdefault(settings.variant, settings.alpha)
         scores["cosine"] = _mean_over_pairs(similarities)
     for metric, alpha in alpha_by_metric.items():
         scores[metric] = entropy_of_similarities(similarities, entropy_variant(settings), alpha or settings.alpha)

@@ -114,10 +114,11 @@ class SentenceEncoder:
         """
         import torch
 
-        network = self._model[0].auto_model
-        if layer > network.config.num_hidden_layers:
+        network = getattr(self._model[0], "auto_model", None)
+        n_layers = 0 if network is None else network.config.num_hidden_layers
+        if network is None or n_layers < layer:
             raise ModelSetupError(
-                f"'{self.name}' has {network.config.num_hidden_layers} layers, but layer {layer} is needed.",
+                f"'{self.name}' has {n_layers} layers, but layer {layer} is needed.",
                 "Use the weights of bert-base-uncased, which have 12.",
             )
         max_tokens = min(self._model.tokenizer.model_max_length, network.config.max_position_embeddings)
