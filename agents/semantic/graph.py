@@ -148,7 +148,7 @@ def build_scoring_plan(context: RunContext) -> ScoringPlan:
         load_encoder=encoder,
         seed=context.config.seed,
         baseline_names=probe.rivals,
-        load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder),
+        load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder, probe.bertscore_model),
         on_texts_planned=lambda n_texts: context.progress.on_calls_planned("embed", n_texts, 0),
         on_texts_embedded=lambda n_texts: context.progress.on_steps_completed("embed", n_texts),
     )
@@ -166,4 +166,5 @@ def scoring_settings(config: AuditConfig, probe: SemanticProbe) -> SemanticScori
         measured=probe.measured,
         wordings=probe.paraphrases,
         evidence="",
+        bertscore_model=probe.used_bertscore_model,
     )

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
 
 BUILT_IN_QUESTIONS = "built-in"
-SimilarityMetric = Literal["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore"]
+DEFAULT_BERTSCORE_MODEL = "google-bert/bert-base-uncased"
+SimilarityMetric = Literal["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore", "bertscore_bert_base"]
 
 
 class ConsistencySection(ConfigSection):
@@ -104,7 +105,10 @@ class SemanticProbe(ProbeSection):
     `embedding`."""
     rivals: list[SimilarityMetric] = Field(default_factory=list)
     """Measures of the similarity between answers to report besides the cosine of their embeddings: `bleu`, `rouge_l`,
-    `bertscore`. `bleu_nltk` and `rouge_l_stemmed` are BLEU and ROUGE-L as the authors of SaGE computed them."""
+    `bertscore`. `bleu_nltk`, `rouge_l_stemmed` and `bertscore_bert_base` are BLEU, ROUGE-L and BERTScore as the
+    authors of SaGE computed them."""
+    bertscore_model: str = DEFAULT_BERTSCORE_MODEL
+    """Weights for the measure `bertscore_bert_base`: a folder, or a name on the Hugging Face hub."""
     consistency: ConsistencySection | None = None
     """Settings of the consistency score: how often a judge finds that sampled answers support each other. Without this
     section, it is not computed."""
@@ -133,6 +137,11 @@ class SemanticProbe(ProbeSection):
         return "rot" if self.rot_weight == 1 else "mix"
 
     @property
+    def used_bertscore_model(self) -> str:
+        """Weights that the measure `bertscore_bert_base` needs; empty if it is not among `rivals`."""
+        return self.bertscore_model if "bertscore_bert_base" in self.rivals else ""
+
+    @property
     def sampled_temperature(self) -> float:
         """Temperature of the answers."""
         return self.temperature
@@ -151,8 +160,9 @@ class SemanticProbe(ProbeSection):
                 raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. How to fix: {hint}")
 
     def resolve_paths(self, resolve: Callable[[str], str]) -> Self:
-        """Resolve the paths of the file of questions and of an encoder that is a folder."""
+        """Resolve the paths of the file of questions and of encoders that are folders."""
         paths = {"questions": resolve(self.questions)}
-        if self.encoder and os.sep in self.encoder:
-            paths["encoder"] = resolve(self.encoder)
+        for key in ("encoder", "bertscore_model"):
+            if (folder := getattr(self, key)) and os.sep in folder:
+                paths[key] = resolve(folder)
         return self.model_copy(update=paths)

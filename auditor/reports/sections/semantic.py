@@ -34,22 +34,14 @@ from auditor.reports.document import (
     Tag,
 )
 from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.sections.consistency_forms import build_form_blocks
+from auditor.reports.sections.consistency_measures import SCORED_TEXT_LABELS, name_measure, name_metric
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.summary_columns import build_summary_columns
 from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate, tabulate_matrix
 
-SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
-MEASURE_LABELS = {
-    "sage": "SaGE",
-    "sge": "SGE",
-    "bleu": "BLEU",
-    "bleu_nltk": "BLEU (nltk)",
-    "rouge_l": "ROUGE-L",
-    "rouge_l_stemmed": "ROUGE-L (stemmed)",
-    "bertscore": "BERTScore",
-}
 MODEL_TABLE_ID = "paraphrase-scores"
 MAX_PRINTED_QUESTIONS = 20
 """Least consistent questions that are printed; the page has all."""
@@ -65,6 +57,7 @@ def build_semantic_section(report: Report) -> Section | None:
     if semantic.models:
         blocks.append(List([_describe_model(row) for row in semantic.models], is_findings=True))
         blocks += [_build_figure(semantic.models, marks), _build_model_table(semantic.models, marks)]
+    blocks += build_form_blocks(semantic)
     blocks += [*_build_comparison_tables(semantic, marks), *_build_language_and_judge_tables(semantic, marks)]
     if semantic.rejected:
         rejections = list_counts(semantic.rejected)
@@ -72,11 +65,6 @@ def build_semantic_section(report: Report) -> Section | None:
     if semantic.worst:
         blocks.append(_build_least_consistent_section(semantic.worst))
     return Section("semantic", "Consistency under paraphrase", blocks, "Paraphrase")
-
-
-def name_measure(metric: str, text: str) -> str:
-    """Name a measure of similarity and the texts that it compares, such as "cosine of rules of thumb"."""
-    return f"{MEASURE_LABELS.get(metric, metric)} of {SCORED_TEXT_LABELS.get(text, text)}"
 
 
 def _describe_questions(semantic: SemanticReport) -> str:
@@ -211,7 +199,7 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
             *marks.columns,
         ]
         labels: DerivedCells[BaselineSimilarityRow] = {
-            "metric": lambda row: MEASURE_LABELS.get(row.metric, row.metric),
+            "metric": lambda row: name_metric(row.metric),
             "text": lambda row: SCORED_TEXT_LABELS[row.text],
             **marks.derived,
         }

@@ -12,6 +12,7 @@ from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.data.semantic.differences import build_difference_rows
+from auditor.reports.data.semantic.forms import build_form_rows, score_questions_only
 from auditor.reports.data.semantic.judged_consistency import build_judged_rows
 from auditor.reports.data.semantic.least_consistent import build_least_consistent_rows
 from auditor.reports.data.semantic.model_rows import build_model_rows
@@ -21,7 +22,7 @@ from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
 LANGUAGE_METRIC_PREFIX = "languages:"
-BASELINE_METRICS = ("cosine", "bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore")
+BASELINE_METRICS = ("cosine", "bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore", "bertscore_bert_base")
 
 
 def build_semantic_report(db: Database, source: ReportSource, sampling: SamplingReport) -> SemanticReport | None:
@@ -35,7 +36,7 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
     questions = semantic_results.load_questions(db, source.audit.id)
     scores = semantic_results.load_scores(db, source.audit.id)
     score_table = ScoreTable(questions, scores, settings)
-    models = [*source.models, *sorted({score.model for score in scores}.difference(source.models))]
+    models = [*source.models, *sorted(score_table.models.difference(source.models))]
     models = [model for model in models if model in score_table.models]
     return SemanticReport(
         source=settings.source,
@@ -55,6 +56,9 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         judged=build_judged_rows(db, source, models),
         worst=build_least_consistent_rows(db, source, settings, models, questions, scores),
         rejected=_count_rejected_paraphrases(db, source),
+        questions_only=score_questions_only(score_table),
+        forms=build_form_rows(models, score_table),
+        bertscore_model=settings.bertscore_model or None,
     )
 
 

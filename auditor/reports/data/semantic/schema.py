@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
@@ -71,6 +73,20 @@ class BaselineSimilarityRow(ReportModel):
     text: str
     """`rot` or `answer`."""
     metric: str
+    value: AveragedEstimate
+
+
+class ScoreFormRow(ReportModel):
+    """The score in one form that the papers or their programs use, from the same answers."""
+
+    model: str
+    """Empty for the wordings of the questions themselves."""
+    text: str
+    """`answer`, `rot`, `mix` (of rules of thumb and answers) or `question`."""
+    rot_weight: float | None
+    """Weight of the rules of thumb in the similarity of two answers; null for `question`."""
+    alpha: float | None
+    """Exponent of SaGE: 10 in the released program, 1 in the paper's text; null for SGE."""
     value: AveragedEstimate
 
 
@@ -154,3 +170,10 @@ class SemanticReport(ReportModel):
     worst: list[LeastConsistentRow]
     rejected: dict[str, int]
     """Model-written paraphrases that were not asked, by reason."""
+    questions_only: AveragedEstimate | None = None
+    """Score of the wordings of the questions themselves, as if they were answers: the upper bound of SGE's authors.
+    Null where it was not computed."""
+    forms: list[ScoreFormRow] = Field(default_factory=list)
+    """The score with each published exponent and weight of the rules; empty where they were not computed."""
+    bertscore_model: str | None = None
+    """Weights of the measure `bertscore_bert_base`; null where it was not computed."""
