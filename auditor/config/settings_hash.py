@@ -38,6 +38,11 @@ def hash_settings(settings: dict[str, Any]) -> str:
     for probe in ("direct", "review"):
         if settings["probes"][probe] and settings["probes"][probe]["form"] == "standard":
             del settings["probes"][probe]["form"]
+    if semantic := settings["probes"]["semantic"]:
+        if semantic["subject"] == "moral":
+            del semantic["subject"]
+        if semantic["consistency"] and semantic["consistency"]["form"] == "standard":
+            del semantic["consistency"]["form"]
     return canonical_hash(_strip_folders(settings))
 
 

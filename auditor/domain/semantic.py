@@ -167,8 +167,9 @@ class SemanticScoringSettings:
         variant, alpha: the variant of the graph entropy, `sage` or `sge`, and its parameter.
         rot_weight: weight of the rules of thumb (rot) if `measured` is `mix`, in [0, 1]; answers have the rest.
         measured: the texts scored: `rot` (rules of thumb), `answer` or `mix`.
-        wordings: planned number of paraphrases of each question.
+        wordings: planned number of paraphrases of each question; 0 if only repeated answers are compared by a judge.
         evidence: hash of all inputs of the scores.
+        subject: what the questions are about: `moral`, or `any`.
     """
 
     source: str
@@ -180,3 +181,4 @@ class SemanticScoringSettings:
     measured: str
     wordings: int
     evidence: str
+    subject: str = "moral"

@@ -132,8 +132,10 @@ class SemanticReport(ReportModel):
     source: str
     """Source of the questions."""
     questions: int
+    subject: str = "moral"
+    """What the questions are about: `moral` or `any`."""
     wordings: int
-    """Number of wordings of each question."""
+    """Number of wordings of each question; 0 if only `judged` was measured."""
     encoder: str
     revision: str
     """SHA-256 of the encoder's weights."""
