@@ -1,8 +1,10 @@
-"""The consistency score of recorded answers, by a scripted judge: exact values, failures, and what is asked."""
+"""The consistency score of recorded, asked and task answers, by a scripted judge: exact values, failures, calls."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -18,6 +20,8 @@ from auditor.run import load_planned_survey, open_audit, run_audit
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.scripted_tasks import audit as task_audit
+from tests.support.scripted_tasks import solver
 
 DUCK = ["The duck crossed the road.", "The duck did not cross the road.", "The animal crossed the road."]
 PLANTED: dict[str, list[bool | None]] = {
@@ -216,3 +220,62 @@ def test_settings_that_measure_nothing_are_refused(
 def test_a_missing_file_is_named(server: FakeServer, storage: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"there is no file '.*nowhere.csv'"):
         run_audit(config(server.url, tmp_path / "nowhere.csv"), storage=storage)
+
+
+def judge_sums(request: Request) -> Reply:
+    """Answer items of a task; as a judge, find answers consistent if their results are equal."""
+    if request.schema != "Support":
+        return solver(request)
+    results = re.findall(r"^Answer: (\d+)$", request.text, re.MULTILINE)
+    return completion(json.dumps({"reason": "Their results.", "supported": results[0] == results[1]}))
+
+
+def test_answers_to_the_items_of_a_task_are_compared_without_asking_anew(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    server.script = judge_sums
+    semantic = {"questions": "task", "paraphrases": 0, "consistency": {"judge": "model-c"}}
+    probes = {"direct": {"samples": 4, "temperature": 1.0}, "semantic": semantic}
+    run_audit(task_audit(server.url, tmp_path, probes=probes, judges="peers"), storage=storage)
+    schemas = Counter(request.schema for request in server.requests)
+    assert schemas["TaskAnswer"] == 3 * 10 * 4  # three models, ten items
+    assert schemas["Support"] == 2 * 10 * 3  # model-c does not judge its own answers
+    assert not {"MoralAnswer", "OpenAnswer", "RuleOfThumb"} & set(schemas)
+    handle = open_audit("sums", storage=storage)
+    semantic_report = handle.report().semantic
+    assert semantic_report is not None
+    results: dict[tuple[str, str], list[str | None]] = {}
+    for trace in sorted(handle.traces(), key=lambda trace: trace.sample):
+        results.setdefault((trace.model, trace.cell.topic), []).append(trace.answer)
+    for row in semantic_report.judged:
+        same = [
+            answer == answers[0] for (model, _), answers in results.items() if model == row.model
+            for answer in answers[1:]
+        ]  # fmt: skip
+        assert row.instances.value == pytest.approx(mean(same))
+        assert (row.asked, row.consistent, row.instances.n) == (30, sum(same), 10)
+    assert [row.model for row in semantic_report.judged] == ["model-a", "model-b"]
+    assert "moral" not in "".join(request.text for request in server.requests)
+
+
+def test_questions_on_any_subject_are_asked_without_the_word_moral(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    def script(request: Request) -> Reply:
+        if request.schema == "OpenAnswer":
+            return completion(json.dumps({"answer": f"Water boils at {int(100 * request.draw())} degrees."}))
+        return completion(json.dumps({"reason": "None.", "supported": request.draw() < 0.5}))
+
+    server.script = script
+    file = tmp_path / "facts.csv"
+    file.write_text("question_id,question\nboil,When does water boil?\nmelt,When does ice melt?\n", encoding="utf-8")
+    audit = config(server.url, file, {"form": "standard", "samples": 3})
+    live = audit.judge_models[0].model_copy(update={"name": "live", "model": "openai/live"})
+    run_audit(audit.model_copy(update={"models": [live]}), storage=storage)
+    assert Counter(request.schema for request in server.requests) == {"OpenAnswer": 6, "Support": 4}
+    assert {request.body["temperature"] for request in server.requests} == {1.0, 0.0}
+    assert "moral" not in json.dumps([request.body for request in server.requests]).lower()
+    row = judged_row(storage)
+    assert (row.model, row.asked, row.failed) == ("live", 4, 0)
+    [coverage] = open_audit("recorded", storage=storage).report().coverage.total
+    assert (coverage.planned, coverage.ok) == (6, 6)
