@@ -10,7 +10,16 @@ from auditor.config import AuditConfig, ModelSection
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Call, Message, Purpose, derive_seed
 from auditor.domain.semantic import MoralQuestion
-from auditor.models.structured import Choice, Contradiction, MoralAnswer, OpenAnswer, Paraphrases, RuleOfThumb, Structure, Support
+from auditor.models.structured import (
+    Choice,
+    Contradiction,
+    MoralAnswer,
+    OpenAnswer,
+    Paraphrases,
+    RuleOfThumb,
+    Structure,
+    Support,
+)
 from auditor.prompts import load_prompt
 from auditor.text_safety import truncate_middle
 

@@ -72,8 +72,10 @@ def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
     wordings = [wording for question in questions for wording in written_wordings(question)]
     semantic_results.save_wordings(context.db, context.audit_id, wordings)
     encoder = probe.encoder or context.config.embedding.model
-    if probe.paraphrases and encoder == ENGLISH_ONLY_ENCODER and (
-        other_languages := sorted({wording.language for wording in wordings} - {ENGLISH})
+    if (
+        probe.paraphrases
+        and encoder == ENGLISH_ONLY_ENCODER
+        and (other_languages := sorted({wording.language for wording in wordings} - {ENGLISH}))
     ):
         context.progress.on_notice(
             f"The encoder {encoder} is for English only, but some questions are in {', '.join(other_languages)}. "

@@ -80,10 +80,7 @@ def _list_item_questions(survey: Survey) -> list[MoralQuestion]:
     """The asked items of a task as questions, with context and options."""
     task = survey.task
     assert task is not None
-    return [
-        MoralQuestion(cell.topic, question_with_options(task.item_for(cell)))
-        for cell in survey.asked_cells
-    ]
+    return [MoralQuestion(cell.topic, question_with_options(task.item_for(cell))) for cell in survey.asked_cells]
 
 
 def load_questions(source: str) -> Sequence[MoralQuestion]:

@@ -61,7 +61,11 @@ class SemanticProbe(ProbeSection):
         fingerprint_inputs="auditor.agents.semantic.given_answers:list_fingerprint_inputs",
         answers_key="moral_answers",
         answers_noun="free-text answer",
-        counted_labels={"answers": "free-text answers", "rules": "rules of thumb"},
+        counted_labels={
+            "answers": "free-text answers",
+            "rules": "rules of thumb",
+            "judgements": "judgements of pairs of answers",
+        },
         sampled_purpose=Purpose.MORAL,
         sampled_figures="Consistency under paraphrase",
     )

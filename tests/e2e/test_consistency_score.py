@@ -17,6 +17,9 @@ from auditor.errors import ConfigError, ImportFileError
 from auditor.reports.data.semantic.schema import JudgedConsistencyRow
 from auditor.reports.output import render_report
 from auditor.run import load_planned_survey, open_audit, run_audit
+from auditor.storage import audits
+from auditor.storage.database import open_database
+from auditor.storage.results import load_traces
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion
@@ -161,8 +164,8 @@ def test_the_report_shows_the_score_without_an_encoder_and_without_paraphrases(
     assert "sampled has the consistency score" in text.replace("**", "")
     for nonsense in ("moral", "SaGE", "0 wordings", "Nothing has been measured"):
         assert nonsense not in text
-    [row] = report.coverage.total
-    assert (row.planned, row.ok, row.losses, row.missing) == (14, 14, {}, 0)
+    rows = [(row.method, row.planned, row.ok, row.losses, row.missing) for row in report.coverage.total]
+    assert rows == [("answers", 14, 14, {}, 0), ("judgements", 10, 7, {"unparsed": 1, "refused": 2}, 0)]
 
 
 def test_only_the_rows_of_the_named_model_are_compared(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -241,11 +244,12 @@ def test_answers_to_the_items_of_a_task_are_compared_without_asking_anew(
     assert schemas["TaskAnswer"] == 3 * 10 * 4  # three models, ten items
     assert schemas["Support"] == 2 * 10 * 3  # model-c does not judge its own answers
     assert not {"MoralAnswer", "OpenAnswer", "RuleOfThumb"} & set(schemas)
-    handle = open_audit("sums", storage=storage)
-    semantic_report = handle.report().semantic
+    semantic_report = open_audit("sums", storage=storage).report().semantic
     assert semantic_report is not None
     results: dict[tuple[str, str], list[str | None]] = {}
-    for trace in sorted(handle.traces(), key=lambda trace: trace.sample):
+    with open_database(storage, create=False) as db:
+        traces = load_traces(db, audits.get_audit(db, "sums").id)
+    for trace in sorted(traces, key=lambda trace: trace.sample):
         results.setdefault((trace.model, trace.cell.topic), []).append(trace.answer)
     for row in semantic_report.judged:
         same = [
@@ -277,5 +281,5 @@ def test_questions_on_any_subject_are_asked_without_the_word_moral(
     assert "moral" not in json.dumps([request.body for request in server.requests]).lower()
     row = judged_row(storage)
     assert (row.model, row.asked, row.failed) == ("live", 4, 0)
-    [coverage] = open_audit("recorded", storage=storage).report().coverage.total
-    assert (coverage.planned, coverage.ok) == (6, 6)
+    coverage = open_audit("recorded", storage=storage).report().coverage.total
+    assert [(row.method, row.planned, row.ok) for row in coverage] == [("answers", 6, 6), ("judgements", 4, 4)]

@@ -110,6 +110,7 @@ ANSWERS = ("No, it harms somebody who has done no wrong.", "Yes, people are free
 RULES = ("You should not harm the innocent.", "It is fine for people to choose for themselves.")
 SEMANTIC: dict[str, Callable[[Request], dict[str, Any]]] = {
     "MoralAnswer": lambda r: {"answer": ANSWERS[r.draw() < 0.5]},
+    "OpenAnswer": lambda r: {"answer": ANSWERS[r.draw() < 0.5]},
     "RuleOfThumb": lambda r: {"rule": RULES[ANSWERS[1] in r.text]},
     "Choice": lambda r: {"reason": ANSWERS[r.draw() < 0.5], "choice": 1},
     "Paraphrases": lambda r: {"paraphrases": ["May one keep a borrowed book?", "Is a borrowed book yours to keep?"]},

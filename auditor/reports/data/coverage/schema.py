@@ -18,7 +18,7 @@ class CoverageRow(ReportModel):
     """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts. `semantic`: answers to
     moral questions, and rules of thumb. `logic`: comparisons of items."""
     method: str | None
-    """Method of scores; `answers` or `rules` for moral questions; null for verdicts and comparisons of items."""
+    """Method of scores; `answers`, `rules` or `judgements` for the probe `semantic`; null for verdicts and comparisons of items."""
     name: str | None
     """The model, country, topic or judge; null for the total."""
     planned: int

@@ -65,12 +65,15 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
 
 
 def measure_semantic_coverage(report: SemanticReport) -> Iterator[StageCoverage]:
-    """Yield the coverage of answers to moral questions, and of rules of thumb where they were asked for."""
+    """Yield the coverage of answers to questions, and of rules of thumb and judgements where they were asked for."""
     answers = [(row.model, row.planned, row.ok, row.losses) for row in report.models]
     yield StageCoverage.by_model("semantic", "answers", answers)
     if any(row.rules_planned for row in report.models):
         rules = [(row.model, row.rules_planned, row.rules_ok, row.rules_losses) for row in report.models]
         yield StageCoverage.by_model("semantic", "rules", rules)
+    if report.judged:
+        judged = [(row.model, row.asked, row.asked - row.failed, row.losses) for row in report.judged]
+        yield StageCoverage.by_model("semantic", "judgements", judged)
 
 
 def _build_foundation_rows(models: Sequence[str], table: ScoreTable) -> list[FoundationRow]:

@@ -98,6 +98,8 @@ class JudgedConsistencyRow(ReportModel):
     consistent: int
     failed: int
     """Failed judgements, left out of numerator and denominator."""
+    losses: dict[str, int] = {}
+    """Failed judgements by outcome."""
 
 
 class WordedAnswer(ReportModel):
