@@ -113,13 +113,11 @@ async def _judge_pairs(
         if pair[0].question in texts
     ]
     answers = await run_audit_calls(context, purpose.value, [call for call, _ in requests])
-    verdicts = []
+    is_paper, verdicts = is_paper_form(context.config, purpose), []
     for call, (first, _, left, right) in requests:
         if call.key in answers:
             answer = answers[call.key]
-            outcome, holds, reason = parse_pair_verdict(
-                answer, purpose, is_paper_form=is_paper_form(context.config, purpose)
-            )
+            outcome, holds, reason = parse_pair_verdict(answer, purpose, is_paper_form=is_paper)
             key = (judge_name, purpose.value, first.model, first.question, left, right)
             verdicts.append(PairVerdict(*key, outcome, holds, reason, answer.key))
     await asyncio.to_thread(semantic_results.save_pair_verdicts, context.db, context.audit_id, verdicts)

@@ -98,7 +98,7 @@ class JudgedConsistencyRow(ReportModel):
     consistent: int
     failed: int
     """Failed judgements, left out of numerator and denominator."""
-    losses: dict[str, int] = {}
+    losses: dict[str, int]
     """Failed judgements by outcome."""
 
 
