@@ -45,7 +45,7 @@ class Prompt:
     fields: frozenset[str]
     system: str
     user: str
-    opening: tuple[str, ...] = ()
+    opening: tuple[str, str] | None = None
 
     def render(self, *, preamble: str | None = None, **values: str) -> tuple[Message, ...]:
         """Fill in the placeholders and return the messages: system and user; or user, assistant and user.
@@ -59,13 +59,14 @@ class Prompt:
         """
         if set(values) != self.fields:
             raise ValueError(f"prompt {self.id} takes {sorted(self.fields)}, but was given {sorted(values)}")
-        system_parts = [part for part in (preamble, fill_placeholders(self.system, values)) if part]
-        openings = zip(("user", "assistant"), self.opening, strict=False)
-        return (
-            *([Message("system", "\n\n".join(system_parts))] if system_parts or not self.opening else []),
-            *(Message(role, fill_placeholders(text, values)) for role, text in openings),
-            Message("user", fill_placeholders(self.user, values)),
-        )
+        if self.opening is None:
+            system = fill_placeholders(self.system, values)
+            messages = [Message("system", f"{preamble}\n\n{system}" if preamble else system)]
+        else:
+            request, reply = (fill_placeholders(text, values) for text in self.opening)
+            messages = [Message("system", preamble)] if preamble else []
+            messages += [Message("user", request), Message("assistant", reply)]
+        return (*messages, Message("user", fill_placeholders(self.user, values)))
 
 
 def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
@@ -126,9 +127,9 @@ def parse_prompt(text: str, language: str, *, source: str) -> Prompt:
             f"Give it {_join_names(required_keys)}, and no other keys.",
         )
     _check_front_matter(front_matter, source)
-    opening = () if match["opening"] is None else (match["opening"].strip(), match["reply"].strip())
+    opening = None if match["opening"] is None else (match["opening"].strip(), match["reply"].strip())
     system = (match["system"] or "").strip()
-    used_fields = set(PLACEHOLDER.findall("\n".join([system, *opening, match["user"]])))
+    used_fields = set(PLACEHOLDER.findall("\n".join([system, *(opening or ()), match["user"]])))
     if used_fields != set(front_matter["fields"]):
         raise ConfigError(
             f"{source}: declares the fields {_join_names(front_matter['fields'])}, "

@@ -20,8 +20,8 @@ from auditor.models.thinking import strip_thinking
 
 AnswerMode = Literal["structured", "text"]
 _LABEL = re.compile(r"^\W*(?:rule of thumb|rot|rule|answer)\W*?:\W*?(?=\w)", re.IGNORECASE)
-_YES_OR_NO = re.compile(r"\W*(yes|no)\b(?![ \t]+\w)", re.IGNORECASE)
-"""The word at the beginning of a verdict; "No context was sent" is none."""
+_YES_OR_NO = re.compile(r"\W*(yes|no)\b(?![ \t]*/|[ \t]+\w)", re.IGNORECASE)
+"""The word at the beginning of a verdict; "No context was sent" and "yes/no" are none."""
 _QUOTED = re.compile(r'^[“"«„](.*)[”"»“]$', re.DOTALL)
 
 

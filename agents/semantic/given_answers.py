@@ -106,7 +106,7 @@ def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> li
     names += ["semantic.contradiction.any"] if probe.prompt_suffix and probe.contradiction else []
     names += ["semantic.consistency.paper"] if probe.consistency and probe.consistency.form == "paper" else []
     prompts = [load_prompt(name) for name in names]
-    inputs: list[object] = [[prompt.id, prompt.system, *prompt.opening, prompt.user] for prompt in prompts]
+    inputs: list[object] = [[prompt.id, prompt.system, *(prompt.opening or ()), prompt.user] for prompt in prompts]
     for model, answers in list_recorded_answers(config):
         inputs.append([model.name, *([answer.question, answer.sample, answer.text] for answer in answers)])
     return inputs

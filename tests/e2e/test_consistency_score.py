@@ -56,8 +56,8 @@ def planted_texts() -> dict[str, list[str]]:
 def config(url: str, file: Path, score: dict[str, Any] | None = None, **probe: Any) -> AuditConfig:
     """Config of an audit in which a live judge compares the answers of a file."""
     judge = {"name": "judge", "model": "openai/judge", "api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}"}
-    semantic = {"questions": str(file), "subject": "any", "paraphrases": 0, "consistency": {"judge": "judge"}}
-    semantic["consistency"] |= {"form": "paper"} | (score or {})
+    consistency = {"judge": "judge", "form": "paper", **(score or {})}
+    semantic = {"questions": str(file), "subject": "any", "paraphrases": 0, "consistency": consistency}
     return AuditConfig.model_validate(
         {
             "name": "recorded",
@@ -125,7 +125,7 @@ def test_planted_verdicts_give_both_means_and_failures_are_no_verdict(
     assert (row.asked, row.consistent, row.failed) == (10, 4, 3)
 
 
-def test_a_second_run_asks_nothing_and_a_changed_answer_is_compared_anew(
+def test_a_second_run_asks_nothing_and_a_changed_file_is_read_once_more(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     server.script = judge_planted
@@ -233,7 +233,7 @@ def judge_sums(request: Request) -> Reply:
     return completion(json.dumps({"reason": "Their results.", "supported": results[0] == results[1]}))
 
 
-def test_answers_to_the_items_of_a_task_are_compared_without_asking_anew(
+def test_answers_to_the_items_of_a_task_are_compared_without_further_questions(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     server.script = judge_sums

@@ -49,7 +49,7 @@ def build_model_rows(
 
 def _count_planned(source: ReportSource, model: str, table: ScoreTable) -> int | None:
     """Count the answers that a model is asked for; None where they are given, or imported."""
-    probe = source.config and source.config.probes.semantic
+    probe = source.config.probes.semantic if source.config is not None else None
     if source.config is None or probe is None:
         return None
     if table.settings.wordings:
