@@ -39,6 +39,7 @@ from auditor.prompts.comparison_wording import load_comparison_wording
 MAX_UNFENCED_LENGTH = 160
 """Items that are longer, or have several lines, are put between delimiter lines."""
 
+
 class ItemPair(NamedTuple):
     """Two items of a set, by position.
 

@@ -21,7 +21,8 @@ LATER_KEYS: dict[str, dict[str, Any]] = {
     "direct": {"form": "standard"},
     "review": {"form": "standard", "max_trace_chars": DEFAULT_MAX_TRACE_CHARS},
     "logic": {"people": None, "sets": None, "form": "standard", "sample_answer": "same"},
-    "semantic": {"bertscore_model": DEFAULT_BERTSCORE_MODEL},
+    "semantic": {"bertscore_model": DEFAULT_BERTSCORE_MODEL, "subject": "moral"},
+    "semantic.consistency": {"form": "standard"},
 }
 """Keys of the tables of probes that earlier versions did not have, with their defaults; by the table's dotted path."""
 

@@ -194,9 +194,10 @@ class SemanticScoringSettings:
         variant, alpha: the variant of the graph entropy, `sage` or `sge`, and its parameter.
         rot_weight: weight of the rules of thumb (rot) if `measured` is `mix`, in [0, 1]; answers have the rest.
         measured: the texts scored: `rot` (rules of thumb), `answer` or `mix`.
-        wordings: planned number of paraphrases of each question.
+        wordings: planned number of paraphrases of each question; 0 if only repeated answers are compared by a judge.
         evidence: hash of all inputs of the scores.
         bertscore_model: weights of the measure `bertscore_bert_base`; empty where it was not computed.
+        subject: what the questions are about: `moral`, or `any`.
     """
 
     source: str
@@ -209,6 +210,7 @@ class SemanticScoringSettings:
     wordings: int
     evidence: str
     bertscore_model: str = ""
+    subject: str = "moral"
 
     @property
     def forms(self) -> list[ScoreForm]:

@@ -114,6 +114,8 @@ class JudgedConsistencyRow(ReportModel):
     consistent: int
     failed: int
     """Failed judgements, left out of numerator and denominator."""
+    losses: dict[str, int]
+    """Failed judgements by outcome."""
 
 
 class WordedAnswer(ReportModel):
@@ -148,8 +150,10 @@ class SemanticReport(ReportModel):
     source: str
     """Source of the questions."""
     questions: int
+    subject: str = "moral"
+    """What the questions are about: `moral` or `any`."""
     wordings: int
-    """Number of wordings of each question."""
+    """Number of wordings of each question; 0 if only `judged` was measured."""
     encoder: str
     revision: str
     """SHA-256 of the encoder's weights."""
