@@ -11,10 +11,10 @@ from auditor.config.base import ConfigSection
 from auditor.config.distribution import DistributionProbe
 from auditor.config.logic import LogicProbe
 from auditor.config.probe_section import ProbeSection
+from auditor.config.prompt_form import PromptForm
 from auditor.config.semantic import SemanticProbe
 
 DEFAULT_MAX_TRACE_CHARS = 20_000
-PromptForm = Literal["standard", "paper"]
 
 
 class DirectProbe(ConfigSection):

@@ -16,6 +16,13 @@ TABLES_WITHOUT_EFFECT = ("storage", "check", "labels", "run", "telemetry", "batc
 EARLIEST_PROBES = ("direct", "logprob", "semantic", "logic")
 """Probes that hashes of earlier versions name even where they are not set."""
 
+LATER_KEYS: dict[str, dict[str, Any]] = {
+    "direct": {"form": "standard"},
+    "review": {"form": "standard", "max_trace_chars": DEFAULT_MAX_TRACE_CHARS},
+    "logic": {"people": None, "sets": None, "form": "standard", "sample_answer": "same"},
+}
+"""Keys of probes that earlier versions did not have, with their defaults."""
+
 
 def hash_settings(settings: dict[str, Any]) -> str:
     """SHA-256 of the settings that determine the results.
@@ -33,11 +40,10 @@ def hash_settings(settings: dict[str, Any]) -> str:
     _restore_earlier_defaults(settings)
     for name in [name for name, probe in settings["probes"].items() if probe is None and name not in EARLIEST_PROBES]:
         del settings["probes"][name]
-    if settings["probes"]["review"]["max_trace_chars"] == DEFAULT_MAX_TRACE_CHARS:
-        del settings["probes"]["review"]["max_trace_chars"]
-    for probe in ("direct", "review"):
-        if settings["probes"][probe] and settings["probes"][probe]["form"] == "standard":
-            del settings["probes"][probe]["form"]
+    for name, defaults in LATER_KEYS.items():
+        probe = settings["probes"][name] or {}
+        for key in [key for key, default in defaults.items() if key in probe and probe[key] == default]:
+            del probe[key]
     return canonical_hash(_strip_folders(settings))
 
 

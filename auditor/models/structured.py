@@ -157,6 +157,23 @@ class ReasonedPreference(Structure):
     _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
 
 
+class BinaryPreference(Structure):
+    """Which of two items."""
+
+    answer: Literal["A", "B"]
+
+    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
+
+
+class ReasonedBinaryPreference(Structure):
+    """Which of two items, after a chain of thought."""
+
+    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
+    answer: Literal["A", "B"]
+
+    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
+
+
 class BlindGuess(Structure):
     """Which of the listed countries, practices and analysts a judge takes a trace to be about and by, by number."""
 
@@ -280,6 +297,8 @@ ALL_SCHEMAS: tuple[type[Structure], ...] = (
     *REVIEW_SCHEMAS,
     Preference,
     ReasonedPreference,
+    BinaryPreference,
+    ReasonedBinaryPreference,
     *SEMANTIC_SCHEMAS,
     OpinionAnswer,
     *COUNTS_SCHEMAS,

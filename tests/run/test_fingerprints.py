@@ -53,6 +53,10 @@ def make_configs() -> list[AuditConfig]:
     ]
     configs += [config("http://localhost", language=language, probes={"distribution": {}}) for language in LANGUAGES]
     configs += [
+        config("http://localhost", probes={"logic": {"form": "paper"} | logic})
+        for logic in ({}, {"answer": "probability", "sample_answer": "cot"})
+    ]
+    configs += [
         config("http://localhost", probes={"direct": {"mode": mode, "form": "paper"}, "review": {"form": "paper"}})
         for mode in modes
     ]

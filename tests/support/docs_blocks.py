@@ -6,6 +6,7 @@ same audit. Models are replaced by scripted ones on a loopback port; nothing els
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tomllib
@@ -63,7 +64,8 @@ def configs(block: Block, url: str) -> Iterator[Table]:
     except tomllib.TOMLDecodeError:
         tables = [tomllib.loads(line) for line in block.text.splitlines()]
     earlier: Table = {}
-    for text in block.before if block.page == "logic.md" else ():  # its second block refers to the first
+    is_logic_panel = block.page == "logic.md" and "panel" in tables[0]
+    for text in block.before[:1] if is_logic_panel else ():  # the weights of judges refer to the page's first block
         earlier = merged(earlier, tomllib.loads(text))
     if tables[0].get("name", "").startswith("simulated"):  # runs as it is
         yield from tables
@@ -123,3 +125,8 @@ def write_block_files(folder: Path) -> None:
     for name, question in (("problems", "What is {} + 1?"), ("reviews", "How good is film number {}?")):
         rows = [f"q{i},{question.format(i)},{i + 1}" for i in range(4)]
         (folder / f"{name}.csv").write_text("\n".join(["id,question,truth", *rows]), encoding="utf-8")
+    events = [{"context": "a story", "item": event, "text": event} for event in ("arrives", "eats", "leaves")]
+    label = {"context": "a story", "item_a": "arrives", "item_b": "leaves", "decision": "A"}
+    for name, records in (("events", events), ("summeval", events), ("labels", [label])):
+        lines = [json.dumps(record) for record in records]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")

@@ -14,6 +14,7 @@ from auditor.models.simulated import judgements, moral_answers, opinions, survey
 from auditor.models.simulated.world import World
 from auditor.models.structured import (
     AnswerReview,
+    BinaryPreference,
     BlindGuess,
     Choice,
     Contradiction,
@@ -21,6 +22,7 @@ from auditor.models.structured import (
     MoralJudgement,
     Paraphrases,
     Preference,
+    ReasonedBinaryPreference,
     ReasonedPreference,
     Restated,
     RuleOfThumb,
@@ -34,6 +36,7 @@ from auditor.models.structured import (
 CHARS_PER_TOKEN = 4
 TIE_DIFFERENCE = 0.01
 """Items whose scores differ by less are a tie."""
+COMPARISON_REASON = "The two were weighed by how often people justify them."
 
 
 def _judgement(world: World, call: Call) -> dict[str, Any]:
@@ -54,9 +57,19 @@ def _preference(world: World, call: Call) -> dict[str, Any]:
     return {"answer": "TIE" if abs(difference) < TIE_DIFFERENCE else "A" if difference > 0 else "B"}
 
 
+def _binary_preference(world: World, call: Call) -> dict[str, Any]:
+    """A comparison of two items without a tie."""
+    return {"answer": "A" if survey_answers.preference(world, call) >= 0 else "B"}
+
+
 def _reasoned_preference(world: World, call: Call) -> dict[str, Any]:
     """A comparison of two items after a chain of thought."""
-    return {"reasoning": "The two were weighed by how often people justify them.", **_preference(world, call)}
+    return {"reasoning": COMPARISON_REASON, **_preference(world, call)}
+
+
+def _reasoned_binary_preference(world: World, call: Call) -> dict[str, Any]:
+    """A comparison of two items without a tie, after a chain of thought."""
+    return {"reasoning": COMPARISON_REASON, **_binary_preference(world, call)}
 
 
 def _moral_answer(world: World, call: Call) -> dict[str, Any]:
@@ -79,6 +92,8 @@ STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     SidePreference.__name__: judgements.compare_sides,
     Preference.__name__: _preference,
     ReasonedPreference.__name__: _reasoned_preference,
+    BinaryPreference.__name__: _binary_preference,
+    ReasonedBinaryPreference.__name__: _reasoned_binary_preference,
     MoralAnswer.__name__: _moral_answer,
     RuleOfThumb.__name__: _rule,
     Choice.__name__: moral_answers.choose,
