@@ -24,6 +24,7 @@ from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.comparison_judge import letter_reply
 from tests.support.fake_server import Reply, Request, answer, completion
 from tests.support.stored_rows import add_rating
 from tests.support.synthetic_audit import STARTED
@@ -87,11 +88,16 @@ class Letters:
 def script(request: Request) -> Reply:
     """The default script, extended by answers for the probes `semantic` and `logic`."""
     draw = request.draw()
+    if request.body.get("logprobs"):
+        return letter_reply(0.2 + 0.6 * draw)
     reply_by_schema: dict[str, dict[str, object]] = {
         "TaskAnswer": {"reasoning": "Step by step.", "answer": str(int(9 * draw))},
         "ScoredAnswer": {"reasoning": "Step by step.", "answer": int(9 * draw)},
         "Preference": {"answer": "A" if draw < 0.5 else "B"},
+        "ReasonedBinaryPreference": {"reasoning": "Step by step.", "answer": "A" if draw < 0.5 else "B"},
         "MoralAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
+        "OpenAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
+        "Support": {"reason": "They were compared.", "supported": draw < 0.5},
         "RuleOfThumb": {"rule": f"It is good to weigh reason {int(9 * draw)}."},
     }
     if (request.schema or "").startswith("ChosenOf"):
