@@ -8,7 +8,11 @@ from auditor.config import AuditConfig, load_stored_config
 from auditor.cost_estimation.detectable_difference import plan_detectable_differences
 from auditor.cost_estimation.preflight_calls import discovery_check
 from auditor.cost_estimation.probe_calls import describe_unestimated_probes, plan_calls
-from auditor.cost_estimation.recorded_usage import count_recorded_calls, load_recorded_usage
+from auditor.cost_estimation.recorded_usage import (
+    count_recorded_calls,
+    count_remaining_calls,
+    load_recorded_usage,
+)
 from auditor.cost_estimation.token_forecast import build_forecast_row
 from auditor.domain import Cell, Survey
 from auditor.errors import UsageError
@@ -51,6 +55,7 @@ def estimate_audit(
         not_estimated=list(describe_unestimated_probes(config)),
         budget_usd=config.limits.budget_usd,
         recorded=count_recorded_calls(db, config, survey, cells) if db else None,
+        remaining=count_remaining_calls(db, config, rows) if db else None,
         detectable=plan_detectable_differences(config, survey, cells, db),
     )
 
