@@ -38,7 +38,18 @@ def hash_settings(settings: dict[str, Any]) -> str:
     for probe in ("direct", "review"):
         if settings["probes"][probe] and settings["probes"][probe]["form"] == "standard":
             del settings["probes"][probe]["form"]
+    _restore_schema_version(settings)
     return canonical_hash(_strip_folders(settings))
+
+
+def _restore_schema_version(settings: dict[str, Any]) -> None:
+    """Leave out the version of the schema of direct answers where it is 1 or has no effect; changes `settings`."""
+    direct = settings["probes"]["direct"]
+    if direct is None:
+        return
+    has_effect = settings["task"] is None and direct["mode"] == "structured" and "form" not in direct
+    if not has_effect or direct["schema_version"] == 1:
+        del direct["schema_version"]
 
 
 def _restore_earlier_defaults(settings: dict[str, Any]) -> None:

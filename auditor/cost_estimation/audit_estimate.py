@@ -17,6 +17,7 @@ from auditor.cost_estimation.token_forecast import build_forecast_row
 from auditor.domain import Cell, Survey
 from auditor.errors import UsageError
 from auditor.reports.data.cost.forecast import CostForecast, sum_ranges
+from auditor.run.config_changes import keep_earlier_defaults
 from auditor.storage import audits, costs
 from auditor.storage.database import Database
 
@@ -34,6 +35,8 @@ def estimate_audit(
         db: database in which it would be run. It gives the mean lengths of each model's answers, and the number of
             calls that are recorded already. Without it, lengths are rules of thumb, and the number is None.
     """
+    if db is not None:
+        config = keep_earlier_defaults(audits.find_audit(db, config.name), config)
     length_by_model_and_purpose = {
         (length.model, length.purpose): length for length in (costs.load_mean_answer_lengths(db) if db else ())
     }

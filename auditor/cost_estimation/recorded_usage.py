@@ -9,7 +9,6 @@ from auditor.agents.localization import samples_per_cell
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
 from auditor.reports.data.cost.forecast import ForecastRange, ForecastRow, RecordedUsage, sum_ranges
-from auditor.run.config_changes import keep_earlier_defaults
 from auditor.run.fingerprints import fingerprint
 from auditor.storage import audits, costs, ledger
 from auditor.storage.database import Database
@@ -45,7 +44,7 @@ def count_remaining_calls(db: Database, config: AuditConfig, rows: Sequence[Fore
         None if the audit was not begun, or with other settings.
     """
     audit = audits.find_audit(db, config.name)
-    if audit is None or audit.config_hash != fingerprint(keep_earlier_defaults(audit, config)):
+    if audit is None or audit.config_hash != fingerprint(config):
         return None
     usage_by_stage = load_recorded_usage(db, audit.id)
     remaining = []

@@ -229,7 +229,7 @@ def test_the_calls_left_of_an_interrupted_audit_are_those_without_an_answer(
     survey = load_planned_survey(audit)
 
     def refuse_reviews(request: Request) -> Reply:
-        return answer(request) if request.schema == "MoralJudgement" else Reply(400, {"error": {"message": "no"}})
+        return answer(request) if request.is_direct_question else Reply(400, {"error": {"message": "no"}})
 
     server.script = refuse_reviews
     with suppress(AuditorError):

@@ -21,6 +21,7 @@ from auditor.models.structured import (
     MoralJudgement,
     Paraphrases,
     Preference,
+    ReasonedJudgement,
     ReasonedPreference,
     Restated,
     RuleOfThumb,
@@ -71,6 +72,7 @@ def _rule(world: World, call: Call) -> dict[str, Any]:
 
 STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     MoralJudgement.__name__: _judgement,
+    ReasonedJudgement.__name__: _judgement,
     StepwiseJudgement.__name__: _judgement,
     TraceReview.__name__: judgements.review,
     AnswerReview.__name__: judgements.review,
