@@ -92,7 +92,11 @@ def _configs(models: list[ModelSection]) -> dict[str, AuditConfig]:
     base = config("http://localhost", embedding={"model": "words"}, probes={"direct": {}, "semantic": {}})
     earlier = with_schema_version(base, 1)
     listed = {"judges": [model for model in models if not model.model.startswith("replay/")]}
+    any_subject = {"subject": "any", "rot": False, "consistency": {"judge": "model-a", "form": "paper"}}
+    other_subject = {"direct": {"schema_version": 1}, "semantic": any_subject}
     return {
+        "any subject": config("http://localhost", embedding={"model": "words"}, probes=other_subject)
+        .model_copy(update={"models": models}),
         "peers": earlier.model_copy(update={"models": models}),
         "listed judges": earlier.model_copy(update={"models": models, **listed}),
         "schema 2": base.model_copy(update={"models": models}),
