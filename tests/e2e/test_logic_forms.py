@@ -14,6 +14,7 @@ from auditor.domain import Item, ItemSet, Outcome
 from auditor.errors import ImportFileError
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.run import open_audit, run_audit
+from auditor.run.fingerprints import fingerprint
 from auditor.storage import audits, comparisons
 from auditor.storage.database import open_database
 from tests.support.audit_configs import config
@@ -172,3 +173,17 @@ def test_the_form_of_the_paper_has_no_tie(server: FakeServer, storage: str, tmp_
     assert not [r for r in server.requests if "TIE" in r.text or "words" in r.text]
     row = section(storage).judges[0]
     assert (row.ties, row.losses) == (0, {Outcome.UNPARSED.value: len(FRUIT) - 1})
+
+
+def test_summaries_are_compared_by_coherence_in_english(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = scripted(FRUIT.index)
+    asking = file_config(server.url, tmp_path, relation="coherence", negated=True)
+    assert fingerprint(asking) != fingerprint(file_config(server.url, tmp_path, relation="relevance", negated=True))
+    run_audit(asking, storage=storage)
+    assert all("Text: set 0\nA: " in r.text for r in server.requests)
+    questions = {r.text.rsplit("\n", 1)[-1] for r in server.requests}
+    assert questions == {f"Which of the two is the {word} coherent summary of the text?" for word in ("more", "less")}
+    assert section(storage).judges[0].negation.value == 1.0
+    for settings in ({"relation": "coherence"}, {"form": "paper"}):
+        with pytest.raises(ValueError, match=r"exists in English only\. How to fix: Set language = 'en', or remove"):
+            config(server.url, language="de", survey=None, probes={"logic": {"items": "items.csv", **settings}})
