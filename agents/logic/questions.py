@@ -39,6 +39,7 @@ from auditor.prompts.comparison_wording import find_criterion, load_comparison_w
 MAX_UNFENCED_LENGTH = 160
 """Items that are longer, or have several lines, are put between delimiter lines."""
 
+
 class ItemPair(NamedTuple):
     """Two items of a set, by position.
 

@@ -37,12 +37,12 @@ def _run_experiment(
     from pydantic_core import to_jsonable_python
 
     resolve_page_format(output)
-    result = experiment(ExperimentContext(storage, _open_progress, handles_signals=True), **arguments)
+    result = experiment(ExperimentContext(storage, open_progress, handles_signals=True), **arguments)
     present_document(to_jsonable_python(result.data), result.document, output, as_json)
 
 
 @contextmanager
-def _open_progress(*, prints_cost: bool = False) -> Iterator[RunProgress]:
+def open_progress(*, prints_cost: bool = False) -> Iterator[RunProgress]:
     """Show a progress bar, and then the number of calls and their cost if `prints_cost`."""
     from auditor.cli.progress import RunProgress
 

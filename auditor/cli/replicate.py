@@ -149,10 +149,13 @@ def _run_experiment(
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.estimate import forecast_config
+    from auditor.cli.experiments import open_progress
     from auditor.cli.page_output import present_document
     from auditor.cli.run import run_with_progress
+    from auditor.experiments.declaration import ExperimentContext
     from auditor.replications.joining import join_figures, load_measured_audits, match_models
-    from auditor.replications.planning import plan_audits
+    from auditor.replications.planning import plan_audits, select_runnable_tables
+    from auditor.replications.trials import run_trials
     from auditor.reports.sections import replication
     from auditor.reports.sections.forecast import describe_forecast
     from auditor.run import resolve_storage_url
@@ -169,6 +172,10 @@ def _run_experiment(
         run_with_progress(config, words, storage, preflight=True, rediscover=False)
     names = {name: config.name for name, config in configs.items()}
     measured = load_measured_audits(resolve_storage_url(storage), names)
+    context = ExperimentContext(storage, open_progress, handles_signals=True)
+    assert paper.experiment is not None  # it has audits
+    tables = select_runnable_tables(paper, options.table_id)
+    measured = run_trials(paper.experiment, tables, options.files, measured, context)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
     document = replication.build_run_document(
         paper.title, paper.source, cells, departures, _describe_audits(measured), _list_sections(measured)
@@ -184,7 +191,7 @@ def _list_option_words(options: ReplicationOptions) -> list[str]:
     words += ["--as-published"] if options.is_as_published else []
     return [
         *words,
-        *(word for name, file in (options.files or {}).items() for word in ("--data", f"{name}={file}")),
+        *(word for name, file in options.files.items() for word in ("--data", f"{name}={file}")),
     ]
 
 
@@ -194,14 +201,15 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
 
     notes: list[Text] = []
     for audit in measured:
-        report = audit.report
+        report, models = audit.report, audit.config.models
         cost = report.cost.total
+        is_of_survey = audit.config.survey is not None
+        cells = f"{pluralize(report.audit.survey.asked, 'cell')}, " if is_of_survey else ""
+        survey = f" Survey: {report.audit.survey.title}." if is_of_survey else ""
         notes.append(
-            f"{audit.name}: audit {report.audit.name} of {pluralize(len(audit.config.models), 'model')} "
-            f"({', '.join(model.name for model in audit.config.models)}), "
-            f"{pluralize(report.audit.survey.asked, 'cell')}, {pluralize(cost.calls, 'call')}, "
-            f"cost {format_usd(cost.usd, cost.lower_bound)}. "
-            f"Survey: {report.audit.survey.title}."
+            f"{audit.name}: audit {report.audit.name} of {pluralize(len(models), 'model')} "
+            f"({', '.join(model.name for model in models)}), {cells}{pluralize(cost.calls, 'call')}, "
+            f"cost {format_usd(cost.usd, cost.lower_bound)}.{survey}"
         )
     return notes
 

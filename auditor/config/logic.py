@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from auditor.config.base import PromptForm
 from auditor.config.probe_section import ProbeParts, ProbeSection
-from auditor.config.prompt_form import PromptForm
 from auditor.domain import ENGLISH
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from auditor.config import AuditConfig
@@ -21,11 +21,13 @@ class MeasuredAudit:
     Attributes:
         name: of its survey or data set, as the paper has it.
         config: the configuration that the database holds for it.
+        trials: results of the trials on it, by name: the data that `auditor experiment NAME --json` prints.
     """
 
     name: str
     config: AuditConfig
     report: Report
+    trials: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _read_temperatures(sections: Iterable[Any], default: float) -> float | list[float]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-Part = Literal["direct", "logprob", "review", "conflicts", "regions", "survey"]
-"""Parts of an audit that a figure depends on."""
+Part: TypeAlias = str
+"""Name of a part of an audit that figures depend on, such as `direct`; each preset has its own."""
 PRESET_CONFIG = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -18,6 +19,7 @@ class FigureSource(BaseModel):
         figure: a key of `FIGURES` in `auditor.replications.figures`; empty if only a model's own figure is comparable.
         model_figure: the same of one model, where a model of ours is set beside the row's.
         audit: the audit that the published figure is of, such as of one survey; empty for each.
+        trial: the trial of the audit that gives the figure; empty for the audit's report.
         min_models: fewest models for a value.
         label: what tells this figure from another one of the cell, such as the unit that is counted.
         departures: ids of the departures of this figure from the published definition.
@@ -28,6 +30,7 @@ class FigureSource(BaseModel):
     figure: str = ""
     model_figure: str = ""
     audit: str = ""
+    trial: str = ""
     min_models: int = 1
     label: str = ""
     departures: tuple[str, ...] = ()
@@ -89,6 +92,40 @@ class SmallForm(BaseModel):
     audits: dict[str, dict[str, Any]]
 
 
+class DataFile(BaseModel):
+    """A file that the user names: `--data NAME=FILE`.
+
+    Attributes:
+        audit: the audit whose setting names it; empty if only a trial reads it.
+        key: the setting, such as `survey.source`.
+        is_required: whether the audit cannot be run without it.
+    """
+
+    model_config = PRESET_CONFIG
+
+    audit: str = ""
+    key: str = ""
+    is_required: bool = False
+
+
+class Trial(BaseModel):
+    """An experiment on a finished audit (`auditor experiment NAME`), which may ask models further questions.
+
+    Attributes:
+        experiment: its name.
+        audit: the audit that it is made on.
+        options: its arguments and options.
+        files: names of the data files that it reads, by option; without them it is not made.
+    """
+
+    model_config = PRESET_CONFIG
+
+    experiment: str
+    audit: str
+    options: dict[str, Any] = {}
+    files: dict[str, str] = {}
+
+
 class Experiment(BaseModel):
     """The audits behind a paper's tables: one for each survey or data set.
 
@@ -97,7 +134,10 @@ class Experiment(BaseModel):
         cost: calls of one model in the full form, in words.
         config: settings of every audit but its models, as in a configuration file.
         audits: further settings of each audit, by name of its survey or data set.
-        data_key: the setting that names the file of the survey or data set, such as `survey.source`.
+        files: data files that the user may name, by name.
+        limit_key: the setting that `--limit` sets.
+        optional: settings that only some parts need, such as `probes.logprob`: they are left out for other tables.
+        trials: experiments on the finished audits, by name.
         as_published: settings that the paper used, which lose information.
         settings: with which the paper measured.
         departures: of every audit.
@@ -109,7 +149,10 @@ class Experiment(BaseModel):
     cost: str
     config: dict[str, Any]
     audits: dict[str, dict[str, Any]]
-    data_key: str
+    files: dict[str, DataFile] = {}
+    limit_key: str = "limits.max_cells"
+    optional: dict[str, frozenset[Part]] = {}
+    trials: dict[str, Trial] = {}
     as_published: dict[str, Any] = {}
     small: SmallForm
     settings: tuple[PublishedSetting, ...]
@@ -122,3 +165,16 @@ class Experiment(BaseModel):
         if len(set(ids)) < len(ids):
             raise ValueError("two departures have the same id")
         return self
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Experiment:
+        """Require that files and trials name audits of this experiment, and files of trials those of `files`."""
+        audits = {trial.audit for trial in self.trials.values()} | {file.audit for file in self.files.values()} - {""}
+        read_files = {name for trial in self.trials.values() for name in trial.files.values()}
+        if unknown := (audits - set(self.audits)) | (read_files - set(self.files)):
+            raise ValueError(f"there is no audit or file '{min(unknown)}'")
+        return self
+
+
+Figures: TypeAlias = Mapping[str, tuple[FigureSource, ...]]
+"""The figures of our reports by column of a published table."""

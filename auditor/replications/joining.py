@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from auditor.config import load_stored_config
 from auditor.errors import UsageError
@@ -16,6 +17,9 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.replication import Departure, NotRun, PublishedCell, RecomputedCell
 from auditor.storage import audits
 from auditor.storage.database import open_database
+
+JoinedCell: TypeAlias = tuple[RecomputedCell, list[Departure]]
+"""A cell, and the departures of the audit that its figure is of."""
 
 
 def load_measured_audits(storage: str, name_by_audit: Mapping[str, str]) -> list[MeasuredAudit]:
@@ -66,27 +70,59 @@ def join_figures(
     """Set the reports' figures beside the published cells of the tables.
 
     Returns:
-        The cells, several for a published one where audits or units differ, and all departures that occur.
+        The cells, several for a published one where audits or units differ, then those of our models that no published
+        row is of; and all departures that occur.
     """
     experiment = paper.experiment
     assert experiment is not None
-    cells: list[RecomputedCell] = []
-    departures: dict[tuple[str, str], Departure] = {}
+    joined: list[JoinedCell] = []
     runnable = {table.id for table in select_runnable_tables(paper, table_id)}
     for table in paper.select_tables(table_id):
         rows = {row.row: row for row in table.rows}
         for published in paper.iterate_cells(table.id):
-            sources = table.find_figures(rows[published.row], published.column) if table.id in runnable else ()
+            row = rows[published.row]
+            sources = table.find_figures(row, published.column) if table.id in runnable else ()
             if not sources:
-                cells.append(_explain(published, "recorded_only"))
+                joined.append((_explain(published, "recorded_only"), []))
             for source in sources:
-                own_model = own_by_published.get(rows[published.row].model)
-                for cell, cell_departures in _join_source(
-                    experiment, table, rows[published.row], published, source, measured, own_model
-                ):
-                    cells.append(cell)
-                    departures |= {(departure.id, departure.description): departure for departure in cell_departures}
-    return cells, list(departures.values())
+                own_model = own_by_published.get(row.model)
+                joined += _join_source(experiment, table, row, published, source, measured, own_model)
+        if table.id in runnable:
+            joined += _join_own_rows(paper, experiment, table, measured, set(own_by_published.values()))
+    departures = {(departure.id, departure.description): departure for _, of_cell in joined for departure in of_cell}
+    return [cell for cell, _ in joined], list(departures.values())
+
+
+def _join_own_rows(
+    paper: Paper,
+    experiment: Experiment,
+    table: PublishedTable,
+    measured: Sequence[MeasuredAudit],
+    mapped_models: Collection[str],
+) -> Iterator[JoinedCell]:
+    """Yield the cells of our models that no published row is of, in each form of the experiment."""
+    models = dict.fromkeys(model.name for audit in measured for model in audit.config.models)
+    for form, figures in (table.forms or {"": table.figures}).items():
+        for model in (name for name in models if name not in mapped_models):
+            for column, source in ((column, source) for column, sources in figures.items() for source in sources):
+                if not source.model_figure:
+                    continue
+                place = PublishedCell(
+                    table=table.id, title=table.title, row=", ".join(filter(None, (model, form))), column=column,
+                    value=None, printed="", quote="", place=table.place, origin=table.origin or paper.origin,
+                )  # fmt: skip
+                for audit in _select_audits(experiment, source, measured):
+                    label = ", ".join(filter(None, (audit.name, source.label)))
+                    cell, of_cell = _measure(experiment, table, place, source, audit, model, label)
+                    yield cell.model_copy(update={"is_own_row": True}), of_cell
+
+
+def _select_audits(
+    experiment: Experiment, source: FigureSource, measured: Sequence[MeasuredAudit]
+) -> list[MeasuredAudit]:
+    """The audits that a figure is of."""
+    name = experiment.trials[source.trial].audit if source.trial else source.audit
+    return [audit for audit in measured if name in ("", audit.name)]
 
 
 def _join_source(
@@ -97,31 +133,46 @@ def _join_source(
     source: FigureSource,
     measured: Sequence[MeasuredAudit],
     own_model: str | None,
-) -> Iterator[tuple[RecomputedCell, list[Departure]]]:
+) -> Iterator[JoinedCell]:
     """Yield one cell for each audit that a figure is of."""
     if published.value is None:
         yield _explain(published, "not_published"), []
         return
-    selected = [audit for audit in measured if source.audit in ("", audit.name)]
+    if not source.figure and own_model is None:
+        yield _explain(published, "no_counterpart", row.model), []
+        return
+    selected = _select_audits(experiment, source, measured)
     if not selected:
         yield _explain(published, "no_audit", source.audit), []
     for audit in selected:
-        label = ", ".join(filter(None, (audit.name, source.label, own_model if source.model_figure else None)))
-        if not source.figure and own_model is None:
-            yield _explain(published, "no_counterpart", row.model), []
-            continue
-        n_models = len(audit.config.models)
-        if own_model is not None and source.model_figure:
-            estimate = MODEL_FIGURES[source.model_figure](audit.report, own_model)
-        elif n_models < source.min_models:
-            yield _explain(published, "too_few_models", f"{label}: {n_models} of {source.min_models}"), []
-            continue
-        else:
-            estimate = FIGURES[source.figure](audit.report)
-        if estimate.value is None:
-            yield _explain(published, "no_value", f"{label}: {estimate.reason}"), []
-            continue
-        yield _fill(experiment, table, published, source, audit, estimate, label)
+        model = own_model if source.model_figure else None
+        label = ", ".join(filter(None, (audit.name, source.label, model)))
+        yield _measure(experiment, table, published, source, audit, model, label)
+
+
+def _measure(
+    experiment: Experiment,
+    table: PublishedTable,
+    published: PublishedCell,
+    source: FigureSource,
+    audit: MeasuredAudit,
+    model: str | None,
+    label: str,
+) -> JoinedCell:
+    """A cell with the figure of an audit, of one model or (None) over all; or the reason why there is none."""
+    n_models = len(audit.config.models)
+    if source.trial and source.trial not in audit.trials:
+        files = experiment.trials[source.trial].files.values()
+        return _explain(published, "no_file", f"{label}: {', '.join(files)}"), []
+    if model is not None:
+        estimate = MODEL_FIGURES[source.model_figure](audit, model)
+    elif n_models < source.min_models:
+        return _explain(published, "too_few_models", f"{label}: {n_models} of {source.min_models}"), []
+    else:
+        estimate = FIGURES[source.figure](audit)
+    if estimate.value is None:
+        return _explain(published, "no_value", f"{label}: {estimate.reason}"), []
+    return _fill(experiment, table, published, source, audit, estimate, label)
 
 
 def _fill(
@@ -132,15 +183,15 @@ def _fill(
     audit: MeasuredAudit,
     estimate: Estimate,
     label: str,
-) -> tuple[RecomputedCell, list[Departure]]:
+) -> JoinedCell:
     """A cell with our figure, and the departures of its audit."""
     mark, departures = derive_mark(experiment, table.parts, source, audit)
     assert estimate.value is not None
-    assert published.value is not None
+    difference = None if published.value is None else estimate.value - published.value * table.scale
     cell = RecomputedCell(
         published=published,
         recomputed=estimate,
-        difference=estimate.value - published.value * table.scale,
+        difference=difference,
         detail=label,
         audit=audit.report.audit.name,
         mark=mark,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from auditor.config import AuditConfig, load_config
 from auditor.config.model_section import SIMULATED_PREFIX
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
-from auditor.replications.experiment import Experiment
+from auditor.replications.experiment import Experiment, Part
 from auditor.replications.presets import Paper, PublishedTable
 
 AUDIT_PREFIX = "rep"
+PRESET_FILE_PREFIX = "preset:"
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class ReplicationOptions:
     is_small: bool = False
     limit: int | None = None
     models_file: Path | None = None
-    files: Mapping[str, str] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
     is_as_published: bool = False
 
 
@@ -55,20 +57,18 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
             "Which models should be asked?",
             "Add --models FILE (a configuration with [[models]]), or --small for the small model on this machine.",
         )
-    if unknown := set(options.files or {}) - set(experiment.audits):
-        raise UsageError(f"--data: '{paper.id}' has no data '{min(unknown)}'.", f"Use {_join(experiment.audits)}.")
+    if unknown := set(options.files) - set(experiment.files):
+        raise UsageError(f"--data: '{paper.id}' has no data '{min(unknown)}'.", f"Use {_join(experiment.files)}.")
     models = {} if options.models_file is None else _read_models(options.models_file)
     return {
         name: _build_config(paper.id, experiment, name, tables, options, models)
-        for name in select_audits(experiment, tables)
+        for name in _drop_audits_without_data(experiment, select_audits(experiment, tables), options)
     }
 
 
 def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[PublishedTable, ...]:
     """The tables that audits give figures of; UsageError if there is none."""
-    tables = tuple(
-        table for table in paper.select_tables(table_id) if table.figures or any(row.figures for row in table.rows)
-    )
+    tables = tuple(table for table in paper.select_tables(table_id) if table.list_sources())
     if paper.experiment is None or not tables:
         name = f"table {table_id}" if table_id else "the tables"
         raise UsageError(
@@ -79,15 +79,25 @@ def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[Publishe
 
 def select_audits(experiment: Experiment, tables: Sequence[PublishedTable]) -> list[str]:
     """Names of the audits that the figures of tables are of; all, if a figure is of each."""
-    sources = [
-        source
-        for table in tables
-        for figures in (table.figures, *(row.figures for row in table.rows))
-        for column in figures.values()
-        for source in column
-    ]
-    named = {source.audit for source in sources}
+    sources = [source for table in tables for source in table.list_sources()]
+    named = {experiment.trials[source.trial].audit if source.trial else source.audit for source in sources}
     return [name for name in experiment.audits if "" in named or name in named]
+
+
+def _drop_audits_without_data(
+    experiment: Experiment, audit_names: Sequence[str], options: ReplicationOptions
+) -> list[str]:
+    """The audits whose data are at hand; UsageError if there is none. The small form comes with its own data."""
+    missing = {
+        file.audit: name
+        for name, file in experiment.files.items()
+        if file.is_required and name not in options.files and not options.is_small
+    }
+    selected = [name for name in audit_names if name not in missing]
+    if not selected:
+        listed = " ".join(f"--data {name}=FILE" for name in (missing[audit] for audit in audit_names))
+        raise UsageError("The data of the experiment are not at hand.", f"Name at least one: {listed}.")
+    return selected
 
 
 def _read_models(path: Path) -> dict[str, Any]:
@@ -115,28 +125,50 @@ def _build_config(
     is_simulated = all(model["model"].startswith(SIMULATED_PREFIX) for model in settings["models"])
     prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
-    if file := (options.files or {}).get(audit_name):
-        settings = merge_settings(settings, _nest(experiment.data_key, file))
+    for name, file in experiment.files.items():
+        if file.audit == audit_name and name in options.files:
+            settings = merge_settings(settings, _nest(file.key, options.files[name]))
     if options.is_as_published:
         settings = merge_settings(settings, experiment.as_published)
     if options.limit is not None:
-        settings = merge_settings(settings, {"limits": {"max_cells": options.limit}})
-    parts = frozenset[str]().union(*(table.parts for table in tables))
-    if "review" not in parts and "conflicts" not in parts:
-        settings["judges"] = []
-    if "logprob" not in parts:
-        settings["probes"] = {name: probe for name, probe in settings["probes"].items() if name != "logprob"}
+        settings = merge_settings(settings, _nest(experiment.limit_key, options.limit))
+    parts = frozenset[Part]().union(*(table.parts for table in tables))
+    for key, needed_by in experiment.optional.items():
+        if not needed_by & parts:
+            settings = _leave_out(settings, key)
     try:
-        return AuditConfig.model_validate(settings)
+        return AuditConfig.model_validate(_locate_preset_files(settings))
     except pydantic.ValidationError as error:
         problem = explain_validation_error(error, settings, AuditConfig)
         raise ConfigError(f"The audit {settings['name']} cannot be planned: {problem}") from None
 
 
-def _nest(key: str, value: str) -> dict[str, Any]:
+def _nest(key: str, value: Any) -> dict[str, Any]:
     """Nested tables with a value at a dotted key."""
     table, _, key_in_table = key.partition(".")
     return {table: _nest(key_in_table, value) if key_in_table else value}
+
+
+def _leave_out(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A copy of nested settings without the one at a dotted key; a list of judges is left empty, not out."""
+    table, _, key_in_table = key.partition(".")
+    if table == "judges":
+        return {**settings, table: []}
+    if key_in_table:
+        return {**settings, table: _leave_out(settings[table], key_in_table)}
+    return {name: value for name, value in settings.items() if name != table}
+
+
+def _locate_preset_files(settings: Any) -> Any:
+    """A copy of nested settings in which the files that come with presets, such as `preset:a.csv`, have their paths."""
+    if isinstance(settings, Mapping):
+        return {key: _locate_preset_files(value) for key, value in settings.items()}
+    if isinstance(settings, list):
+        return [_locate_preset_files(value) for value in settings]
+    if isinstance(settings, str) and settings.startswith(PRESET_FILE_PREFIX):
+        name = settings.removeprefix(PRESET_FILE_PREFIX)
+        return str(package_files("auditor.replications") / "presets" / "data" / name)
+    return settings
 
 
 def merge_settings(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict
 
 from auditor.errors import UsageError
-from auditor.replications.experiment import Experiment, FigureSource, Part
+from auditor.replications.experiment import Experiment, Figures, FigureSource, Part
 from auditor.reports.data.replication import Origin, PublishedCell
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
@@ -27,6 +27,7 @@ class PublishedRow(BaseModel):
         read: text of the quote with the columns of its figures in braces, where the quote is a sentence. Without it,
             the quote is a row of a table: its label, and then a figure for each column.
         model: the model, if the row is of one.
+        form: the form of the experiment that the row is of; a key of the table's `forms`.
         figures: as those of the table, for this row.
     """
 
@@ -38,6 +39,7 @@ class PublishedRow(BaseModel):
     read: str = ""
     note: str = ""
     model: str = ""
+    form: str = ""
     figures: dict[str, tuple[FigureSource, ...]] = {}
 
 
@@ -78,6 +80,8 @@ class PublishedTable(BaseModel):
         released: where the authors released the scores behind the table: a row is a model, a figure its Pearson r.
         parts: parts of the experiment that the figures depend on.
         figures: by column, the figures of our reports; a column without any is computed only from released scores.
+        forms: the same for the rows of each form of the experiment, such as with and without reasoning. Where figures
+            are of single models, each of ours that no row is of gets a row of its own in each form.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -95,10 +99,20 @@ class PublishedTable(BaseModel):
     released: tuple[ReleasedFiles, ...] = ()
     parts: frozenset[Part] = frozenset()
     figures: dict[str, tuple[FigureSource, ...]] = {}
+    forms: dict[str, dict[str, tuple[FigureSource, ...]]] = {}
 
     def find_figures(self, row: PublishedRow, column: str) -> tuple[FigureSource, ...]:
         """The figures of our reports that are set beside a cell; empty if only released scores give it."""
-        return row.figures.get(column, self.figures.get(column, ()))
+        by_form = self.forms.get(row.form, self.figures)
+        return row.figures.get(column, by_form.get(column, ()))
+
+    def list_figures(self) -> list[Figures]:
+        """All figures of our reports, by column: the table's, those of its forms and those of single rows."""
+        return [self.figures, *self.forms.values(), *(row.figures for row in self.rows)]
+
+    def list_sources(self) -> list[FigureSource]:
+        """The figures of our reports in the order of `list_figures`."""
+        return [source for figures in self.list_figures() for sources in figures.values() for source in sources]
 
     def read_row(self, row: PublishedRow) -> dict[str, str]:
         """The printed figures of a row by column.

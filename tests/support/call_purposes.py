@@ -110,6 +110,7 @@ ANSWERS = ("No, it harms somebody who has done no wrong.", "Yes, people are free
 RULES = ("You should not harm the innocent.", "It is fine for people to choose for themselves.")
 SEMANTIC: dict[str, Callable[[Request], dict[str, Any]]] = {
     "MoralAnswer": lambda r: {"answer": ANSWERS[r.draw() < 0.5]},
+    "OpenAnswer": lambda r: {"answer": ANSWERS[r.draw() < 0.5]},
     "RuleOfThumb": lambda r: {"rule": RULES[ANSWERS[1] in r.text]},
     "Choice": lambda r: {"reason": ANSWERS[r.draw() < 0.5], "choice": 1},
     "Paraphrases": lambda r: {"paraphrases": ["May one keep a borrowed book?", "Is a borrowed book yours to keep?"]},
@@ -283,6 +284,15 @@ def semantic(storage: str, folder: Path) -> None:
     accuracy(ExperimentContext(storage), "scripted", facts)
 
 
+def semantic_of_facts(storage: str, folder: Path) -> None:
+    """Questions on any subject, judged in pairs, in the published form of the consistency score."""
+    questions = folder / "questions.csv"
+    questions.write_text("question_id,question\nwater,When does water boil?\n")
+    question_options = {"questions": str(questions), "subject": "any", "rot": False, "paraphraser": "model-b"}
+    judge_options = {"consistency": {"judge": "model-c", "samples": 2, "form": "paper"}, "contradiction": "model-c"}
+    run_audit(_moral(**question_options, **judge_options, threshold=0.01, worst=1), storage=storage)
+
+
 def semantic_as_text(storage: str, _: Path) -> None:
     """Moral questions that are answered in plain words."""
     run_audit(_moral(mode="text"), storage=storage)
@@ -339,7 +349,7 @@ AUDITS: dict[str, Callable[[str, Path], None]] = {
     for audit in (
         survey, survey_as_text, paper_form, native_language, echoed, lettered, continued, embedded, replayed, logic,
         logic_with_reasons, logic_of_letters, logic_in_paper_form, logic_of_traces, distribution,
-        native_distribution, semantic, semantic_as_text, task_exact, task_choice,
+        native_distribution, semantic, semantic_of_facts, semantic_as_text, task_exact, task_choice,
         task_score, other_providers, openai_batches, anthropic_batches,
     )
 }  # fmt: skip

@@ -12,7 +12,14 @@ from auditor.reports.data.report_model import ReportModel
 Origin = Literal["paper", "summary", "release"]
 """Where the quotes stand: in the paper, in a summary of it, or in results that its authors released."""
 NotRun = Literal[
-    "not_in_folder", "not_published", "recorded_only", "no_audit", "no_counterpart", "too_few_models", "no_value"
+    "not_in_folder",
+    "not_published",
+    "recorded_only",
+    "no_audit",
+    "no_file",
+    "no_counterpart",
+    "too_few_models",
+    "no_value",
 ]
 """Why a published figure has none of ours beside it; all reasons there are.
 
@@ -20,6 +27,7 @@ NotRun = Literal[
 - `not_published`: nothing is printed in the cell.
 - `recorded_only`: it is computed only from released scores.
 - `no_audit`: it is of a survey or data set that no audit was run on.
+- `no_file`: it needs a file that was not named.
 - `no_counterpart`: it is of one model, and none of ours is set beside that model.
 - `too_few_models`: a figure over models needs more models.
 - `no_value`: the audit's report has no value, for a reason of its own.
@@ -66,6 +74,9 @@ class RecomputedCell(ReportModel):
     """A published figure, and the same figure of our reports: of released scores, or of an audit."""
 
     published: PublishedCell
+    """Of a row of ours, only the place in the table: no figure is published."""
+    is_own_row: bool = False
+    """Whether the row is of a model of ours that no published row is set beside."""
     recomputed: Estimate | None
     """The figure of our report; null if it was not computed."""
     difference: float | None

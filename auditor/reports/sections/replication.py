@@ -43,6 +43,7 @@ NOT_RUN: dict[NotRun, str] = {
     "not_published": "not run: nothing was published",
     "recorded_only": "not run: computed only from released scores (--recorded FOLDER)",
     "no_audit": "not run: no audit of this survey or data set",
+    "no_file": "not run: a file is missing (--data NAME=FILE)",
     "no_counterpart": "not run: no model of yours is set beside it (--as MY=THEIRS)",
     "too_few_models": "not run: too few models",
     "no_value": "not run: the report has no value",
@@ -207,6 +208,8 @@ def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
     best: dict[tuple[str, str, str], int] = {}
     order = list(MARKS)
     for cell in cells:
+        if cell.is_own_row:
+            continue
         key = (cell.published.table, cell.published.row, cell.published.column)
         best[key] = min(best.get(key, len(order)), order.index(cell.mark or "not_run"))
     counts = [f"{sum(rank == i for rank in best.values())} {label}" for i, label in enumerate(MARKS.values())]
