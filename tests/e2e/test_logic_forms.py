@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from auditor.agents.logic.item_sets import draw_sets
@@ -155,10 +156,11 @@ def test_repeats_reason_beside_letters(server: FakeServer, storage: str, tmp_pat
     assert [row.self_agreement.n for row in logic.judges] == [15] * 3
     agreement = [row.self_agreement.value or 0 for row in logic.judges]
     assert agreement[0] == 1.0 > agreement[1] > agreement[2]
-    links = {(link.averaged, link.x): link.r for link in logic.links}
-    r = links["instances", "transitivity (K = 3)"]
-    assert r.value is not None
-    assert r.value > 0
+    links = {link.averaged: link.r.value for link in logic.links if link.x == "transitivity (K = 3)"}
+    pooled = [(row.transitivity[0].share.value, row.self_agreement.value) for row in logic.judges]
+    means = [(row.transitivity[0].instances.value, row.instances.self_agreement.value) for row in logic.judges]
+    for averaged, figures in (("pooled", pooled), ("instances", means)):
+        assert links[averaged] == pytest.approx(np.corrcoef(np.array(figures, dtype=float).T)[0, 1])
     # Without the setting the same letters are asked, and nothing is repeated.
     n_requests = len(server.requests)
     run_audit(file_config(server.url, tmp_path, 3, n_sets=5, **probe), storage=storage)
