@@ -161,6 +161,12 @@ def test_every_other_probe_is_estimated_or_named() -> None:
         r for r in forecast_cost(priced(URL, probes={"logprob": {"method": "choice"}})).rows if r.stage == "logprob"
     ]
     assert [r.calls.expected for r in chances] == [9 * 2 * 5 * 2] * 3  # sentences, pairs of ends, both orders
+    letters = {"items": "topics", "answer": "probability", "samples": 10, "sampled_pairs": 1, "sample_answer": "cot"}
+    rows = [
+        row for row in forecast_cost(priced(URL, probes={"logic": letters})).rows if row.name == topics.rows[0].name
+    ]
+    assert [row.calls.expected for row in rows] == [topics.rows[0].calls.expected, 10]
+    assert rows[1].completion_tokens.expected > 10 * rows[0].completion_tokens.expected / rows[0].calls.expected
     traces = forecast_cost(priced(URL, probes={"direct": {"samples": 1}, "logic": {"items": "traces"}}))
     assert any("'logic' compares traces" in text for text in traces.not_estimated)
 
