@@ -201,6 +201,14 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     assert sage.n == 24
     assert sage.r is not None
     assert sage.r > 0.5
+    # Entropy over pairs, as the paper words it: log2 of the number of pairs alike, where raters agree.
+    n_alike = [
+        sum(row[-1] == "Y" for row in rows if row[0] == "bob" and row[1:3] == [model, question])
+        for model, question in dict.fromkeys((row[1], row[2]) for row in rows)
+    ]
+    assert part.pair_entropy.value == pytest.approx(np.mean([np.log2(n) for n in n_alike if n]))
+    assert part.pair_entropy.n == sum(n > 0 for n in n_alike)
+    assert sage.r_pair_entropy is not None
     assert {(d.text, d.metric) for d in part.differences} == set(correlation_by_metric) - {("rot", "sage")}
     metric_difference = next(d for d in part.differences if (d.text, d.metric) == ("answer", "rouge_l"))
     rouge_correlation = correlation_by_metric["answer", "rouge_l"].r
