@@ -52,7 +52,8 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
     tables = select_runnable_tables(paper, options.table_id)
     experiment = paper.experiment
     assert experiment is not None  # a table that can be run
-    if options.is_small == (options.models_file is not None):
+    audit_names = select_audits(experiment, tables)
+    if audit_names and options.is_small == (options.models_file is not None):
         raise UsageError(
             "Which models should be asked?",
             "Add --models FILE (a configuration with [[models]]), or --small for the small model on this machine.",
@@ -62,7 +63,25 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
     models = {} if options.models_file is None else _read_models(options.models_file)
     return {
         name: _build_config(paper.id, experiment, name, tables, options, models)
-        for name in _drop_audits_without_data(experiment, select_audits(experiment, tables), options)
+        for name in _drop_audits_without_data(experiment, tables, options)
+    }
+
+
+def plan_imports(paper: Paper, options: ReplicationOptions) -> dict[str, tuple[str, Path]]:
+    """The audits of people's comparisons that the tables need: their names and files, by name of the data set.
+
+    Raises:
+        UsageError: the tables cannot be run.
+    """
+    tables = select_runnable_tables(paper, options.table_id)
+    assert paper.experiment is not None  # a table that can be run
+    suffix = "-small" if options.is_small else ""
+    needed = _find_needed_data(paper.experiment, tables)
+    return {
+        name: (f"{AUDIT_PREFIX}-{paper.id}-{name.lower()}{suffix}", Path(file))
+        for name, source in paper.experiment.imports.items()
+        if name in needed
+        and (file := options.files.get(source.file) or (options.is_small and _locate_preset_files(source.small)))
     }
 
 
@@ -79,25 +98,37 @@ def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[Publishe
 
 def select_audits(experiment: Experiment, tables: Sequence[PublishedTable]) -> list[str]:
     """Names of the audits that the figures of tables are of; all, if a figure is of each."""
+    needed = _find_needed_data(experiment, tables)
+    return [name for name in experiment.audits if "" in needed or name in needed]
+
+
+def _find_needed_data(experiment: Experiment, tables: Sequence[PublishedTable]) -> set[str]:
+    """Names of the audits and imports that the figures of tables are of; empty text if a figure is of each."""
     sources = [source for table in tables for source in table.list_sources()]
-    named = {experiment.trials[source.trial].audit if source.trial else source.audit for source in sources}
-    return [name for name in experiment.audits if "" in named or name in named]
+    return {experiment.trials[source.trial].audit if source.trial else source.audit for source in sources}
 
 
 def _drop_audits_without_data(
-    experiment: Experiment, audit_names: Sequence[str], options: ReplicationOptions
+    experiment: Experiment, tables: Sequence[PublishedTable], options: ReplicationOptions
 ) -> list[str]:
-    """The audits whose data are at hand; UsageError if there is none. The small form comes with its own data."""
+    """The audits of tables whose data are at hand; UsageError if not even an import has them.
+
+    The small form comes with the data of the audits that it names, and of the imports.
+    """
+    audit_names = select_audits(experiment, tables)
+    needed = [*audit_names, *(_find_needed_data(experiment, tables) & set(experiment.imports))]
+    with_small_data = {*experiment.small.audits, *experiment.imports} if options.is_small else set()
     missing = {
-        file.audit: name
+        audit: name
         for name, file in experiment.files.items()
-        if file.is_required and name not in options.files and not options.is_small
+        if file.is_required and name not in options.files
+        for audit in file.audits
+        if audit not in with_small_data
     }
-    selected = [name for name in audit_names if name not in missing]
-    if not selected:
-        listed = " ".join(f"--data {name}=FILE" for name in (missing[audit] for audit in audit_names))
+    if all(name in missing for name in needed):
+        listed = " ".join(f"--data {name}=FILE" for name in dict.fromkeys(missing[audit] for audit in needed))
         raise UsageError("The data of the experiment are not at hand.", f"Name at least one: {listed}.")
-    return selected
+    return [name for name in audit_names if name not in missing]
 
 
 def _read_models(path: Path) -> dict[str, Any]:
@@ -126,7 +157,7 @@ def _build_config(
     prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
     for name, file in experiment.files.items():
-        if file.audit == audit_name and name in options.files:
+        if audit_name in file.audits and name in options.files:
             settings = merge_settings(settings, _nest(file.key, options.files[name]))
     if options.is_as_published:
         settings = merge_settings(settings, experiment.as_published)

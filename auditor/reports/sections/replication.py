@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -212,8 +212,17 @@ def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
             continue
         key = (cell.published.table, cell.published.row, cell.published.column)
         best[key] = min(best.get(key, len(order)), order.index(cell.mark or "not_run"))
-    counts = [f"{sum(rank == i for rank in best.values())} {label}" for i, label in enumerate(MARKS.values())]
-    return f"{pluralize(len(best), 'published figure')}: {', '.join(counts)}."
+    of_published = f"{pluralize(len(best), 'published figure')}: {_count_marks(best.values())}."
+    own_ranks = [order.index(cell.mark or "not_run") for cell in cells if cell.is_own_row]
+    if not own_ranks:
+        return of_published
+    noun = pluralize(len(own_ranks), "figure")
+    return f"{of_published} {noun} of your models without a published row: {_count_marks(own_ranks)}."
+
+
+def _count_marks(ranks: Collection[int]) -> str:
+    """Count figures by mark, given as the position in `MARKS`."""
+    return ", ".join(f"{sum(rank == i for rank in ranks)} {label}" for i, label in enumerate(MARKS.values()))
 
 
 def _build_departures_section(departures: Sequence[Departure]) -> Section:
@@ -287,9 +296,10 @@ def _build_section(
 ) -> Section:
     """Build the section of one table: its figures, and the notes on its rows."""
     caption = f"{first.title}. Source: {first.place}, read from {ORIGINS[first.origin]}."
-    blocks: list[Block] = [Table(f"table-{first.table}", f"table {first.table}", caption, columns, rows)]
+    name = f"Table {first.table}" if first.table.isdigit() else first.table.replace("-", " ").capitalize()
+    blocks: list[Block] = [Table(f"table-{first.table}", name, caption, columns, rows)]
     notes = {cell.row: cell.note for cell in cells if cell.table == first.table and cell.note}
     if notes:
         items: list[Text] = [f"{row}: {note}" for row, note in notes.items()]
         blocks.append(List(items))
-    return Section(f"published-{first.table}", f"Table {first.table}", blocks)
+    return Section(f"published-{first.table}", name, blocks)
