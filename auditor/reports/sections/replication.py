@@ -178,12 +178,15 @@ def build_run_document(
         table_cells = list(group)
         rows = [
             (
-                cell.published.row, cell.published.column, cell.published.printed, cell.detail or None, cell.recomputed,
-                cell.difference, _describe_mark(cell),
+                cell.published.row, cell.published.column, cell.published.printed or None, cell.detail or None,
+                cell.recomputed, cell.difference, _describe_mark(cell),
             )
-            for cell in table_cells
+            for cell in table_cells if cell.not_run != "no_counterpart"
         ]  # fmt: skip
-        sections.append(_build_section(table_cells[0].published, rows, columns, [c.published for c in table_cells]))
+        section = _build_section(table_cells[0].published, rows, columns, [c.published for c in table_cells])
+        others = [cell.published for cell in table_cells if cell.not_run == "no_counterpart"]
+        blocks = [*section.blocks, _list_other_models(others)] if others else section.blocks
+        sections.append(replace(section, blocks=blocks if rows else blocks[1:]))
     opening: list[Block] = [
         Paragraph(_summarize_marks(cells), "lead"),
         Paragraph(
@@ -193,6 +196,18 @@ def build_run_document(
         List(list(notes)),
     ]
     return Document("Replication", title, "", [*sections, _build_departures_section(departures), *appended], opening)
+
+
+def _list_other_models(cells: Sequence[PublishedCell]) -> Disclosure:
+    """List the published figures of models that none of ours is set beside, as the paper prints them."""
+    by_row = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.row)}
+    names = list(dict.fromkeys(cell.column for cell in cells))
+    printed = {(cell.row, cell.column): cell.printed for cell in cells}
+    rows = [(name, *(printed.get((name, column)) for column in names)) for name in by_row]
+    summary = f"{pluralize(len(cells), 'published figure')} {NOT_RUN['no_counterpart']}"
+    caption = "As the paper prints them."
+    columns = (Column("row", "name"), *map(Column, names))
+    return Disclosure(summary, [Table(f"table-{cells[0].table}-others", "published only", caption, columns, rows)])
 
 
 def _describe_mark(cell: RecomputedCell) -> str:
@@ -222,7 +237,8 @@ def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
 
 def _count_marks(ranks: Collection[int]) -> str:
     """Count figures by mark, given as the position in `MARKS`."""
-    return ", ".join(f"{sum(rank == i for rank in ranks)} {label}" for i, label in enumerate(MARKS.values()))
+    counts = [(sum(rank == i for rank in ranks), label) for i, label in enumerate(MARKS.values())]
+    return ", ".join(f"{n} {label}" for n, label in counts if n)
 
 
 def _build_departures_section(departures: Sequence[Departure]) -> Section:
