@@ -96,7 +96,7 @@ class DataFile(BaseModel):
     """A file that the user names: `--data NAME=FILE`.
 
     Attributes:
-        audit: the audit, or the audits, whose setting names it; or the import that reads it. Empty if only a trial does.
+        audit: the audit, or the audits, whose setting names it, or the import that reads it; empty if only a trial does.
         key: the setting, such as `survey.source`; empty for an import.
         is_required: whether the audits cannot be run without it.
     """

@@ -86,12 +86,12 @@ def join_figures(
             row = rows[published.row]
             sources = table.find_figures(row, published.column) if table.id in runnable else ()
             own_model = own_by_published.get(row.model)
-            if table.id in runnable and published.value is None:
+            if sources and own_model is None and not any(source.figure for source in sources):
+                joined.append((_explain(published, "no_counterpart", row.model), []))
+            elif table.id in runnable and published.value is None:
                 joined.append((_explain(published, "not_published"), []))
             elif not sources:
                 joined.append((_explain(published, "recorded_only"), []))
-            elif own_model is None and not any(source.figure for source in sources):
-                joined.append((_explain(published, "no_counterpart", row.model), []))
             else:
                 for source in sources:
                     joined += _join_source(experiment, table, published, source, measured, own_model)
@@ -191,7 +191,11 @@ def _fill(
     """A cell with our figure, and the departures of its audit."""
     mark, departures = derive_mark(experiment, table.parts, source, audit)
     assert estimate.value is not None
-    difference = None if published.value is None else estimate.value - published.value * table.find_scale(published.row, published.column)
+    difference = (
+        None
+        if published.value is None
+        else estimate.value - published.value * table.find_scale(published.row, published.column)
+    )
     cell = RecomputedCell(
         published=published,
         recomputed=estimate,

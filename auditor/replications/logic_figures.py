@@ -28,9 +28,7 @@ def _find_row(report: Report, model: str) -> LogicRow | None:
 
 def _to_estimate(estimate: Estimate) -> Estimate:
     """An estimate without the further fields of its kind."""
-    return Estimate(
-        estimate.value, estimate.n, estimate.ci_low, estimate.ci_high, estimate.reason, estimate.resampled
-    )
+    return Estimate(estimate.value, estimate.n, estimate.ci_low, estimate.ci_high, estimate.reason, estimate.resampled)
 
 
 def _read_share(report: Report, model: str, *, share: Share, is_pooled: bool) -> Estimate:
@@ -61,8 +59,8 @@ def _read_wordings_correlation(report: Report, model: str) -> Estimate:
     """Correlation over wordings of a model's commutativity with its agreement with people."""
     links = report.logic.links if report.logic else []
     over = f"wordings, {model}"
-    found = [link.r for link in links if (link.over, link.x) == (over, "commutativity")]
-    return _to_estimate(found[0]) if found else Estimate(None, 0, reason="it needs three wordings")
+    correlations = [link.r for link in links if (link.over, link.x) == (over, "commutativity")]
+    return _to_estimate(correlations[0]) if correlations else Estimate(None, 0, reason="it needs three wordings")
 
 
 def _read_stage(audit: MeasuredAudit, *, stage: str, is_negated: bool, column: StageColumn) -> Estimate:
@@ -97,9 +95,7 @@ LOGIC_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {
         for share in ("commutativity", "negation", "self_agreement", "human_agreement")
         for suffix in ("", ".pooled")
     },
-    **{
-        f"logic.transitivity.{k}": partial(_read_transitivity, k=k, is_pooled=False) for k in range(3, MAX_K + 1)
-    },
+    **{f"logic.transitivity.{k}": partial(_read_transitivity, k=k, is_pooled=False) for k in range(3, MAX_K + 1)},
     "logic.transitivity.5.pooled": partial(_read_transitivity, k=5, is_pooled=True),
     "logic.pairs": partial(_read_ranking, method="PairS, greedy"),
     "logic.pairs.calibrated": partial(_read_ranking, method="PairS, greedy, calibrated"),

@@ -61,6 +61,6 @@ def _run_trial(trial: Trial, files: Mapping[str, str], audit_name: str, context:
     """Make one trial on an audit, and return its data."""
     paths = {option: Path(files[data_name]) for option, data_name in trial.files.items()}
     if trial.experiment == REPAIR:
-        return measure_repair(context, audit_name, **trial.options, **paths)
+        return measure_repair(context, audit_name, **trial.options)
     functions = {function.__name__: function for function in EXPERIMENTS}
     return functions[trial.experiment](context, audit_name, **trial.options, **paths).data

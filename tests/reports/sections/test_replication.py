@@ -41,9 +41,7 @@ def test_each_published_figure_counts_once_by_its_best_mark() -> None:
     document = build_run_document("Title", "source", cells, [departure], ["note"], [])
     lead = document.opening[0]
     assert isinstance(lead, Paragraph)
-    assert lead.content == (
-        "3 published figures: 1 same definition, 1 same definition, other words, 1 not run."
-    )
+    assert lead.content == ("3 published figures: 1 same definition, 1 same definition, other words, 1 not run.")
     table = document.sections[0].blocks[0]
     assert isinstance(table, Table)
     rows = [list(row) for row in table.rows if not hasattr(row, "cells")]
@@ -58,11 +56,9 @@ def test_each_published_figure_counts_once_by_its_best_mark() -> None:
 
 
 def test_published_models_without_one_of_ours_are_listed_as_printed() -> None:
-    without_model = [
-        cell(row, "not_run").model_copy(update={"not_run": "no_counterpart"}) for row in ("GPT", "Llama")
-    ]
-    own = cell("mine", "other_words", ("prompt",)).model_copy(update={"is_own_row": True})
-    document = build_run_document("Title", "source", [*without_model, own], [], [], [])
+    without_model = [cell(row, "not_run").model_copy(update={"not_run": "no_counterpart"}) for row in ("GPT", "Llama")]
+    own_cell = cell("mine", "other_words", ("prompt",)).model_copy(update={"is_own_row": True})
+    document = build_run_document("Title", "source", [*without_model, own_cell], [], [], [])
     table, disclosure = document.sections[0].blocks
     assert isinstance(table, Table)
     assert [row[0] for row in table.rows if not hasattr(row, "cells")] == ["mine"]
