@@ -84,48 +84,37 @@ class SmallForm(BaseModel):
     Attributes:
         config: settings that replace those of the experiment; it names the models.
         audits: settings of each audit that replace those of the experiment, such as countries and topics.
+        files: data files that come with the program, by name; those that the user names take precedence.
     """
 
     model_config = PRESET_CONFIG
 
     config: dict[str, Any]
     audits: dict[str, dict[str, Any]]
+    files: dict[str, str] = {}
 
 
 class DataFile(BaseModel):
     """A file that the user names: `--data NAME=FILE`.
 
     Attributes:
-        audit: the audit, or the audits, whose setting names it, or the import that reads it; empty if only a trial does.
+        audit: the audit whose setting names it, or the import of it; empty if only a trial reads it.
+        shared_with: further audits with the same file in the same setting.
         key: the setting, such as `survey.source`; empty for an import.
         is_required: whether the audits cannot be run without it.
     """
 
     model_config = PRESET_CONFIG
 
-    audit: str | tuple[str, ...] = ""
+    audit: str = ""
+    shared_with: tuple[str, ...] = ()
     key: str = ""
     is_required: bool = False
 
     @property
     def audits(self) -> tuple[str, ...]:
-        """The audits and imports that need it."""
-        names = (self.audit,) if isinstance(self.audit, str) else self.audit
-        return tuple(filter(None, names))
-
-
-class ComparisonImport(BaseModel):
-    """People's comparisons that become an audit without a call (`auditor import comparisons`).
-
-    Attributes:
-        file: name of the data file.
-        small: the file of the small form.
-    """
-
-    model_config = PRESET_CONFIG
-
-    file: str
-    small: str
+        """The audits and imports that read it."""
+        return tuple(filter(None, (self.audit, *self.shared_with)))
 
 
 class Trial(BaseModel):
@@ -154,7 +143,8 @@ class Experiment(BaseModel):
         cost: calls of one model in the full form, in words.
         config: settings of every audit but its models, as in a configuration file.
         audits: further settings of each audit, by name of its survey or data set.
-        imports: audits of people's comparisons, by name.
+        imports: names of the files with people's comparisons that become audits without a call (`auditor import
+            comparisons`), by name of the audit.
         files: data files that the user may name, by name.
         limit_key: the setting that `--limit` sets.
         optional: settings that only some parts need, such as `probes.logprob`: they are left out for other tables.
@@ -170,7 +160,7 @@ class Experiment(BaseModel):
     cost: str
     config: dict[str, Any]
     audits: dict[str, dict[str, Any]]
-    imports: dict[str, ComparisonImport] = {}
+    imports: dict[str, str] = {}
     files: dict[str, DataFile] = {}
     limit_key: str = "limits.max_cells"
     optional: dict[str, frozenset[Part]] = {}
@@ -194,7 +184,7 @@ class Experiment(BaseModel):
         audits = {trial.audit for trial in self.trials.values()}
         audits |= {name for file in self.files.values() for name in file.audits}
         read_files = {name for trial in self.trials.values() for name in trial.files.values()}
-        read_files |= {source.file for source in self.imports.values()}
+        read_files |= {*self.imports.values(), *self.small.files}
         if unknown := (audits - {*self.audits, *self.imports}) | (read_files - set(self.files)):
             raise ValueError(f"there is no audit or file '{min(unknown)}'")
         return self

@@ -76,13 +76,18 @@ def plan_imports(paper: Paper, options: ReplicationOptions) -> dict[str, tuple[s
     tables = select_runnable_tables(paper, options.table_id)
     assert paper.experiment is not None  # a table that can be run
     suffix = "-small" if options.is_small else ""
-    needed = _find_needed_data(paper.experiment, tables)
+    data_files, needed = list_data_files(paper.experiment, options), _find_needed_data(paper.experiment, tables)
     return {
-        name: (f"{AUDIT_PREFIX}-{paper.id}-{name.lower()}{suffix}", Path(file))
-        for name, source in paper.experiment.imports.items()
-        if name in needed
-        and (file := options.files.get(source.file) or (options.is_small and _locate_preset_files(source.small)))
+        name: (f"{AUDIT_PREFIX}-{paper.id}-{name.lower()}{suffix}", Path(data_files[file]))
+        for name, file in paper.experiment.imports.items()
+        if name in needed and file in data_files
     }
+
+
+def list_data_files(experiment: Experiment, options: ReplicationOptions) -> dict[str, str]:
+    """Paths of the data files at hand, by name: those of the user, and in the small form those of the program."""
+    own_files: dict[str, str] = _locate_preset_files(experiment.small.files) if options.is_small else {}
+    return {**own_files, **options.files}
 
 
 def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[PublishedTable, ...]:
@@ -111,24 +116,29 @@ def _find_needed_data(experiment: Experiment, tables: Sequence[PublishedTable]) 
 def _drop_audits_without_data(
     experiment: Experiment, tables: Sequence[PublishedTable], options: ReplicationOptions
 ) -> list[str]:
-    """The audits of tables whose data are at hand; UsageError if not even an import has them.
+    """The audits of tables whose data are at hand; UsageError if there is none, and no import.
 
-    The small form comes with the data of the audits that it names, and of the imports.
+    The small form leaves out the audits that it does not name, too, if they require a file.
     """
     audit_names = select_audits(experiment, tables)
     needed = [*audit_names, *(_find_needed_data(experiment, tables) & set(experiment.imports))]
-    with_small_data = {*experiment.small.audits, *experiment.imports} if options.is_small else set()
+    data_files = list_data_files(experiment, options)
     missing = {
         audit: name
         for name, file in experiment.files.items()
-        if file.is_required and name not in options.files
         for audit in file.audits
-        if audit not in with_small_data
+        if file.is_required and (name not in data_files or _is_left_out(experiment, audit, name, options))
     }
     if all(name in missing for name in needed):
         listed = " ".join(f"--data {name}=FILE" for name in dict.fromkeys(missing[audit] for audit in needed))
         raise UsageError("The data of the experiment are not at hand.", f"Name at least one: {listed}.")
     return [name for name in audit_names if name not in missing]
+
+
+def _is_left_out(experiment: Experiment, audit_name: str, file_name: str, options: ReplicationOptions) -> bool:
+    """Whether the small form does without an audit although it has its file."""
+    named = {*experiment.small.audits, *experiment.imports}
+    return options.is_small and audit_name not in named and file_name not in options.files
 
 
 def _read_models(path: Path) -> dict[str, Any]:
@@ -156,9 +166,10 @@ def _build_config(
     is_simulated = all(model["model"].startswith(SIMULATED_PREFIX) for model in settings["models"])
     prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
+    data_files = list_data_files(experiment, options)
     for name, file in experiment.files.items():
-        if audit_name in file.audits and name in options.files:
-            settings = merge_settings(settings, _nest(file.key, options.files[name]))
+        if audit_name in file.audits and name in data_files:
+            settings = merge_settings(settings, _nest(file.key, data_files[name]))
     if options.is_as_published:
         settings = merge_settings(settings, experiment.as_published)
     if options.limit is not None:
