@@ -94,7 +94,7 @@ def test_a_model_without_a_published_row_has_a_row_in_each_form() -> None:
     assert all(cell.is_own_row and cell.difference is None and cell.mark == "same_definition" for cell in own_rows)
 
 
-def test_models_beside_published_rows_appear_there_only() -> None:
+def test_a_compared_model_appears_in_its_published_rows_only() -> None:
     cells = join("1", measured(), GPT="a")
     differences = {cell.published.row: cell.difference for cell in cells if not cell.is_own_row}
     assert differences == {"GPT, direct": pytest.approx(-0.1), "GPT, CoT": pytest.approx(-0.1)}
