@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auditor.config import AuditConfig, LogicProbe
+from auditor.metrics.ranking_methods import PAIRS_GREEDY
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
@@ -63,6 +64,18 @@ def _describe_answers(probe: LogicProbe) -> str:
     return "letter" if probe.answer == "probability" else "JSON after reasoning" if probe.cot else "JSON"
 
 
+def _describe_choices(probe: LogicProbe) -> str:
+    """The answers that a model may give to any question."""
+    asks_json = probe.answer == "structured" or probe.sample_answer == "cot"
+    return "A, B, TIE" if asks_json and probe.form == "standard" else "A, B"
+
+
+def _count_starts(report: Report) -> int:
+    """Number of starting orders of PairS in each set; 0 where it was not computed."""
+    rows = report.logic.rankings if report.logic else []
+    return next((row.runs for row in rows if row.method == PAIRS_GREEDY), 0)
+
+
 def _describe_pairs(probe: LogicProbe) -> str:
     """Which pairs of a set are compared."""
     return "all" if probe.max_pairs is None else f"at most {probe.max_pairs} of a set"
@@ -76,7 +89,8 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     "review.judges": _describe_judges,
     "survey.cells": lambda audit: audit.report.audit.survey.asked,
     "logic.answer": lambda audit: _describe_answers(_logic_probe(audit)),
-    "logic.choices": lambda audit: "A, B" if _logic_probe(audit).answer == "probability" else "A, B, TIE",
+    "logic.choices": lambda audit: _describe_choices(_logic_probe(audit)),
+    "logic.starts": lambda audit: _count_starts(audit.report),
     "logic.sets": lambda audit: audit.report.logic.sets if audit.report.logic else 0,
     "logic.pairs": lambda audit: _describe_pairs(_logic_probe(audit)),
     "logic.repeat_temperature": lambda audit: _read_temperatures(

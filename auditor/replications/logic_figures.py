@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal
 
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
 from auditor.replications.definitions import MeasuredAudit
 from auditor.reports.data.logic.schema import LogicRow
 from auditor.reports.data.report_schema import Report
@@ -59,7 +60,9 @@ def _read_wordings_correlation(report: Report, model: str) -> Estimate:
     """Correlation over wordings of a model's commutativity with its agreement with people."""
     links = report.logic.links if report.logic else []
     over = f"wordings, {model}"
-    correlations = [link.r for link in links if (link.over, link.x) == (over, "commutativity")]
+    correlations = [
+        link.r for link in links if (link.over, link.x, link.averaged) == (over, "commutativity", "instances")
+    ]
     return _to_estimate(correlations[0]) if correlations else Estimate(None, 0, reason="it needs three wordings")
 
 
@@ -97,8 +100,8 @@ LOGIC_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {
     },
     **{f"logic.transitivity.{k}": partial(_read_transitivity, k=k, is_pooled=False) for k in range(3, MAX_K + 1)},
     "logic.transitivity.5.pooled": partial(_read_transitivity, k=5, is_pooled=True),
-    "logic.pairs": partial(_read_ranking, method="PairS, greedy"),
-    "logic.pairs.calibrated": partial(_read_ranking, method="PairS, greedy, calibrated"),
+    "logic.pairs": partial(_read_ranking, method=PAIRS_GREEDY),
+    "logic.pairs.calibrated": partial(_read_ranking, method=PAIRS_CALIBRATED),
     "logic.wordings": _read_wordings_correlation,
 }
 """Readers of a report's figures of one model's comparisons, by the names that presets use."""

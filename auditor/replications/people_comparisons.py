@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.experiments.declaration import ExperimentContext
 from auditor.imports.comparisons import import_comparisons
-from auditor.imports.published_datasets import PEOPLE_JUDGE
+from auditor.imports.published.registry import PEOPLE_JUDGE
 from auditor.logic.repair import repair_comparisons
 from auditor.logic.repair_stages import summarize_stages
 from auditor.metrics.preference_repair import RatingMethod
