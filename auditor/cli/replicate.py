@@ -224,7 +224,7 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
 
 def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     """Sections of the audits' reports that have the figures of each model."""
-    from auditor.reports.sections.logic import build_logic_tables_section
+    from auditor.reports.sections.logic import group_logic_tables
     from auditor.reports.sections.over_models import build_over_models_section
     from auditor.reports.sections.paper_tables import group_model_tables
     from auditor.reports.sections.replication import prefix_ids
@@ -232,7 +232,7 @@ def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
 
     builders = (
         group_model_tables, build_methods_section, build_over_models_section, build_consistency_section,
-        build_logic_tables_section,
+        group_logic_tables,
     )  # fmt: skip
     return [
         prefix_ids(section, audit.name.lower(), audit.name)

@@ -77,7 +77,7 @@ def build_logic_section(report: Report) -> Section | None:
     return Section("logic", "Are the judges’ preferences logically consistent?", present, "Logic")
 
 
-def build_logic_tables_section(report: Report) -> Section | None:
+def group_logic_tables(report: Report) -> Section | None:
     """Build a section with the tables of judges' figures only; None where nothing was compared."""
     if report.logic is None:
         return None
