@@ -18,13 +18,14 @@ EARLIEST_PROBES = ("direct", "logprob", "semantic", "logic")
 """Probes that hashes of earlier versions name even where they are not set."""
 
 LATER_KEYS: dict[str, dict[str, Any]] = {
-    "direct": {"form": "standard"},
+    "direct": {"form": "standard", "schema_version": 1},
     "review": {"form": "standard", "max_trace_chars": DEFAULT_MAX_TRACE_CHARS},
     "logic": {"people": None, "sets": None, "form": "standard", "sample_answer": "same"},
     "semantic": {"bertscore_model": DEFAULT_BERTSCORE_MODEL, "subject": "moral"},
     "semantic.consistency": {"form": "standard"},
 }
-"""Keys of the tables of probes that earlier versions did not have, with their defaults; by the table's dotted path."""
+"""Keys of the tables of probes that earlier versions did not have, with the values that mean what these versions did,
+by the table's dotted path."""
 
 
 def hash_settings(settings: dict[str, Any]) -> str:
@@ -74,6 +75,9 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
         settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
     if not (settings["probes"]["direct"] and settings["probes"]["logprob"]):
         settings["conflicts"]["methods"] = True  # has no effect on scores by one method; True was the default
+    direct = settings["probes"]["direct"]
+    if direct and (settings["task"] is not None or direct["mode"] == "text" or direct["form"] == "paper"):
+        direct["schema_version"] = 1  # has no effect
 
 
 def _strip_folders(value: Any) -> Any:

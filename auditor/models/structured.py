@@ -68,6 +68,12 @@ class MoralJudgement(Structure):
     score: Annotated[float, Field(ge=SCORE_MIN, le=SCORE_MAX, description="From -1 (never) to 1 (always).")]
 
 
+class ReasonedJudgement(MoralJudgement):
+    """The three steps of a direct score."""
+
+    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
+
+
 class StepwiseJudgement(MoralJudgement):
     """The three steps of a direct score in the form of the paper, which limits no step."""
 
@@ -301,6 +307,7 @@ TASK_SCHEMAS: tuple[type[Structure], ...] = (
 REVIEW_SCHEMAS: tuple[type[Structure], ...] = (TraceReview, AnswerReview, BlindGuess, Restated, SidePreference)
 ALL_SCHEMAS: tuple[type[Structure], ...] = (
     MoralJudgement,
+    ReasonedJudgement,
     StepwiseJudgement,
     *TASK_SCHEMAS,
     *REVIEW_SCHEMAS,

@@ -29,7 +29,7 @@ PROMPTS_OF_EXPERIMENTS = {
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
 FILES_OF_THE_VERSION = {"blinding.toml", "faults.toml", "preflight.toml", "refusals.toml", "surveys.toml"}
 """Files that a fingerprint covers by the program's version only, as it covers code."""
-FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.toml", "logprob.toml"}
+FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.criteria.toml", "logic.toml", "logprob.toml"}
 PACKAGES_WITHOUT_EFFECT = {
     *("aiosqlite", "alembic", "filelock", "httpx", "langgraph-checkpoint-postgres"),
     *("langgraph-checkpoint-sqlite", "mlflow-skinny", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),

@@ -24,6 +24,7 @@ from auditor.models.structured import (
     Paraphrases,
     Preference,
     ReasonedBinaryPreference,
+    ReasonedJudgement,
     ReasonedPreference,
     Restated,
     RuleOfThumb,
@@ -85,6 +86,7 @@ def _rule(world: World, call: Call) -> dict[str, Any]:
 
 STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     MoralJudgement.__name__: _judgement,
+    ReasonedJudgement.__name__: _judgement,
     StepwiseJudgement.__name__: _judgement,
     TraceReview.__name__: judgements.review,
     AnswerReview.__name__: judgements.review,

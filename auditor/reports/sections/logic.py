@@ -39,6 +39,7 @@ CRITERION_QUESTIONS = {
     "acceptability": "which is more acceptable to most people of the country",
     "preference": "which is better",
     "relevance": "which is more relevant",
+    "coherence": "which is the more coherent summary",
     "temporal": "which is earlier",
     "causal": "which is the cause",
 }
@@ -88,7 +89,8 @@ def group_logic_tables(report: Report) -> Section | None:
         build_partial_table(rows),
         _build_correlation_table(report.logic),
     ]
-    return Section("logic", "Consistency of preferences", [block for block in blocks if block is not None])
+    present = [block for block in blocks if block is not None]
+    return Section("logic", "Consistency of preferences", present, "consistency")
 
 
 def _describe_comparisons(logic: LogicReport) -> str:
