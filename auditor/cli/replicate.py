@@ -100,7 +100,7 @@ def replicate(
         present_document(to_jsonable_python(tables), document, output, as_json)
         return
     selected = load_paper(paper)
-    modes = [published, recorded is not None, small or models is not None]
+    modes = [published, recorded is not None, small or models is not None or bool(data)]
     if sum(modes) != 1:
         raise UsageError(
             "What should be shown?", "Add one of --published, --recorded FOLDER, --models FILE and --small."
@@ -154,14 +154,16 @@ def _run_experiment(
     from auditor.cli.run import run_with_progress
     from auditor.experiments.declaration import ExperimentContext
     from auditor.replications.joining import join_figures, load_measured_audits, match_models
-    from auditor.replications.planning import plan_audits, select_runnable_tables
+    from auditor.replications.people_comparisons import import_people_comparisons
+    from auditor.replications.planning import plan_audits, plan_imports, select_runnable_tables
     from auditor.replications.trials import run_trials
     from auditor.reports.sections import replication
     from auditor.reports.sections.forecast import describe_forecast
     from auditor.run import resolve_storage_url
 
-    configs = plan_audits(paper, options)
-    own_by_published = match_models(paper, [model.name for model in next(iter(configs.values())).models], own_models)
+    configs, imports = plan_audits(paper, options), plan_imports(paper, options)
+    audited = [model.name for config in [*configs.values()][:1] for model in config.models]
+    own_by_published = match_models(paper, audited, own_models)
     for config in configs.values():
         print_message(f"{config.name}: {describe_forecast(forecast_config(config, storage))}")
     if dry_run:
@@ -170,8 +172,10 @@ def _run_experiment(
     words = ["replicate", paper.id, *_list_option_words(options)]
     for config in configs.values():
         run_with_progress(config, words, storage, preflight=True, rediscover=False)
+    import_people_comparisons(dict(imports.values()), storage)
     names = {name: config.name for name, config in configs.items()}
-    measured = load_measured_audits(resolve_storage_url(storage), names)
+    names |= {name: audit_name for name, (audit_name, _) in imports.items()}
+    measured = load_measured_audits(resolve_storage_url(storage), names, imports)
     context = ExperimentContext(storage, open_progress, handles_signals=True)
     assert paper.experiment is not None  # it has audits
     tables = select_runnable_tables(paper, options.table_id)
@@ -185,7 +189,8 @@ def _run_experiment(
 
 def _list_option_words(options: ReplicationOptions) -> list[str]:
     """The options of the command that resumes the audits."""
-    words = ["--small"] if options.is_small else ["--models", str(options.models_file)]
+    words = ["--small"] if options.is_small else []
+    words += ["--models", str(options.models_file)] if options.models_file else []
     words += ["--table", options.table_id] if options.table_id else []
     words += ["--limit", str(options.limit)] if options.limit else []
     words += ["--as-published"] if options.is_as_published else []
@@ -201,14 +206,17 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
 
     notes: list[Text] = []
     for audit in measured:
-        report, models = audit.report, audit.config.models
+        report = audit.report
+        if audit.stored_config is None:
+            notes.append(f"{audit.name}: audit {report.audit.name} of people's comparisons; no model was asked.")
+            continue
         cost = report.cost.total
         is_of_survey = audit.config.survey is not None
         cells = f"{pluralize(report.audit.survey.asked, 'cell')}, " if is_of_survey else ""
         survey = f" Survey: {report.audit.survey.title}." if is_of_survey else ""
         notes.append(
-            f"{audit.name}: audit {report.audit.name} of {pluralize(len(models), 'model')} "
-            f"({', '.join(model.name for model in models)}), {cells}{pluralize(cost.calls, 'call')}, "
+            f"{audit.name}: audit {report.audit.name} of {pluralize(len(audit.models), 'model')} "
+            f"({', '.join(audit.models)}), {cells}{pluralize(cost.calls, 'call')}, "
             f"cost {format_usd(cost.usd, cost.lower_bound)}.{survey}"
         )
     return notes
@@ -216,6 +224,7 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
 
 def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     """Sections of the audits' reports that have the figures of each model."""
+    from auditor.reports.sections.logic import group_logic_tables
     from auditor.reports.sections.over_models import build_over_models_section
     from auditor.reports.sections.paper_tables import group_model_tables
     from auditor.reports.sections.replication import prefix_ids
@@ -229,6 +238,7 @@ def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
             build_methods_section(audit.report),
             build_over_models_section(audit.report, cut_offs=audit.name, is_open=True),
             build_consistency_section(audit.report),
+            group_logic_tables(audit.report),
         )
     ]
     return [prefix_ids(section, name.lower(), name) for name, section in sections if section is not None]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from auditor.errors import UsageError
 from auditor.metrics.estimate import Estimate
-from auditor.replications.presets import Paper, list_paper_ids, load_paper
+from auditor.replications.presets import Paper, PublishedTable, list_paper_ids, load_paper
 from auditor.replications.recorded import compute_recorded_figures
 from auditor.reports.data.replication import NotRun, PublishedCell, PublishedTableInfo, RecomputedCell
 
@@ -22,12 +22,19 @@ def list_published_tables() -> list[PublishedTableInfo]:
             place=table.place,
             origin=table.origin or paper.origin,
             n_cells=sum(1 for _ in paper.iterate_cells(table.id)),
-            n_run=sum(bool(table.find_figures(row, column)) for row in table.rows for column in table.read_row(row)),
+            n_run=_count_runnable(table),
             released=[released.files for released in table.released],
         )
         for paper in map(load_paper, list_paper_ids())
         for table in paper.tables
     ]
+
+
+def _count_runnable(table: PublishedTable) -> int:
+    """Number of published figures that audits give; of a table without rows, the number of its columns."""
+    if not table.rows:
+        return len(table.figures)
+    return sum(bool(table.find_figures(row, column)) for row in table.rows for column in table.read_row(row))
 
 
 def list_experiments() -> list[tuple[str, str, str]]:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, LogicProbe
+from auditor.metrics.ranking_methods import PAIRS_GREEDY
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
 
 NOT_SET = "not set"
+TRIALS_PREFIX = "trials."
 
 
 @dataclass(frozen=True)
@@ -20,14 +22,25 @@ class MeasuredAudit:
 
     Attributes:
         name: of its survey or data set, as the paper has it.
-        config: the configuration that the database holds for it.
+        stored_config: the configuration that the database holds for it; None for imported comparisons.
         trials: results of the trials on it, by name: the data that `auditor experiment NAME --json` prints.
     """
 
     name: str
-    config: AuditConfig
+    stored_config: AuditConfig | None
     report: Report
     trials: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def config(self) -> AuditConfig:
+        """The stored configuration of an audit that was run."""
+        assert self.stored_config is not None
+        return self.stored_config
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the audited models; empty for imported comparisons."""
+        return [] if self.stored_config is None else [model.name for model in self.stored_config.models]
 
 
 def _read_temperatures(sections: Iterable[Any], default: float) -> float | list[float]:
@@ -41,6 +54,33 @@ def _describe_judges(audit: MeasuredAudit) -> str:
     return "peers" if audit.config.judges == "peers" else f"{len(audit.config.judge_models)} judges"
 
 
+def _logic_probe(audit: MeasuredAudit) -> LogicProbe:
+    """The settings of the probe `logic`; its defaults without it."""
+    return audit.config.probes.logic or LogicProbe()
+
+
+def _describe_answers(probe: LogicProbe) -> str:
+    """The form of an answer about two items."""
+    return "letter" if probe.answer == "probability" else "JSON after reasoning" if probe.cot else "JSON"
+
+
+def _describe_choices(probe: LogicProbe) -> str:
+    """The answers that a model may give to any question."""
+    asks_json = probe.answer == "structured" or probe.sample_answer == "cot"
+    return "A, B, TIE" if asks_json and probe.form == "standard" else "A, B"
+
+
+def _count_starts(report: Report) -> int:
+    """Number of starting orders of PairS in each set; 0 where it was not computed."""
+    rows = report.logic.rankings if report.logic else []
+    return next((row.runs for row in rows if row.method == PAIRS_GREEDY), 0)
+
+
+def _describe_pairs(probe: LogicProbe) -> str:
+    """Which pairs of a set are compared."""
+    return "all" if probe.max_pairs is None else f"at most {probe.max_pairs} of a set"
+
+
 COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     "direct.temperature": lambda audit: _read_temperatures(audit.config.models, audit.config.direct.temperature),
     "review.temperature": lambda audit: _read_temperatures(
@@ -48,16 +88,28 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     ),
     "review.judges": _describe_judges,
     "survey.cells": lambda audit: audit.report.audit.survey.asked,
+    "logic.answer": lambda audit: _describe_answers(_logic_probe(audit)),
+    "logic.choices": lambda audit: _describe_choices(_logic_probe(audit)),
+    "logic.starts": lambda audit: _count_starts(audit.report),
+    "logic.sets": lambda audit: audit.report.logic.sets if audit.report.logic else 0,
+    "logic.pairs": lambda audit: _describe_pairs(_logic_probe(audit)),
+    "logic.repeat_temperature": lambda audit: _read_temperatures(
+        audit.config.models, _logic_probe(audit).sample_temperature
+    ),
 }
 """Settings that follow from several keys of a configuration."""
 
 
 def read_setting(audit: MeasuredAudit, key: str) -> Any:
-    """The value of a setting in an audit's stored configuration; `NOT_SET` where a table on its path is missing."""
+    """The value of a setting in an audit's stored configuration; `NOT_SET` where a table on its path is missing.
+
+    A key `trials.NAME.KEY` is an option of a trial on the audit, as its result has it.
+    """
     if key in COMPUTED_SETTINGS:
         return COMPUTED_SETTINGS[key](audit)
-    value: Any = audit.config.model_dump(mode="json")
-    for part in key.split("."):
+    of_trials = key.removeprefix(TRIALS_PREFIX)
+    value: Any = audit.trials if of_trials != key else audit.config.model_dump(mode="json")
+    for part in of_trials.split("."):
         if not isinstance(value, dict) or part not in value:
             return NOT_SET
         value = value[part]

@@ -84,35 +84,44 @@ class SmallForm(BaseModel):
     Attributes:
         config: settings that replace those of the experiment; it names the models.
         audits: settings of each audit that replace those of the experiment, such as countries and topics.
+        files: data files that come with the program, by name; those that the user names take precedence.
     """
 
     model_config = PRESET_CONFIG
 
     config: dict[str, Any]
     audits: dict[str, dict[str, Any]]
+    files: dict[str, str] = {}
 
 
 class DataFile(BaseModel):
     """A file that the user names: `--data NAME=FILE`.
 
     Attributes:
-        audit: the audit whose setting names it; empty if only a trial reads it.
-        key: the setting, such as `survey.source`.
-        is_required: whether the audit cannot be run without it.
+        audit: the audit whose setting names it, or the import of it; empty if only a trial reads it.
+        shared_with: further audits with the same file in the same setting.
+        key: the setting, such as `survey.source`; empty for an import.
+        is_required: whether the audits cannot be run without it.
     """
 
     model_config = PRESET_CONFIG
 
     audit: str = ""
+    shared_with: tuple[str, ...] = ()
     key: str = ""
     is_required: bool = False
+
+    @property
+    def audits(self) -> tuple[str, ...]:
+        """The audits and imports that read it."""
+        return tuple(filter(None, (self.audit, *self.shared_with)))
 
 
 class Trial(BaseModel):
     """An experiment on a finished audit (`auditor experiment NAME`), which may ask models further questions.
 
     Attributes:
-        experiment: its name.
+        experiment: its name; `repair` measures the stages of REPAIR instead (`auditor logic repair`).
         audit: the audit that it is made on.
         options: its arguments and options.
         files: names of the data files that it reads, by option; without them it is not made.
@@ -134,6 +143,8 @@ class Experiment(BaseModel):
         cost: calls of one model in the full form, in words.
         config: settings of every audit but its models, as in a configuration file.
         audits: further settings of each audit, by name of its survey or data set.
+        imports: names of the files with people's comparisons that become audits without a call (`auditor import
+            comparisons`), by name of the audit.
         files: data files that the user may name, by name.
         limit_key: the setting that `--limit` sets.
         optional: settings that only some parts need, such as `probes.logprob`: they are left out for other tables.
@@ -149,6 +160,7 @@ class Experiment(BaseModel):
     cost: str
     config: dict[str, Any]
     audits: dict[str, dict[str, Any]]
+    imports: dict[str, str] = {}
     files: dict[str, DataFile] = {}
     limit_key: str = "limits.max_cells"
     optional: dict[str, frozenset[Part]] = {}
@@ -169,9 +181,11 @@ class Experiment(BaseModel):
     @model_validator(mode="after")
     def _check_names(self) -> Experiment:
         """Require that files and trials name audits of this experiment, and files of trials those of `files`."""
-        audits = {trial.audit for trial in self.trials.values()} | {file.audit for file in self.files.values()} - {""}
+        audits = {trial.audit for trial in self.trials.values()}
+        audits |= {name for file in self.files.values() for name in file.audits}
         read_files = {name for trial in self.trials.values() for name in trial.files.values()}
-        if unknown := (audits - set(self.audits)) | (read_files - set(self.files)):
+        read_files |= {*self.imports.values(), *self.small.files}
+        if unknown := (audits - {*self.audits, *self.imports}) | (read_files - set(self.files)):
             raise ValueError(f"there is no audit or file '{min(unknown)}'")
         return self
 

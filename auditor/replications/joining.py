@@ -12,7 +12,7 @@ from auditor.replications.definitions import MeasuredAudit, derive_mark
 from auditor.replications.experiment import Experiment, FigureSource
 from auditor.replications.figures import FIGURES, MODEL_FIGURES
 from auditor.replications.planning import select_runnable_tables
-from auditor.replications.presets import Paper, PublishedRow, PublishedTable
+from auditor.replications.presets import Paper, PublishedTable
 from auditor.reports.data.build import build_report
 from auditor.reports.data.replication import Departure, NotRun, PublishedCell, RecomputedCell
 from auditor.storage import audits
@@ -22,17 +22,20 @@ JoinedCell: TypeAlias = tuple[RecomputedCell, list[Departure]]
 """A cell, and the departures of the audit that its figure is of."""
 
 
-def load_measured_audits(storage: str, name_by_audit: Mapping[str, str]) -> list[MeasuredAudit]:
+def load_measured_audits(
+    storage: str, name_by_audit: Mapping[str, str], imported: Collection[str] = ()
+) -> list[MeasuredAudit]:
     """Load the reports and the stored configurations of audits, by name of the survey or data set.
 
     Args:
         storage: URL of the database.
+        imported: names of the data sets whose audits were imported: they have no configuration.
     """
     measured = []
     with open_database(storage, create=False) as db:
         for audit_name, stored_name in name_by_audit.items():
             config = load_stored_config(audits.get_audit(db, stored_name).config)
-            if config is None:
+            if config is None and audit_name not in imported:
                 raise UsageError(
                     f"audit '{stored_name}' was imported.", "Run it: auditor replicate PAPER --models FILE"
                 )
@@ -82,13 +85,18 @@ def join_figures(
         for published in paper.iterate_cells(table.id):
             row = rows[published.row]
             sources = table.find_figures(row, published.column) if table.id in runnable else ()
-            if not sources:
+            own_model = own_by_published.get(row.model)
+            if sources and own_model is None and not any(source.figure for source in sources):
+                joined.append((_explain(published, "no_counterpart", row.model), []))
+            elif table.id in runnable and published.value is None:
+                joined.append((_explain(published, "not_published"), []))
+            elif not sources:
                 joined.append((_explain(published, "recorded_only"), []))
-            for source in sources:
-                own_model = own_by_published.get(row.model)
-                joined += _join_source(experiment, table, row, published, source, measured, own_model)
+            else:
+                for source in sources:
+                    joined += _join_source(experiment, table, published, source, measured, own_model)
         if table.id in runnable:
-            joined += _join_own_rows(paper, experiment, table, measured, set(own_by_published.values()))
+            joined += _join_own_rows(paper, experiment, table, measured, own_by_published)
     departures = {(departure.id, departure.description): departure for _, of_cell in joined for departure in of_cell}
     return [cell for cell, _ in joined], list(departures.values())
 
@@ -98,12 +106,13 @@ def _join_own_rows(
     experiment: Experiment,
     table: PublishedTable,
     measured: Sequence[MeasuredAudit],
-    mapped_models: Collection[str],
+    own_by_published: Mapping[str, str],
 ) -> Iterator[JoinedCell]:
-    """Yield the cells of our models that no published row is of, in each form of the experiment."""
-    models = dict.fromkeys(model.name for audit in measured for model in audit.config.models)
+    """Yield the cells of our models that no row of the table is of, in each form of the experiment."""
+    models = dict.fromkeys(name for audit in measured for name in audit.models)
     for form, figures in (table.forms or {"": table.figures}).items():
-        for model in (name for name in models if name not in mapped_models):
+        with_row = {own_by_published.get(row.model) for row in table.rows if row.form == form}
+        for model in (name for name in models if name not in with_row):
             for column, source in ((column, source) for column, sources in figures.items() for source in sources):
                 if not source.model_figure:
                     continue
@@ -128,18 +137,13 @@ def _select_audits(
 def _join_source(
     experiment: Experiment,
     table: PublishedTable,
-    row: PublishedRow,
     published: PublishedCell,
     source: FigureSource,
     measured: Sequence[MeasuredAudit],
     own_model: str | None,
 ) -> Iterator[JoinedCell]:
-    """Yield one cell for each audit that a figure is of."""
-    if published.value is None:
-        yield _explain(published, "not_published"), []
-        return
+    """Yield one cell for each audit that a figure is of; none for a figure of one model if no model is ours."""
     if not source.figure and own_model is None:
-        yield _explain(published, "no_counterpart", row.model), []
         return
     selected = _select_audits(experiment, source, measured)
     if not selected:
@@ -160,13 +164,13 @@ def _measure(
     label: str,
 ) -> JoinedCell:
     """A cell with the figure of an audit, of one model or (None) over all; or the reason why there is none."""
-    n_models = len(audit.config.models)
+    n_models = len(audit.models)
     if source.trial and source.trial not in audit.trials:
         files = experiment.trials[source.trial].files.values()
         return _explain(published, "no_file", f"{label}: {', '.join(files)}"), []
     if model is not None:
         estimate = MODEL_FIGURES[source.model_figure](audit, model)
-    elif n_models < source.min_models:
+    elif audit.stored_config is not None and n_models < source.min_models:
         return _explain(published, "too_few_models", f"{label}: {n_models} of {source.min_models}"), []
     else:
         estimate = FIGURES[source.figure](audit)
@@ -187,7 +191,11 @@ def _fill(
     """A cell with our figure, and the departures of its audit."""
     mark, departures = derive_mark(experiment, table.parts, source, audit)
     assert estimate.value is not None
-    difference = None if published.value is None else estimate.value - published.value * table.scale
+    difference = (
+        None
+        if published.value is None
+        else estimate.value - published.value * table.find_scale(published.row, published.column)
+    )
     cell = RecomputedCell(
         published=published,
         recomputed=estimate,

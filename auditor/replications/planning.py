@@ -52,7 +52,8 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
     tables = select_runnable_tables(paper, options.table_id)
     experiment = paper.experiment
     assert experiment is not None  # a table that can be run
-    if options.is_small == (options.models_file is not None):
+    audit_names = select_audits(experiment, tables)
+    if audit_names and options.is_small == (options.models_file is not None):
         raise UsageError(
             "Which models should be asked?",
             "Add --models FILE (a configuration with [[models]]), or --small for the small model on this machine.",
@@ -62,8 +63,31 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
     models = {} if options.models_file is None else _read_models(options.models_file)
     return {
         name: _build_config(paper.id, experiment, name, tables, options, models)
-        for name in _drop_audits_without_data(experiment, select_audits(experiment, tables), options)
+        for name in _drop_audits_without_data(experiment, tables, options)
     }
+
+
+def plan_imports(paper: Paper, options: ReplicationOptions) -> dict[str, tuple[str, Path]]:
+    """The audits of people's comparisons that the tables need: their names and files, by name of the data set.
+
+    Raises:
+        UsageError: the tables cannot be run.
+    """
+    tables = select_runnable_tables(paper, options.table_id)
+    assert paper.experiment is not None  # a table that can be run
+    suffix = "-small" if options.is_small else ""
+    data_files, needed = list_data_files(paper.experiment, options), _find_needed_data(paper.experiment, tables)
+    return {
+        name: (f"{AUDIT_PREFIX}-{paper.id}-{name.lower()}{suffix}", Path(data_files[file]))
+        for name, file in paper.experiment.imports.items()
+        if name in needed and file in data_files
+    }
+
+
+def list_data_files(experiment: Experiment, options: ReplicationOptions) -> dict[str, str]:
+    """Paths of the data files at hand, by name: those of the user, and in the small form those of the program."""
+    own_files: dict[str, str] = _locate_preset_files(experiment.small.files) if options.is_small else {}
+    return {**own_files, **options.files}
 
 
 def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[PublishedTable, ...]:
@@ -79,25 +103,42 @@ def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[Publishe
 
 def select_audits(experiment: Experiment, tables: Sequence[PublishedTable]) -> list[str]:
     """Names of the audits that the figures of tables are of; all, if a figure is of each."""
+    needed = _find_needed_data(experiment, tables)
+    return [name for name in experiment.audits if "" in needed or name in needed]
+
+
+def _find_needed_data(experiment: Experiment, tables: Sequence[PublishedTable]) -> set[str]:
+    """Names of the audits and imports that the figures of tables are of; empty text if a figure is of each."""
     sources = [source for table in tables for source in table.list_sources()]
-    named = {experiment.trials[source.trial].audit if source.trial else source.audit for source in sources}
-    return [name for name in experiment.audits if "" in named or name in named]
+    return {experiment.trials[source.trial].audit if source.trial else source.audit for source in sources}
 
 
 def _drop_audits_without_data(
-    experiment: Experiment, audit_names: Sequence[str], options: ReplicationOptions
+    experiment: Experiment, tables: Sequence[PublishedTable], options: ReplicationOptions
 ) -> list[str]:
-    """The audits whose data are at hand; UsageError if there is none. The small form comes with its own data."""
+    """The audits of tables whose data are at hand; UsageError if there is none, and no import.
+
+    The small form leaves out the audits that it does not name, too, if they require a file.
+    """
+    audit_names = select_audits(experiment, tables)
+    needed = [*audit_names, *(_find_needed_data(experiment, tables) & set(experiment.imports))]
+    data_files = list_data_files(experiment, options)
     missing = {
-        file.audit: name
+        audit: name
         for name, file in experiment.files.items()
-        if file.is_required and name not in options.files and not options.is_small
+        for audit in file.audits
+        if file.is_required and (name not in data_files or _is_left_out(experiment, audit, name, options))
     }
-    selected = [name for name in audit_names if name not in missing]
-    if not selected:
-        listed = " ".join(f"--data {name}=FILE" for name in (missing[audit] for audit in audit_names))
+    if all(name in missing for name in needed):
+        listed = " ".join(f"--data {name}=FILE" for name in dict.fromkeys(missing[audit] for audit in needed))
         raise UsageError("The data of the experiment are not at hand.", f"Name at least one: {listed}.")
-    return selected
+    return [name for name in audit_names if name not in missing]
+
+
+def _is_left_out(experiment: Experiment, audit_name: str, file_name: str, options: ReplicationOptions) -> bool:
+    """Whether the small form does without an audit although it has its file."""
+    named = {*experiment.small.audits, *experiment.imports}
+    return options.is_small and audit_name not in named and file_name not in options.files
 
 
 def _read_models(path: Path) -> dict[str, Any]:
@@ -125,9 +166,10 @@ def _build_config(
     is_simulated = all(model["model"].startswith(SIMULATED_PREFIX) for model in settings["models"])
     prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
+    data_files = list_data_files(experiment, options)
     for name, file in experiment.files.items():
-        if file.audit == audit_name and name in options.files:
-            settings = merge_settings(settings, _nest(file.key, options.files[name]))
+        if audit_name in file.audits and name in data_files:
+            settings = merge_settings(settings, _nest(file.key, data_files[name]))
     if options.is_as_published:
         settings = merge_settings(settings, experiment.as_published)
     if options.limit is not None:

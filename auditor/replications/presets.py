@@ -29,6 +29,7 @@ class PublishedRow(BaseModel):
         model: the model, if the row is of one.
         form: the form of the experiment that the row is of; a key of the table's `forms`.
         figures: as those of the table, for this row.
+        scales: as that of the table, for columns in which this row has another unit.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -41,6 +42,7 @@ class PublishedRow(BaseModel):
     model: str = ""
     form: str = ""
     figures: dict[str, tuple[FigureSource, ...]] = {}
+    scales: dict[str, float] = {}
 
 
 class ReleasedFiles(BaseModel):
@@ -74,6 +76,7 @@ class PublishedTable(BaseModel):
     Attributes:
         place: where it stands in the source.
         columns: names of the figures of a row.
+        rows: empty for a figure of the paper that prints no numbers.
         scale: a published figure times this is the figure of our reports, such as 0.01 for percent.
         ignore: regular expression of what is not read from the quotes, such as a gain in parentheses.
         separator: between the figures of a row; by default white space.
@@ -105,6 +108,11 @@ class PublishedTable(BaseModel):
         """The figures of our reports that are set beside a cell; empty if only released scores give it."""
         by_form = self.forms.get(row.form, self.figures)
         return row.figures.get(column, by_form.get(column, ()))
+
+    def find_scale(self, row_name: str, column: str) -> float:
+        """What a published figure times is the figure of our reports."""
+        scales = next((row.scales for row in self.rows if row.row == row_name), {})
+        return scales.get(column, self.scale)
 
     def list_figures(self) -> list[Figures]:
         """All figures of our reports, by column: the table's, those of its forms and those of single rows."""

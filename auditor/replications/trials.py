@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.registry import EXPERIMENTS
 from auditor.replications.definitions import MeasuredAudit
-from auditor.replications.experiment import Experiment
+from auditor.replications.experiment import Experiment, Trial
+from auditor.replications.people_comparisons import measure_repair
 from auditor.replications.presets import PublishedTable
+
+REPAIR = "repair"
+"""The trial that is no experiment of `auditor experiment`: `auditor logic repair`."""
 
 
 def select_trials(
@@ -43,14 +48,19 @@ def run_trials(
     Raises:
         ConfigError, ModelSetupError, StorageError, UsageError: with the problem and how to fix it.
     """
-    functions = {function.__name__: function for function in EXPERIMENTS}
     with_trials = []
     for audit in measured:
         results = {}
         for name in select_trials(experiment, tables, files, audit.name):
-            trial = experiment.trials[name]
-            paths = {option: Path(files[data_name]) for option, data_name in trial.files.items()}
-            run_experiment = functions[trial.experiment]
-            results[name] = run_experiment(context, audit.report.audit.name, **trial.options, **paths).data
+            results[name] = _run_trial(experiment.trials[name], files, audit.report.audit.name, context)
         with_trials.append(replace(audit, trials=results))
     return with_trials
+
+
+def _run_trial(trial: Trial, files: Mapping[str, str], audit_name: str, context: ExperimentContext) -> Any:
+    """Make one trial on an audit, and return its data."""
+    paths = {option: Path(files[data_name]) for option, data_name in trial.files.items()}
+    if trial.experiment == REPAIR:
+        return measure_repair(context, audit_name, **trial.options)
+    functions = {function.__name__: function for function in EXPERIMENTS}
+    return functions[trial.experiment](context, audit_name, **trial.options, **paths).data

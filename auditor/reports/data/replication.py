@@ -103,6 +103,7 @@ class PublishedTableInfo(ReportModel):
     origin: Origin
     n_cells: int
     n_run: int
-    """Figures that an audit gives: `auditor replicate PAPER --models FILE`."""
+    """Figures that an audit gives (`auditor replicate PAPER --models FILE`); for a picture without numbers, those of
+    each model."""
     released: list[str]
     """Names of the files with the scores behind the table, if the authors released them."""

@@ -78,6 +78,21 @@ def build_logic_section(report: Report) -> Section | None:
     return Section("logic", "Are the judges’ preferences logically consistent?", present, "Logic")
 
 
+def group_logic_tables(report: Report) -> Section | None:
+    """Build a section with the tables of judges' figures only; None where nothing was compared."""
+    if report.logic is None:
+        return None
+    rows = [*report.logic.judges, *report.logic.wordings]
+    blocks = [
+        build_answer_table(rows),
+        *build_share_tables(report.logic),
+        build_partial_table(rows),
+        _build_correlation_table(report.logic),
+    ]
+    present = [block for block in blocks if block is not None]
+    return Section("logic", "Consistency of preferences", present, "consistency")
+
+
 def _describe_comparisons(logic: LogicReport) -> str:
     """Describe the item sets, the criteria and the three properties that are measured."""
     criteria = ", ".join(CRITERION_QUESTIONS.get(name, name) for name in logic.criterion)

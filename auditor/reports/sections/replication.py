@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -178,12 +178,15 @@ def build_run_document(
         table_cells = list(group)
         rows = [
             (
-                cell.published.row, cell.published.column, cell.published.printed, cell.detail or None, cell.recomputed,
-                _round_count(cell), _describe_mark(cell),
+                cell.published.row, cell.published.column, cell.published.printed or None, cell.detail or None,
+                cell.recomputed, _round_count(cell), _describe_mark(cell),
             )
-            for cell in table_cells
+            for cell in table_cells if cell.not_run != "no_counterpart"
         ]  # fmt: skip
-        sections.append(_build_section(table_cells[0].published, rows, columns, [c.published for c in table_cells]))
+        section = _build_section(table_cells[0].published, rows, columns, [c.published for c in table_cells])
+        others = [cell.published for cell in table_cells if cell.not_run == "no_counterpart"]
+        blocks = [*section.blocks, _list_other_models(others)] if others else section.blocks
+        sections.append(replace(section, blocks=blocks if rows else blocks[1:]))
     opening: list[Block] = [
         Paragraph(_summarize_marks(cells), "lead"),
         Paragraph(
@@ -193,6 +196,18 @@ def build_run_document(
         List(list(notes)),
     ]
     return Document("Replication", title, "", [*sections, _build_departures_section(departures), *appended], opening)
+
+
+def _list_other_models(cells: Sequence[PublishedCell]) -> Disclosure:
+    """List the published figures of models that none of ours is set beside, as the paper prints them."""
+    by_row = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.row)}
+    names = list(dict.fromkeys(cell.column for cell in cells))
+    printed = {(cell.row, cell.column): cell.printed for cell in cells}
+    rows = [(name, *(printed.get((name, column)) for column in names)) for name in by_row]
+    summary = f"{pluralize(len(cells), 'published figure')} {NOT_RUN['no_counterpart']}"
+    caption = "As the paper prints them."
+    columns = (Column("row", "name"), *map(Column, names))
+    return Disclosure(summary, [Table(f"table-{cells[0].table}-others", "published only", caption, columns, rows)])
 
 
 def _round_count(cell: RecomputedCell) -> float | None:
@@ -218,8 +233,18 @@ def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
             continue
         key = (cell.published.table, cell.published.row, cell.published.column)
         best[key] = min(best.get(key, len(order)), order.index(cell.mark or "not_run"))
-    counts = [f"{sum(rank == i for rank in best.values())} {label}" for i, label in enumerate(MARKS.values())]
-    return f"{pluralize(len(best), 'published figure')}: {', '.join(counts)}."
+    of_published = f"{pluralize(len(best), 'published figure')}: {_count_marks(best.values())}."
+    own_ranks = [order.index(cell.mark or "not_run") for cell in cells if cell.is_own_row]
+    if not own_ranks:
+        return of_published
+    noun = pluralize(len(own_ranks), "figure")
+    return f"{of_published} {noun} of your models without a published row: {_count_marks(own_ranks)}."
+
+
+def _count_marks(ranks: Collection[int]) -> str:
+    """Count figures by mark, given as the position in `MARKS`."""
+    counts = [(sum(rank == i for rank in ranks), label) for i, label in enumerate(MARKS.values())]
+    return ", ".join(f"{n} {label}" for n, label in counts if n)
 
 
 def _build_departures_section(departures: Sequence[Departure]) -> Section:
@@ -295,10 +320,10 @@ def _build_section(
 ) -> Section:
     """Build the section of one table: its figures, and the notes on its rows."""
     caption = f"{first.title}. Source: {first.place}, read from {ORIGINS[first.origin]}."
-    blocks: list[Block] = [Table(f"table-{first.table}", f"table {first.table}", caption, columns, rows)]
+    name = f"Table {first.table}" if first.table.isdigit() else first.table.replace("-", " ").capitalize()
+    blocks: list[Block] = [Table(f"table-{first.table}", name, caption, columns, rows)]
     notes = {cell.row: cell.note for cell in cells if cell.table == first.table and cell.note}
     if notes:
         items: list[Text] = [f"{row}: {note}" for row, note in notes.items()]
         blocks.append(List(items))
-    title = f"Table {first.table}"
-    return Section(f"published-{first.table}", title, blocks, title)
+    return Section(f"published-{first.table}", name, blocks, name)

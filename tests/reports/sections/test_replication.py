@@ -41,9 +41,7 @@ def test_each_published_figure_counts_once_by_its_best_mark() -> None:
     document = build_run_document("Title", "source", cells, [departure], ["note"], [])
     lead = document.opening[0]
     assert isinstance(lead, Paragraph)
-    assert lead.content == (
-        "3 published figures: 1 same definition, 1 same definition, other words, 0 other definition, 1 not run."
-    )
+    assert lead.content == ("3 published figures: 1 same definition, 1 same definition, other words, 1 not run.")
     table = document.sections[0].blocks[0]
     assert isinstance(table, Table)
     rows = [list(row) for row in table.rows if not hasattr(row, "cells")]
@@ -55,6 +53,25 @@ def test_each_published_figure_counts_once_by_its_best_mark() -> None:
     ]
     assert rows[0][4] == ESTIMATE
     assert [section.id for section in document.sections] == ["published-1", "departures"]
+
+
+def test_published_models_without_one_of_ours_are_listed_as_printed() -> None:
+    without_model = [cell(row, "not_run").model_copy(update={"not_run": "no_counterpart"}) for row in ("GPT", "Llama")]
+    own_cell = cell("mine", "other_words", ("prompt",)).model_copy(update={"is_own_row": True})
+    document = build_run_document("Title", "source", [*without_model, own_cell], [], [], [])
+    table, disclosure = document.sections[0].blocks
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows if not hasattr(row, "cells")] == ["mine"]
+    assert isinstance(disclosure, Disclosure)
+    [printed] = disclosure.blocks
+    assert isinstance(printed, Table)
+    assert list(printed.rows) == [("GPT", "0.4"), ("Llama", "0.4")]
+    lead = document.opening[0]
+    assert isinstance(lead, Paragraph)
+    assert lead.content == (
+        "2 published figures: 2 not run. 1 figure of your models without a published row: 1 same definition, other "
+        "words."
+    )
 
 
 def test_sections_of_several_audits_have_ids_of_their_own() -> None:

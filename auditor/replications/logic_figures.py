@@ -1,0 +1,107 @@
+"""Figures of logical consistency that published tables are compared with. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Literal
+
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
+from auditor.replications.definitions import MeasuredAudit
+from auditor.reports.data.logic.schema import LogicRow
+from auditor.reports.data.report_schema import Report
+
+NOT_MEASURED = "the audit did not measure it"
+NO_INTERVAL = "the report has no interval of it"
+NO_SUBSET = "no set has as many items"
+MAX_K = 8
+"""Largest subset whose transitivity figure 9 shows."""
+Share = Literal["commutativity", "negation", "self_agreement", "human_agreement"]
+StageColumn = Literal["transitivity", "commutativity", "rows", "rows_per_set"]
+
+
+def _find_row(report: Report, model: str) -> LogicRow | None:
+    """The figures of a model's comparisons; None if it made none."""
+    rows = report.logic.judges if report.logic else []
+    return next((row for row in rows if row.judge == model), None)
+
+
+def _to_estimate(estimate: Estimate) -> Estimate:
+    """An estimate without the further fields of its kind."""
+    return Estimate(estimate.value, estimate.n, estimate.ci_low, estimate.ci_high, estimate.reason, estimate.resampled)
+
+
+def _read_share(report: Report, model: str, *, share: Share, is_pooled: bool) -> Estimate:
+    """A share of a model's comparisons, as the mean over sets or pooled."""
+    row = _find_row(report, model)
+    if row is None:
+        return Estimate(None, 0, reason=NOT_MEASURED)
+    return _to_estimate(getattr(row if is_pooled else row.instances, share))
+
+
+def _read_transitivity(report: Report, model: str, *, k: int, is_pooled: bool) -> Estimate:
+    """The share of a model's subsets of k items without a cycle, by the comparisons there are, in one order each."""
+    row = _find_row(report, model)
+    entries = [entry for entry in row.transitivity if entry.k == k and not entry.calibrated] if row else []
+    if not entries:
+        return Estimate(None, 0, reason=NOT_MEASURED)
+    return _to_estimate(entries[0].partial if is_pooled else entries[0].partial_instances)
+
+
+def _read_ranking(report: Report, model: str, *, method: str) -> Estimate:
+    """Mean over sets of Spearman's rho of a ranking with people's scores."""
+    rows = report.logic.rankings if report.logic else []
+    estimates = [row.people for row in rows if (row.judge, row.method) == (model, method)]
+    return estimates[0] if estimates else Estimate(None, 0, reason=NOT_MEASURED)
+
+
+def _read_wordings_correlation(report: Report, model: str) -> Estimate:
+    """Correlation over wordings of a model's commutativity with its agreement with people."""
+    links = report.logic.links if report.logic else []
+    over = f"wordings, {model}"
+    correlations = [
+        link.r for link in links if (link.over, link.x, link.averaged) == (over, "commutativity", "instances")
+    ]
+    return _to_estimate(correlations[0]) if correlations else Estimate(None, 0, reason="it needs three wordings")
+
+
+def _read_stage(audit: MeasuredAudit, *, stage: str, is_negated: bool, column: StageColumn) -> Estimate:
+    """A figure of people's comparisons at a stage of REPAIR; n counts sets."""
+    repair = audit.trials["repair"]
+    for summary in repair["stages"]:
+        if (summary.stage, summary.negated) == (stage, is_negated):
+            value = getattr(summary, column)
+            return Estimate(value, repair["sets"], reason=NO_SUBSET if value is None else NO_INTERVAL)
+    return Estimate(None, 0, reason=NOT_MEASURED)
+
+
+_STAGES = {
+    "raw": ("raw", False),
+    "perturbed": ("perturbed", False),
+    "repaired": ("repaired", False),
+    "repaired.negated": ("repaired", True),
+}
+_STAGE_COLUMNS: tuple[StageColumn, ...] = ("transitivity", "commutativity", "rows", "rows_per_set")
+
+LOGIC_FIGURES: Mapping[str, Callable[[MeasuredAudit], Estimate]] = {
+    f"repair.{name}.{column}": partial(_read_stage, stage=stage, is_negated=is_negated, column=column)
+    for name, (stage, is_negated) in _STAGES.items()
+    for column in _STAGE_COLUMNS
+    if column != "commutativity" or stage == "repaired"  # people compared each pair in one order
+}
+"""Readers of figures of people's comparisons, by the names that presets use."""
+
+LOGIC_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {
+    **{
+        f"logic.{share}{suffix}": partial(_read_share, share=share, is_pooled=bool(suffix))
+        for share in ("commutativity", "negation", "self_agreement", "human_agreement")
+        for suffix in ("", ".pooled")
+    },
+    **{f"logic.transitivity.{k}": partial(_read_transitivity, k=k, is_pooled=False) for k in range(3, MAX_K + 1)},
+    "logic.transitivity.5.pooled": partial(_read_transitivity, k=5, is_pooled=True),
+    "logic.pairs": partial(_read_ranking, method=PAIRS_GREEDY),
+    "logic.pairs.calibrated": partial(_read_ranking, method=PAIRS_CALIBRATED),
+    "logic.wordings": _read_wordings_correlation,
+}
+"""Readers of a report's figures of one model's comparisons, by the names that presets use."""

@@ -1,0 +1,51 @@
+"""People's comparisons behind a published table: imported as audits, and repaired. No model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from auditor.experiments.declaration import ExperimentContext
+from auditor.imports.comparisons import import_comparisons
+from auditor.imports.published.registry import PEOPLE_JUDGE
+from auditor.logic.repair import repair_comparisons
+from auditor.logic.repair_stages import summarize_stages
+from auditor.metrics.preference_repair import RatingMethod
+
+
+def import_people_comparisons(files: Mapping[str, Path], storage: str | None) -> None:
+    """Store people's comparisons as audits. Earlier imports of the same names are replaced.
+
+    Args:
+        files: by name of the audit.
+        storage: URL of the database.
+
+    Raises:
+        ImportFileError, UsageError: see `import_comparisons`.
+    """
+    for audit_name, file in files.items():
+        import_comparisons(file, audit=audit_name, storage=storage)
+
+
+def measure_repair(
+    context: ExperimentContext, audit: str, *, noise: float, k: int, seed: int, method: RatingMethod
+) -> dict[str, Any]:
+    """Measure people's comparisons at every stage of REPAIR, as `auditor logic repair --noise` does.
+
+    Args:
+        noise: share of the comparisons that are reversed first, in [0, 1].
+        k: number of items in the subsets that are checked for cycles.
+        seed: of the noise and of the samples.
+        method: of rating the items.
+
+    Returns:
+        The options, `sets` (number of item sets) and `stages`, a `StageSummary` for each stage.
+
+    Raises:
+        StorageError, UsageError: see `repair_comparisons`.
+    """
+    with context.open_database() as db:
+        repaired = repair_comparisons(db, audit, PEOPLE_JUDGE, noise=noise, seed=seed, method=method)
+    stages = summarize_stages(repaired, k=k, seed=seed)
+    return {"noise": noise, "k": k, "seed": seed, "method": method, "sets": len(repaired), "stages": stages}
