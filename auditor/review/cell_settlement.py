@@ -2,8 +2,8 @@
 
 The custom score says what is right for the cell, so it answers the cell's other conflicts too: a side whose score is
 within the conflict threshold of it, and not on the other side of zero, is right; where that holds for no side or for
-both, the custom score itself is the decision. Choosing a side without a score says nothing about the models of other
-conflicts, and settles only its own.
+both, the custom score itself is the decision. Choosing a side settles only its own conflict: it says which of two
+answers is better, and the other conflicts have an answer that the rater has not seen.
 """
 
 from __future__ import annotations
