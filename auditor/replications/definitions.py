@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from auditor.config import AuditConfig
+from auditor.config.semantic import SemanticProbe
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
+from auditor.replications.semantic_settings import SEMANTIC_SETTINGS
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
 
@@ -41,6 +44,12 @@ def _describe_judges(audit: MeasuredAudit) -> str:
     return "peers" if audit.config.judges == "peers" else f"{len(audit.config.judge_models)} judges"
 
 
+def _read_semantic_setting(read: Callable[[AuditConfig, SemanticProbe], Any], audit: MeasuredAudit) -> Any:
+    """A setting of the probe `semantic`; `NOT_SET` without the probe."""
+    probe = audit.config.probes.semantic
+    return NOT_SET if probe is None else read(audit.config, probe)
+
+
 COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     "direct.temperature": lambda audit: _read_temperatures(audit.config.models, audit.config.direct.temperature),
     "review.temperature": lambda audit: _read_temperatures(
@@ -48,6 +57,8 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     ),
     "review.judges": _describe_judges,
     "survey.cells": lambda audit: audit.report.audit.survey.asked,
+    "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
+    **{key: partial(_read_semantic_setting, read) for key, read in SEMANTIC_SETTINGS.items()},
 }
 """Settings that follow from several keys of a configuration."""
 
@@ -70,7 +81,7 @@ def derive_mark(
     """Compare an audit with the published settings that bear on a figure.
 
     Args:
-        parts: the parts that the figure depends on.
+        parts: the parts that the figures of the table depend on.
 
     Returns:
         The mark, and the departures in the order of the preset.
@@ -78,7 +89,7 @@ def derive_mark(
     departures = [
         departure
         for setting in experiment.settings
-        if setting.parts & parts and (departure := _compare(setting, audit)) is not None
+        if setting.parts & (parts | source.parts) and (departure := _compare(setting, audit)) is not None
     ]
     departures += [
         Departure(

@@ -22,6 +22,7 @@ class FigureSource(BaseModel):
         trial: the trial of the audit that gives the figure; empty for the audit's report.
         min_models: fewest models for a value.
         label: what tells this figure from another one of the cell, such as the unit that is counted.
+        parts: further parts that it depends on, besides those of its table.
         departures: ids of the departures of this figure from the published definition.
     """
 
@@ -33,6 +34,7 @@ class FigureSource(BaseModel):
     trial: str = ""
     min_models: int = 1
     label: str = ""
+    parts: frozenset[Part] = frozenset()
     departures: tuple[str, ...] = ()
 
 
@@ -84,12 +86,14 @@ class SmallForm(BaseModel):
     Attributes:
         config: settings that replace those of the experiment; it names the models.
         audits: settings of each audit that replace those of the experiment, such as countries and topics.
+        files: data files that come with the program, by name; those that the user names take precedence.
     """
 
     model_config = PRESET_CONFIG
 
     config: dict[str, Any]
     audits: dict[str, dict[str, Any]]
+    files: dict[str, str] = {}
 
 
 class DataFile(BaseModel):
@@ -97,6 +101,7 @@ class DataFile(BaseModel):
 
     Attributes:
         audit: the audit whose setting names it; empty if only a trial reads it.
+        shared_with: further audits with the same file in the same setting.
         key: the setting, such as `survey.source`.
         is_required: whether the audit cannot be run without it.
     """
@@ -104,6 +109,7 @@ class DataFile(BaseModel):
     model_config = PRESET_CONFIG
 
     audit: str = ""
+    shared_with: tuple[str, ...] = ()
     key: str = ""
     is_required: bool = False
 
@@ -168,9 +174,10 @@ class Experiment(BaseModel):
 
     @model_validator(mode="after")
     def _check_names(self) -> Experiment:
-        """Require that files and trials name audits of this experiment, and files of trials those of `files`."""
+        """Require that files and trials name audits of this experiment, and that their files are among `files`."""
         audits = {trial.audit for trial in self.trials.values()} | {file.audit for file in self.files.values()} - {""}
-        read_files = {name for trial in self.trials.values() for name in trial.files.values()}
+        audits |= {name for file in self.files.values() for name in file.shared_with}
+        read_files = {name for trial in self.trials.values() for name in trial.files.values()} | set(self.small.files)
         if unknown := (audits - set(self.audits)) | (read_files - set(self.files)):
             raise ValueError(f"there is no audit or file '{min(unknown)}'")
         return self

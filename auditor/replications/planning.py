@@ -19,6 +19,8 @@ from auditor.replications.presets import Paper, PublishedTable
 
 AUDIT_PREFIX = "rep"
 PRESET_FILE_PREFIX = "preset:"
+FIRST_JUDGE = "user:judge"
+"""Stands for the name of the first judge, where a setting names one."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,12 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
         name: _build_config(paper.id, experiment, name, tables, options, models)
         for name in _drop_audits_without_data(experiment, select_audits(experiment, tables), options)
     }
+
+
+def list_data_files(experiment: Experiment, options: ReplicationOptions) -> dict[str, str]:
+    """Paths of the data files at hand, by name: those of the user, and in the small form those of the program."""
+    own_files: dict[str, str] = _locate_preset_files(experiment.small.files) if options.is_small else {}
+    return {**own_files, **options.files}
 
 
 def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[PublishedTable, ...]:
@@ -125,9 +133,10 @@ def _build_config(
     is_simulated = all(model["model"].startswith(SIMULATED_PREFIX) for model in settings["models"])
     prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
+    data_files = list_data_files(experiment, options)
     for name, file in experiment.files.items():
-        if file.audit == audit_name and name in options.files:
-            settings = merge_settings(settings, _nest(file.key, options.files[name]))
+        if audit_name in (file.audit, *file.shared_with) and name in data_files:
+            settings = merge_settings(settings, _nest(file.key, data_files[name]))
     if options.is_as_published:
         settings = merge_settings(settings, experiment.as_published)
     if options.limit is not None:
@@ -137,7 +146,7 @@ def _build_config(
         if not needed_by & parts:
             settings = _leave_out(settings, key)
     try:
-        return AuditConfig.model_validate(_locate_preset_files(settings))
+        return AuditConfig.model_validate(_name_first_judge(_locate_preset_files(settings), settings.get("judges")))
     except pydantic.ValidationError as error:
         problem = explain_validation_error(error, settings, AuditConfig)
         raise ConfigError(f"The audit {settings['name']} cannot be planned: {problem}") from None
@@ -169,6 +178,17 @@ def _locate_preset_files(settings: Any) -> Any:
         name = settings.removeprefix(PRESET_FILE_PREFIX)
         return str(package_files("auditor.replications") / "presets" / "data" / name)
     return settings
+
+
+def _name_first_judge(settings: Any, judges: Any) -> Any:
+    """A copy of nested settings with the name of the first judge for `FIRST_JUDGE`; UsageError without a judge."""
+    if isinstance(settings, Mapping):
+        return {key: _name_first_judge(value, judges) for key, value in settings.items()}
+    if settings != FIRST_JUDGE:
+        return settings
+    if not isinstance(judges, list) or not judges:
+        raise UsageError("The experiment needs a judge.", "Add [[judges]] with a name and a model to the file.")
+    return judges[0]["name"]
 
 
 def merge_settings(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
