@@ -24,8 +24,9 @@ TEXTS = ("answer", "rot")
 LEXICAL_METRICS = ("bleu_nltk", "rouge_l_stemmed")
 BERTSCORES = ("bertscore_bert_base", "bertscore")
 """Names of BERTScore: from the published weights, and from those of the sentence encoder."""
-SAGE_METRICS = {"sage": "sage", "sage.alpha_1": "sage:alpha=1"}
-"""Names of SaGE with the exponent of the audit, and with 1."""
+SAGE_METRICS = {"sage": ("sage:alpha=10", "sage"), "sage.alpha_1": ("sage:alpha=1",)}
+"""Names of SaGE with the exponents 10 and 1: it is `sage` with the audit's own exponent, which these presets set to 10.
+"""
 MISSING = Estimate(None, 0, reason=NOT_MEASURED)
 
 
@@ -75,8 +76,9 @@ REPORT_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {
     **{f"bertscore.{text}": partial(_read_similarity, metrics=BERTSCORES, text=text) for text in TEXTS},
     **{
         f"{name}.{text}": partial(_read_form, text=text, alpha=alpha)
-        for (name, alpha), text in product((("sage", 10.0), ("sage.alpha_1", 1.0), ("sge", None)), (*TEXTS, "mix"))
+        for (name, alpha), text in product((("sage", 10.0), ("sage.alpha_1", 1.0)), (*TEXTS, "mix"))
     },
+    **{f"sge.{text}": partial(_read_form, text=text, alpha=None) for text in TEXTS},
     "sge.questions": _read_questions_only,
     "consistency.instances": partial(_read_judged, figure="instances"),
     "consistency.pooled": partial(_read_judged, figure="score"),
@@ -125,7 +127,7 @@ def _to_estimate(value: float | None, row: Any) -> Estimate:
 METRICS_BY_NAME: Mapping[str, tuple[str, ...]] = {
     **{metric: (metric,) for metric in LEXICAL_METRICS},
     "bertscore": BERTSCORES,
-    **{name: (metric,) for name, metric in SAGE_METRICS.items()},
+    **SAGE_METRICS,
 }
 TRIAL_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {
     **{

@@ -1,4 +1,4 @@
-"""Settings of the probe `semantic` that follow from several keys of a configuration."""
+"""Settings of the probe `semantic` that follow from several keys of a configuration, such as those of its calls."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from auditor.agents.semantic.call_builders import PAPER_JUDGE_TEMPERATURE, PAPER_JUDGE_TOKENS
+from auditor.agents.semantic.call_builders import build_answer_call, build_pair_call
 from auditor.config import AuditConfig
 from auditor.config.semantic import BUILT_IN_QUESTIONS, SemanticProbe
+from auditor.domain import Purpose
 
 OWN_RULES = "each model its own"
 NO_JUDGE = "no judge"
@@ -19,21 +20,20 @@ def _describe_questions(_config: AuditConfig, probe: SemanticProbe) -> str:
     return "built-in questions" if probe.questions == BUILT_IN_QUESTIONS else "a file"
 
 
-def _read_temperature(config: AuditConfig, probe: SemanticProbe) -> float | list[float]:
-    """The temperature of the answers; all of them if the models' own differ."""
-    defaults = [probe.temperature if model.temperature is None else model.temperature for model in config.models]
-    return _collapse(
-        model.params.get("temperature", default) for model, default in zip(config.models, defaults, strict=True)
-    )
+def _read_answer_param(config: AuditConfig, _probe: SemanticProbe, *, param: str) -> Any:
+    """A parameter of the calls for answers; all values if the models' own differ."""
+    return _collapse(build_answer_call(config, model, "").params[param] for model in config.models)
 
 
-def _read_sample_temperature(config: AuditConfig, probe: SemanticProbe) -> float | list[float]:
-    """The temperature of the answers that a judge compares; all of them if the models' own differ."""
-    default = probe.consistency.temperature if probe.consistency else 0.0
-    return _collapse(model.params.get("temperature", default) for model in config.models)
+def _read_sample_temperature(config: AuditConfig, probe: SemanticProbe) -> Any:
+    """The temperature of the answers that a judge compares; all values if the models' own differ."""
+    if probe.consistency is None:
+        return NO_JUDGE
+    calls = (build_answer_call(config, model, "", temperature=probe.consistency.temperature) for model in config.models)
+    return _collapse(call.params["temperature"] for call in calls)
 
 
-def _collapse(values: Iterable[float]) -> float | list[float]:
+def _collapse(values: Iterable[Any]) -> Any:
     """The value that all are; sorted values if they differ."""
     unique_values = sorted(set(values))
     return unique_values[0] if len(unique_values) == 1 else unique_values
@@ -56,19 +56,17 @@ def _read_judge_model(config: AuditConfig, probe: SemanticProbe) -> str:
 
 
 def _read_judge_param(config: AuditConfig, probe: SemanticProbe, *, param: str) -> Any:
-    """A parameter of the judge's calls in the published form; its own `params` take precedence."""
-    section = probe.consistency
-    if section is None:
+    """A parameter of the judge's calls."""
+    if probe.consistency is None:
         return NO_JUDGE
-    if section.form != "paper":
-        return "as in the standard form"
-    published = {"temperature": PAPER_JUDGE_TEMPERATURE, "max_tokens": PAPER_JUDGE_TOKENS}
-    return config.models_by_name[section.judge].params.get(param, published[param])
+    judge = config.models_by_name[probe.consistency.judge]
+    return build_pair_call(config, judge, Purpose.CONSISTENCY, "", "", "").params[param]
 
 
 SEMANTIC_SETTINGS: Mapping[str, Callable[[AuditConfig, SemanticProbe], Any]] = {
     "semantic.source": _describe_questions,
-    "semantic.temperature": _read_temperature,
+    "semantic.temperature": partial(_read_answer_param, param="temperature"),
+    "semantic.max_tokens": partial(_read_answer_param, param="max_tokens"),
     "semantic.encoder": _read_encoder,
     "semantic.bertscore": _read_bertscore_model,
     "semantic.rot_model": lambda _config, probe: probe.rot_model or OWN_RULES,
