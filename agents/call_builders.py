@@ -13,7 +13,7 @@ from auditor.agents.localization import language_of_sample, question_prompt_fiel
 from auditor.agents.model_call import build_call, build_judge_call, effective_temperature
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.probes import PromptForm
+from auditor.config.base import PromptForm
 from auditor.domain import ENGLISH, Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
 from auditor.domain.review_aspects import aspect_questions
 from auditor.errors import ConfigError

@@ -62,11 +62,12 @@ def _run_app() -> int:
     # Pydantic would search all installed packages for plugins, and these would see what is validated.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _reduce_garbage_collections()
-    from auditor.cli.app import app
+    from auditor.cli.app import build_app
 
     _require_working_directory()
     # Not standalone: usage errors are then raised, and are sanitized before they are printed.
-    code: object = app(prog_name="auditor", standalone_mode=False)
+    called = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
+    code: object = build_app(called)(prog_name="auditor", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 

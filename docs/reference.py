@@ -9,7 +9,7 @@ from typing import Any
 
 import auditor
 from auditor import metrics as metrics_package
-from auditor.cli.app import app
+from auditor.cli.app import build_app
 from auditor.config import AuditConfig
 
 Schema = Mapping[str, Any]
@@ -28,7 +28,7 @@ def commands() -> Iterator[str]:
     """Yield the help text of every command."""
     from typer.main import get_command
 
-    yield from _document_commands(get_command(app), "auditor")
+    yield from _document_commands(get_command(build_app()), "auditor")
 
 
 def _document_commands(command: Any, name: str) -> Iterator[str]:

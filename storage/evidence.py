@@ -5,14 +5,19 @@ hides.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
 
-from sqlalchemy import Connection, and_, case, func, select
+from sqlalchemy import Connection, and_, case, func, select, tuple_
 
 from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, parse_method_side
 from auditor.storage.audit_tables import SurveyCellRow, TaskItemRow
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, table_of
+from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.review_tables import ClaimRow, ConflictRow
 
@@ -36,6 +41,12 @@ class BlindedSample:
     answer: str | None = None
 
 
+Samples: TypeAlias = tuple[BlindedSample, ...]
+"""The samples of one side of a conflict."""
+ConflictSamples: TypeAlias = tuple[Samples, Samples]
+"""The samples of the left and of the right side, as stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class HiddenEvidence:
     """What a blind rater sees only after deciding; left and right as stored, not as displayed.
@@ -55,12 +66,30 @@ class HiddenEvidence:
     truth: str | None = None
 
 
-def load_sides(
-    db: Database, audit_id: int, key: ConflictKey
-) -> tuple[tuple[BlindedSample, ...], tuple[BlindedSample, ...]]:
+def load_sides(db: Database, audit_id: int, key: ConflictKey) -> ConflictSamples:
     """Load the samples behind the two scores of a conflict, left and right as stored."""
+    return load_sides_by_conflict(db, audit_id, [key])[key]
+
+
+def load_sides_by_conflict(
+    db: Database, audit_id: int, keys: Sequence[ConflictKey]
+) -> dict[ConflictKey, ConflictSamples]:
+    """Load the samples behind the two scores of each conflict, left and right as stored."""
+    authors = {
+        (author, key.country, key.topic)
+        for key in keys
+        for side in (key.left, key.right)
+        for author in _possible_authors(side)
+    }
     with db.read() as connection:
-        return _load_samples(connection, audit_id, key, key.left), _load_samples(connection, audit_id, key, key.right)
+        traces = _load_traces(connection, audit_id, authors)
+
+        def find_samples(key: ConflictKey, side: str) -> Samples:
+            """The traces on the cell of a side that is a model, else its claim, else the traces behind its method."""
+            direct, *behind_method = (traces[author, key.country, key.topic] for author in _possible_authors(side))
+            return direct or _load_claim(connection, audit_id, key, side) or next(iter(behind_method), ())
+
+        return {key: (find_samples(key, key.left), find_samples(key, key.right)) for key in keys}
 
 
 def load_hidden_evidence(db: Database, audit_id: int, key: ConflictKey) -> HiddenEvidence:
@@ -76,27 +105,28 @@ def load_hidden_evidence(db: Database, audit_id: int, key: ConflictKey) -> Hidde
         )
 
 
-def _load_samples(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
-    """Load the samples of a side: a model's traces on the cell, else its claim, else the traces behind a method."""
-    c = table_of(TraceRow).c
-    conditions = (c.audit_id == audit_id, c.model == model, c.country == key.country, c.topic == key.topic)
-    query = select(c.sample, c.outcome, c.score, c.text, c.answer).where(*conditions).order_by(c.sample)
-    samples = tuple(
-        BlindedSample(number, Outcome(outcome), *content) for number, outcome, *content in connection.execute(query)
-    )
-    return (
-        samples
-        or _load_claim(connection, audit_id, key, model)
-        or _load_method_samples(connection, audit_id, key, model)
-    )
-
-
-def _load_method_samples(
-    connection: Connection, audit_id: int, key: ConflictKey, side: str
-) -> tuple[BlindedSample, ...]:
-    """Load the samples of a side that is a method of a model; empty unless the method is direct questions."""
+def _possible_authors(side: str) -> list[str]:
+    """The models that may have written the traces of a side: its name, or the model in the name of a direct method."""
     model, method = parse_method_side(side)
-    return _load_samples(connection, audit_id, key, model) if method == Method.DIRECT else ()
+    return [side, model] if method == Method.DIRECT else [side]
+
+
+def _load_traces(
+    connection: Connection, audit_id: int, authors: Iterable[tuple[str, str, str]]
+) -> defaultdict[tuple[str, str, str], Samples]:
+    """Load the samples of each model, country and topic, in the order of their numbers; empty where there are none."""
+    c = table_of(TraceRow).c
+    author = (c.model, c.country, c.topic)
+    samples: defaultdict[tuple[str, str, str], Samples] = defaultdict(tuple)
+    remaining = iter(authors)
+    while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY // len(author))):
+        query = select(*author, c.sample, c.outcome, c.score, c.text, c.answer).order_by(*author, c.sample)
+        # Without a condition on each column, SQLite would search all traces of the audit.
+        columns = [column.in_(set(values)) for column, values in zip(author, zip(*chunk, strict=True), strict=True)]
+        query = query.where(c.audit_id == audit_id, *columns, tuple_(*author).in_(chunk))
+        for model, country, topic, number, outcome, *content in connection.execute(query):
+            samples[model, country, topic] += (BlindedSample(number, Outcome(outcome), *content),)
+    return samples
 
 
 def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:

@@ -80,7 +80,7 @@ class Writer:
     """
 
     def __init__(self, engine: Engine, file: WatchedFile | None = None) -> None:
-        """Start the thread.
+        """Create the thread, which the first job starts.
 
         Args:
             engine: of the database.
@@ -92,7 +92,6 @@ class Writer:
         self._closed = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="auditor-writer", daemon=True)
-        self._thread.start()
 
     def submit(self, job: Job[T]) -> Future[T]:
         """Queue a job; its future holds what the job returned, or what it raised."""
@@ -117,6 +116,8 @@ class Writer:
             if self._closed:
                 raise RuntimeError("the database is closed")
             self._jobs.put(queued_job)
+            if self._thread.ident is None:
+                self._thread.start()
 
     def close(self) -> None:
         """Commit all queued jobs, then stop the thread."""
@@ -124,7 +125,8 @@ class Writer:
             if not self._closed:
                 self._closed = True
                 self._jobs.put(None)
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def _run(self) -> None:
         """Run the thread: commit groups of queued jobs until the None that `close` puts at the end of the queue."""

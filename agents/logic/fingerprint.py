@@ -6,15 +6,17 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from auditor.agents.logic.question_forms import list_templates
 from auditor.config import AuditConfig
 from auditor.prompts import load_prompt
 from auditor.prompts.comparison_wording import load_comparison_wording
 
 
 def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> list[object]:
-    """What determines the comparisons besides the config: prompts, wording, and the hash of a file of items.
+    """What determines the comparisons besides the config: prompts, wording, and the hashes of the files.
 
-    The hash is None if the items are not from a file.
+    The hash of the file of items is None if they are not from a file. That of people's labels, which are stored with
+    the comparisons, is there only with such a file.
 
     Args:
         config: the audit's configuration.
@@ -22,11 +24,15 @@ def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> li
     """
     probe = config.probes.logic
     assert probe is not None
-    template = "logic.letter" if probe.answer == "probability" else f"logic.{'cot' if probe.cot else 'structured'}"
-    prompts = [load_prompt(template, language) for language in languages]
+    prompts = [load_prompt(template, language) for template in list_templates(probe) for language in languages]
     prompt_texts = [
         [prompt.system, prompt.user, load_comparison_wording(prompt.language).model_dump(mode="json")]
         for prompt in prompts
     ]
-    file = Path(probe.items)
-    return [prompt_texts, hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None]
+    hashes = [_hash_file(Path(file)) for file in (probe.items, probe.people) if file is not None]
+    return [prompt_texts, *hashes]
+
+
+def _hash_file(file: Path) -> str | None:
+    """SHA-256 of a file's content; None if there is no such file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None

@@ -13,9 +13,17 @@ from langgraph.types import Send
 from auditor.agents.audit_state import AuditState, Batch, split_into_batches
 from auditor.agents.call_runner import run_calls
 from auditor.agents.logic.item_sets import build_item_sets
-from auditor.agents.logic.questions import build_comparison_call, parse_comparison, plan_pairs, questions_about
+from auditor.agents.logic.people_labels import LabelledPair, find_people_decision, load_people_labels
+from auditor.agents.logic.questions import (
+    LogicQuestion,
+    build_comparison_call,
+    parse_comparison,
+    plan_pairs,
+    questions_about,
+)
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
+from auditor.domain import ItemSet
 from auditor.storage import comparisons
 
 PAIRS_PER_BATCH = 32
@@ -70,13 +78,24 @@ async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
         for pair in pairs
         for question in questions_about(pair, probe)
     ]
+    labels = await asyncio.to_thread(load_people_labels, probe.people)
     answers = await run_calls(context, STAGE, [call for call, _, _ in requests])
     new_comparisons = [
         parse_comparison(
-            answers[call.key], judge, sets[question.set_index], question, from_letters=probe.answer == "probability"
+            answers[call.key],
+            probe,
+            judge,
+            sets[question.set_index],
+            question,
+            find_people_decision(labels, _name_items(sets[question.set_index], question)),
         )
         for call, judge, question in requests
         if call.key in answers
     ]
     await asyncio.to_thread(comparisons.save_comparisons, context.db, context.audit_id, new_comparisons)
     return {}
+
+
+def _name_items(item_set: ItemSet, question: LogicQuestion) -> LabelledPair:
+    """Ids of the two items of a question, in the order shown."""
+    return LabelledPair(item_set.context, item_set.items[question.first].id, item_set.items[question.second].id)

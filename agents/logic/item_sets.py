@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,9 @@ MAX_ID_LENGTH = 120
 
 
 def build_item_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
-    """Build the item sets of an audit, each with at most `max_items` items; sets with one item are dropped.
+    """Build the item sets of an audit: at most `sets`, each with at most `max_items` items.
+
+    Sets with one item are dropped before sets are drawn.
 
     Raises:
         ImportFileError: the file of items is invalid.
@@ -36,8 +38,21 @@ def build_item_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
     elif probe.items == TRACE_ITEMS:
         item_sets = build_trace_sets(context, probe)
     else:
-        item_sets = load_item_sets(Path(probe.items), probe.relation, _prompt_language(config))
-    return [_subsample(item_set, probe.max_items, config.seed) for item_set in item_sets if len(item_set.items) > 1]
+        item_sets = load_item_sets(Path(probe.items), probe.relation, prompt_language(config))
+    comparable_sets = [item_set for item_set in item_sets if len(item_set.items) > 1]
+    drawn_sets = draw_sets(comparable_sets, probe.sets, config.seed)
+    return [_subsample(item_set, probe.max_items, config.seed) for item_set in drawn_sets]
+
+
+def draw_sets(item_sets: Sequence[ItemSet], max_sets: int | None, seed: int) -> list[ItemSet]:
+    """Draw `max_sets` sets at random, in their original order; all if there are no more, or without a maximum.
+
+    Each set has its own random number, so that a larger maximum keeps the sets of a smaller one, and the order of a
+    file has no effect.
+    """
+    ranked = sorted(item_sets, key=lambda item_set: derive_seed(seed, "logic", "sets", item_set.context))
+    drawn_contexts = {item_set.context for item_set in ranked[:max_sets]}
+    return [item_set for item_set in item_sets if item_set.context in drawn_contexts]
 
 
 def configured_countries(probe: LogicProbe, survey: Survey) -> list[str]:
@@ -65,7 +80,7 @@ def build_topic_set(config: AuditConfig, survey: Survey, country: str, cells: It
     Args:
         cells: all cells of the audit.
     """
-    language = _prompt_language(config, country)
+    language = prompt_language(config, country)
     topics = [cell.topic for cell in cells if cell.country == country]
     items = tuple(
         Item(topic, topic_wording(survey, topic, language), survey.scores.get(Cell(country, topic))) for topic in topics
@@ -90,7 +105,7 @@ def build_trace_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
                 Item(f"{trace.model} #{trace.sample}", blind_trace(context.config, context.survey, trace))
                 for trace in traces
             ),
-            language=_prompt_language(context.config),
+            language=prompt_language(context.config),
         )
         for cell, traces in traces_by_cell.items()
     ]
@@ -133,23 +148,7 @@ def set_id(context: str) -> str:
     return short_id(context) or "items"
 
 
-def check_items(config: AuditConfig, survey: Survey) -> None:
-    """Check before the first call that the items to compare exist in every language of the questions.
-
-    Raises:
-        ConfigError, ImportFileError: something is missing or invalid; the message names it.
-    """
-    probe = config.probes.logic
-    assert probe is not None
-    if probe.items not in (TOPIC_ITEMS, TRACE_ITEMS):
-        load_item_sets(Path(probe.items), probe.relation)
-        return
-    for country in configured_countries(probe, survey):
-        for topic in survey.topics if probe.items == TOPIC_ITEMS else ():
-            topic_wording(survey, topic, _prompt_language(config, country))
-
-
-def _prompt_language(config: AuditConfig, country: str | None = None) -> str:
+def prompt_language(config: AuditConfig, country: str | None = None) -> str:
     """The audit's first language; with `native` the country's first language, or English if it has none."""
     return config.languages_in(native_languages(country) if country else ())[0]
 

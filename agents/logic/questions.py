@@ -9,6 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from auditor.agents.logic.question_forms import (
+    answer_schema,
+    asks_for_letter,
+    asks_for_reasoning,
+    find_template,
+    repeats_questions,
+)
 from auditor.agents.model_call import build_call, build_logprob_call, effective_temperature
 from auditor.agents.sentence_pairs import letter_logprob_difference
 from auditor.config import AuditConfig, LogicProbe, ModelSection
@@ -25,8 +32,8 @@ from auditor.domain import (
     Relation,
     derive_seed,
 )
-from auditor.models.structured import Preference, ReasonedPreference, parse_structured_answer
-from auditor.prompts import fill_placeholders, load_prompt
+from auditor.models.structured import parse_structured_answer
+from auditor.prompts import Prompt, fill_placeholders, load_prompt
 from auditor.prompts.comparison_wording import load_comparison_wording
 
 MAX_UNFENCED_LENGTH = 160
@@ -102,7 +109,7 @@ def questions_about(pair: ItemPair, probe: LogicProbe) -> Iterator[LogicQuestion
         for first, second in item_orders:
             for relation in relations:
                 yield LogicQuestion(pair.set_index, first, second, relation, paraphrase)
-        n_repeats = probe.samples if pair.repeated and probe.answer == "structured" else 0
+        n_repeats = probe.samples if pair.repeated and repeats_questions(probe) else 0
         for sample in range(1, n_repeats + 1):
             yield LogicQuestion(pair.set_index, pair.first, pair.second, Relation.STANDARD, paraphrase, sample)
 
@@ -111,13 +118,13 @@ def build_comparison_call(
     config: AuditConfig, probe: LogicProbe, judge: ModelSection, item_set: ItemSet, question: LogicQuestion
 ) -> Call:
     """Build the call for one question to one judge; the seed is the same for all judges."""
-    if probe.answer == "probability":
+    prompt = load_prompt(find_template(probe, question.sample), item_set.language)
+    extra_fields = {"max_words": str(probe.max_words)} if "max_words" in prompt.fields else {}
+    messages = _render_messages(prompt, judge.system, item_set, question, extra_fields)
+    if asks_for_letter(probe, question.sample):
         # The probability of each letter as the next token.
-        messages = _render_messages("logic.letter", judge.system, item_set, question, {})
         return build_logprob_call(judge, Purpose.LOGIC, messages, LogprobMeasure.CHOICE)
-    template = "logic.cot" if probe.cot else "logic.structured"
-    extra_fields = {"max_words": str(probe.max_words)} if probe.cot else {}
-    messages = _render_messages(template, judge.system, item_set, question, extra_fields)
+    is_reasoned = asks_for_reasoning(probe, question.sample)
     # Repeats, from 1, have a temperature of their own.
     temperature = probe.sample_temperature if question.sample else probe.temperature
     return build_call(
@@ -130,8 +137,8 @@ def build_comparison_call(
             config.seed, "logic", item_set.context, question.relation, question.paraphrase, question.sample
         ),
         sample=question.sample,
-        schema=(ReasonedPreference if probe.cot else Preference).__name__,
-        max_words=probe.max_words if probe.cot else None,
+        schema=answer_schema(probe, is_reasoned=is_reasoned).__name__,
+        max_words=probe.max_words if is_reasoned else None,
         language=item_set.language,
     )
 
@@ -145,15 +152,15 @@ def render_question(
         first, second: positions in the set of the items shown as A and as B.
         as_letter: whether a letter is asked for as the answer, instead of JSON.
     """
-    template = "logic.letter" if as_letter else "logic.structured"
-    return _render_messages(template, None, item_set, LogicQuestion(0, first, second, relation), {})
+    prompt = load_prompt("logic.letter" if as_letter else "logic.structured", item_set.language)
+    return _render_messages(prompt, None, item_set, LogicQuestion(0, first, second, relation), {})
 
 
 def _render_messages(
-    template: str, preamble: str | None, item_set: ItemSet, question: LogicQuestion, extra_fields: dict[str, str]
+    prompt: Prompt, preamble: str | None, item_set: ItemSet, question: LogicQuestion, extra_fields: dict[str, str]
 ) -> tuple[Message, ...]:
-    """Fill in a template with the two items of a question; `preamble` is a judge's own system text."""
-    return load_prompt(template, item_set.language).render(
+    """Fill in a prompt with the two items of a question; `preamble` is a judge's own system text."""
+    return prompt.render(
         preamble=preamble,
         first=_fence_long_text(item_set.items[question.first].text),
         second=_fence_long_text(item_set.items[question.second].text),
@@ -190,23 +197,29 @@ def _fence_long_text(text: str) -> str:
 
 
 def parse_comparison(
-    answer: Answer, judge: str, item_set: ItemSet, question: LogicQuestion, *, from_letters: bool = False
+    answer: Answer,
+    probe: LogicProbe,
+    judge: str,
+    item_set: ItemSet,
+    question: LogicQuestion,
+    people: ComparisonChoice | None = None,
 ) -> Comparison:
     """Parse a judge's answer; without a decision if the call failed or the answer is invalid.
 
     Args:
         answer: the judge's answer.
+        probe: how it was asked for.
         judge: name of the judge.
         item_set, question: the set and the question asked.
-        from_letters: whether the answer has the log-probabilities of the next token (P(i ≻ j) of Algorithm 1).
+        people: people's decision on the standard question about these items.
     """
     outcome, decision, probability = answer.outcome, None, None
-    if outcome is Outcome.OK and from_letters:
+    if outcome is Outcome.OK and asks_for_letter(probe, question.sample):
         logprob_difference = letter_logprob_difference(answer.text or "[]")
         # If a letter is not among the most likely tokens, its probability is small but unknown.
         outcome = Outcome.NOT_MEASURABLE if logprob_difference is None else Outcome.OK
         if logprob_difference is not None:
-            probability = 1 / (1 + math.exp(-logprob_difference))
+            probability = 1 / (1 + math.exp(-logprob_difference))  # P(i ≻ j) of Algorithm 1
             decision = (
                 ComparisonChoice.FIRST
                 if probability > 0.5
@@ -215,7 +228,7 @@ def parse_comparison(
                 else ComparisonChoice.TIE
             )
     elif outcome is Outcome.OK:
-        decision = _parse_decision(answer.text or "")
+        decision = _parse_decision(probe, answer.text or "")
         outcome = Outcome.OK if decision else Outcome.UNPARSED
     return Comparison(
         judge=judge,
@@ -228,17 +241,18 @@ def parse_comparison(
         outcome=outcome,
         decision=decision,
         probability=probability,
+        people=people,
         key=answer.key,
     )
 
 
-def _parse_decision(text: str) -> ComparisonChoice | None:
+def _parse_decision(probe: LogicProbe, text: str) -> ComparisonChoice | None:
     """Parse the choice from an answer with or without reasoning; None if it is invalid.
 
-    Both forms are read, since a judge may leave out requested reasoning.
+    Both schemas are read, since a judge may leave out requested reasoning.
     """
-    unreasoned = parse_structured_answer(Preference, text)
-    if isinstance(unreasoned, Preference):
-        return ComparisonChoice(unreasoned.answer)
-    reasoned = parse_structured_answer(ReasonedPreference, text)
-    return ComparisonChoice(reasoned.answer) if isinstance(reasoned, ReasonedPreference) else None
+    for is_reasoned in (False, True):
+        choice = parse_structured_answer(answer_schema(probe, is_reasoned=is_reasoned), text)
+        if not isinstance(choice, str):
+            return ComparisonChoice(choice.answer)
+    return None

@@ -1,27 +1,17 @@
 """The command-line app with all commands, in the groups of its help.
 
-Commands import what they need in their functions. At the top of their modules, these imports would load numpy, scipy,
-langgraph or httpx (up to 3 s) for every command, and for `auditor --help`, `status` and `estimate` too.
+A command's module is imported, and its options are converted, only where it is called or listed. Commands import what
+else they need in their functions. At the top of their modules, these imports would load numpy, scipy, langgraph or
+httpx (up to 3 s) for `auditor --help`, `status` and `estimate` too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from pkgutil import resolve_name
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
-from auditor.cli import experiments, surveys
-from auditor.cli.audit_changes import delete, rename
-from auditor.cli.check import check
-from auditor.cli.compare import compare
-from auditor.cli.demo import demo
-from auditor.cli.doctor import doctor
-from auditor.cli.estimate import estimate
-from auditor.cli.exports import export_app
-from auditor.cli.failures import errors
-from auditor.cli.graph import graph
 from auditor.cli.help_groups import (
     GET_STARTED,
     MOVE_DATA,
@@ -31,45 +21,31 @@ from auditor.cli.help_groups import (
     USE_RESULTS,
     GroupedCommands,
 )
-from auditor.cli.imports import import_app
-from auditor.cli.init import init
-from auditor.cli.labelling import SampleCommand
-from auditor.cli.logic import logic_app
-from auditor.cli.models import models_app
-from auditor.cli.opinion_imports import import_opinions
-from auditor.cli.replicate import replicate
-from auditor.cli.report import report
-from auditor.cli.review import review
-from auditor.cli.run import run
-from auditor.cli.status import status
-from auditor.cli.traces import traces
-from auditor.cli.trust import trust
-from auditor.cli.verification import verify
 
 COMMANDS = {
-    GET_STARTED: (demo, init, doctor, trust),
-    RUN_AUDITS: (estimate, run, status, errors, rename, delete),
-    USE_RESULTS: (report, traces, review, compare, check, verify),
-    RESEARCH: (replicate, graph),
+    GET_STARTED: ("demo:demo", "init:init", "doctor:doctor", "trust:trust"),
+    RUN_AUDITS: (
+        *("estimate:estimate", "run:run", "status:status"),
+        *("failures:errors", "audit_changes:rename", "audit_changes:delete"),
+    ),
+    USE_RESULTS: (
+        *("report:report", "traces:traces", "review:review"),
+        *("compare:compare", "check:check", "verification:verify"),
+    ),
+    RESEARCH: ("replicate:replicate", "graph:graph"),
 }
-COMMAND_CLASSES: dict[Callable[..., None], type[TyperCommand]] = {review: SampleCommand}
+"""Function of each command by group of the help, as its module in this package and its name, which is the command's."""
 COMMAND_GROUPS = {
-    GET_STARTED: (models_app,),
-    MOVE_DATA: (surveys.app, import_app, export_app),
-    RESEARCH: (experiments.app, logic_app),
+    GET_STARTED: {"models": "models:models_app"},
+    MOVE_DATA: {"surveys": "surveys:app", "import": "opinion_imports:import_app", "export": "exports:export_app"},
+    RESEARCH: {"experiment": "experiments:app", "logic": "logic:logic_app"},
 }
-
-import_app.command("opinions")(import_opinions)
-
-app = typer.Typer(
-    name="auditor",
-    cls=GroupedCommands,
-    help=SUMMARY,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+"""Apps of the commands that have commands of their own, by name."""
+COMMAND_CLASSES = {"review": "labelling:SampleCommand"}
+NAMES = frozenset(path.partition(":")[2] for paths in COMMANDS.values() for path in paths).union(
+    *COMMAND_GROUPS.values()
 )
+"""Names of all commands."""
 
 
 def _print_version(is_requested: bool) -> None:
@@ -81,7 +57,6 @@ def _print_version(is_requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
     context: typer.Context,
     version: Annotated[
@@ -95,12 +70,34 @@ def root(
     if context.invoked_subcommand is None:
         from auditor.cli.next_steps import print_next_steps
 
-        print_next_steps(getattr(context.command, "commands", {}))
+        print_next_steps(NAMES)
 
 
-for _group, _commands in COMMANDS.items():
-    for _command in _commands:
-        app.command(rich_help_panel=_group, cls=COMMAND_CLASSES.get(_command))(_command)
-for _group, _apps in COMMAND_GROUPS.items():
-    for _app in _apps:
-        app.add_typer(_app, rich_help_panel=_group)
+def build_app(called: str | None = None) -> typer.Typer:
+    """Build the app with all commands; with only the called one, if there is a command of that name."""
+    app = typer.Typer(
+        name="auditor",
+        cls=GroupedCommands,
+        help=SUMMARY,
+        invoke_without_command=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    selected = {called} if called in NAMES else NAMES
+    for group, paths in COMMANDS.items():
+        for path in paths:
+            if (name := path.partition(":")[2]) in selected:
+                command_class = _load(COMMAND_CLASSES[name]) if name in COMMAND_CLASSES else None
+                app.command(name, cls=command_class, rich_help_panel=group)(_load(path))
+    for group, apps in COMMAND_GROUPS.items():
+        for name, path in apps.items():
+            if name in selected:
+                app.add_typer(_load(path), rich_help_panel=group)
+    return app
+
+
+def _load(path: str) -> Any:
+    """Import a module of this package and return what it has under a name; both are in the path."""
+    return resolve_name(f"{__package__}.{path}")

@@ -1,4 +1,4 @@
-"""Commands about pairwise comparisons: convert published data sets, and rank items."""
+"""Commands about pairwise comparisons: `auditor logic` with its subcommands, of which `rank` is defined here."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from auditor.cli.convert import convert
 from auditor.cli.logic_repair import repair
 from auditor.cli.options import JsonOption, StorageOption
 from auditor.cli.output import print_json, print_message, print_table
@@ -20,50 +21,7 @@ logic_app = typer.Typer(
 logic_app.command("repair")(repair)
 
 
-@logic_app.command("convert")
-def convert(
-    form: Annotated[
-        str,
-        typer.Argument(
-            metavar="FORM",
-            help="The data set that SOURCE is from: summeval, novel-eval, ms-marco, caters or summarize-from-feedback.",
-        ),
-    ],
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="The data set's file or folder, as its authors published it.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="File to write (.jsonl).")],
-    record_kind: Annotated[
-        str,
-        typer.Option(
-            "--as", help="What to write: items, or people's comparisons (caters and summarize-from-feedback only)."
-        ),
-    ] = "items",
-    aspect: Annotated[
-        str,
-        typer.Option(
-            "--aspect",
-            help="What items are compared by. summeval: coherence, consistency, …; caters: temporal or causal.",
-        ),
-    ] = "",
-) -> None:
-    """Convert a published data set to a file of items to compare.
-
-    The result is a file of items, or of people's comparisons.
-
-    Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
-    """
-    from auditor.errors import UsageError
-    from auditor.imports.published_datasets import PEOPLE_JUDGE, read_dataset, write_dataset
-
-    if record_kind not in ("items", "comparisons"):
-        raise UsageError(f"--as: '{record_kind}' is not a kind of record to write.", "Use items or comparisons.")
-    n_records = write_dataset(read_dataset(form, source, aspect), output, record_kind)
-    print_message(f"{n_records} {record_kind}: {output.resolve()}")
-    if record_kind == "items":
-        print_message(f'Next: write logic = {{ items = "{output}", relation = "…" }} under [probes] of a configuration')
-    else:
-        print_message(f"Next: auditor import comparisons {output} --audit NAME --people {PEOPLE_JUDGE}")
+logic_app.command("convert")(convert)
 
 
 @logic_app.command("rank")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -12,8 +13,7 @@ from auditor.cli.output import format_command, print_json, print_message, print_
 
 if TYPE_CHECKING:
     from auditor.logic.repair import FlippedComparison, RepairedAnswers, RepairSummary
-    from auditor.logic.repair_stages import StageAnswers, StageSummary
-    from auditor.logic.training_data import RowSource
+    from auditor.logic.repair_stages import StageSummary
 
 ComparisonsArgument: TypeAlias = Annotated[
     str, optional_audit("An audit with comparisons; the most recent audit if left out.")
@@ -60,7 +60,8 @@ KOption: TypeAlias = Annotated[
 SeedOption: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        "--seed", help="Seed of the noise, of samples, and of the order of comparisons for elo (default: as stored)."
+        "--seed",
+        help="Seed of the noise, of samples, and of the order of comparisons for elo (default: in the order of items).",
     ),
 ]
 ToReviewOption: TypeAlias = Annotated[
@@ -97,35 +98,20 @@ def repair(
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
-    from auditor.logic.flip_review import send_to_review
-    from auditor.logic.repair import list_flips, repair_comparisons, summarize_repairs
-    from auditor.logic.repair_stages import select_stage, summarize_stages
-    from auditor.logic.training_data import RowSource
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database
-
-    _require_repair_options(row_format, noise, method, stage, answer_form, send_flips_to_review=send_flips_to_review)
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        repaired_answers = repair_comparisons(db, audit, judge, noise=noise, seed=seed, method=cast("Any", method))
-        flips = list_flips(repaired_answers)
-        n_sent = send_to_review(db, audit, flips) if send_flips_to_review else None
-    summaries = summarize_repairs(repaired_answers, k)
-    stages = summarize_stages(repaired_answers, k=k, seed=seed or 0, negated=negated)
+    options = RepairOptions(
+        row_format, noise, method, stage, answer_form, k, seed, is_negated=negated, is_for_review=send_flips_to_review
+    )
+    options.check()
+    repaired_answers, n_sent = _repair_stored_comparisons(audit, judge, options, storage)
+    result = _measure_repair(repaired_answers, options)
     if as_json:
-        print_json(
-            {
-                "judges": [summary._asdict() for summary in summaries],
-                "flips": list(map(_flip_to_dict, flips)),
-                "stages": [row._asdict() for row in stages],
-                "k": k,
-            }
-        )
+        print_json(result.to_json(k))
     else:
-        _print_repair(summaries, stages, k, flips if diff else [], repaired_answers if show_ratings else [])
+        _print_repair(result, k, with_flips=diff)
+        if show_ratings:
+            _print_ratings(repaired_answers)
     if output is not None:
-        answers = select_stage(repaired_answers, cast("Any", stage), negated=negated, seed=seed or 0)
-        source = RowSource(cast("Any", stage), cast("Any", method), k)
-        _write_rows(audit, answers, source, summaries, stages, output, row_format, answer_form)
+        _write_rows(audit, repaired_answers, result, options, output)
     if n_sent is not None:
         command = format_command("review", audit, storage=storage)
         print_message(
@@ -134,60 +120,108 @@ def repair(
         )
 
 
-def _require_repair_options(
-    row_format: str, noise: float, method: str, stage: str, answer_form: str, *, send_flips_to_review: bool
-) -> None:
-    """Raise UsageError for an unknown choice, or for options that exclude each other."""
-    from auditor.errors import UsageError
-    from auditor.logic.repair_stages import REPAIR_STAGES
-    from auditor.metrics.preference_repair import RATING_METHODS
+@dataclass(frozen=True)
+class RepairOptions:
+    """The options of the command that bear on the repair and its data; see the help of each."""
 
-    for option, value, choices in (
-        ("--form", row_format, ("preference", "chat")),
-        ("--method", method, RATING_METHODS),
-        ("--stage", stage, REPAIR_STAGES),
-        ("--answers", answer_form, ("json", "letter")),
-    ):
-        if value not in choices:
-            raise UsageError(f"{option}: '{value}' is unknown.", f"Use {', '.join(choices[:-1])} or {choices[-1]}.")
-    if stage == "perturbed" and not noise:
-        raise UsageError("--stage: 'perturbed' requires --noise.", "Add --noise 0.1, or use --stage raw.")
-    if noise and send_flips_to_review:
-        raise UsageError(
-            "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
+    row_format: Any
+    noise: float
+    method: Any
+    stage: Any
+    answer_form: Any
+    k: int
+    seed: int | None
+    is_negated: bool
+    is_for_review: bool
+
+    def check(self) -> None:
+        """Raise UsageError for an unknown choice, or for options that exclude each other."""
+        from auditor.errors import UsageError
+        from auditor.logic.repair_stages import REPAIR_STAGES
+        from auditor.metrics.preference_repair import RATING_METHODS
+
+        for option, value, choices in (
+            ("--form", self.row_format, ("preference", "chat")),
+            ("--method", self.method, RATING_METHODS),
+            ("--stage", self.stage, REPAIR_STAGES),
+            ("--answers", self.answer_form, ("json", "letter")),
+        ):
+            if value not in choices:
+                raise UsageError(f"{option}: '{value}' is unknown.", f"Use {', '.join(choices[:-1])} or {choices[-1]}.")
+        if self.stage == "perturbed" and not self.noise:
+            raise UsageError("--stage: 'perturbed' requires --noise.", "Add --noise 0.1, or use --stage raw.")
+        if self.noise and self.is_for_review:
+            raise UsageError(
+                "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
+            )
+
+
+@dataclass(frozen=True)
+class RepairResult:
+    """What the command shows: measures before and after the repair, the data of each stage, and flipped comparisons."""
+
+    summaries: list[RepairSummary]
+    stages: list[StageSummary]
+    flips: list[FlippedComparison]
+
+    def to_json(self, k: int) -> dict[str, Any]:
+        """The result for `--json`; k is the number of items in the subsets that were checked."""
+        return {
+            "judges": [summary._asdict() for summary in self.summaries],
+            "flips": list(map(_flip_to_dict, self.flips)),
+            "stages": [stage._asdict() for stage in self.stages],
+            "k": k,
+        }
+
+
+def _repair_stored_comparisons(
+    audit: str, judge: str | None, options: RepairOptions, storage: str | None
+) -> tuple[list[RepairedAnswers], int | None]:
+    """Repair an audit's comparisons; also the number of flipped ones that were sent to review, None if not asked."""
+    from auditor.logic.flip_review import send_to_review
+    from auditor.logic.repair import list_flips, repair_comparisons
+    from auditor.run import resolve_storage_url
+    from auditor.storage.database import open_database
+
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        repaired_answers = repair_comparisons(
+            db, audit, judge, noise=options.noise, seed=options.seed, method=options.method
         )
+        n_sent = send_to_review(db, audit, list_flips(repaired_answers)) if options.is_for_review else None
+    return repaired_answers, n_sent
+
+
+def _measure_repair(repaired_answers: list[RepairedAnswers], options: RepairOptions) -> RepairResult:
+    """Measure the answers before and after the repair, and at each stage."""
+    from auditor.logic.repair import list_flips, summarize_repairs
+    from auditor.logic.repair_stages import summarize_stages
+
+    return RepairResult(
+        summarize_repairs(repaired_answers, options.k),
+        summarize_stages(repaired_answers, k=options.k, seed=options.seed or 0, negated=options.is_negated),
+        list_flips(repaired_answers),
+    )
 
 
 def _write_rows(
-    audit: str,
-    answers: list[StageAnswers],
-    source: RowSource,
-    summaries: list[RepairSummary],
-    stages: list[StageSummary],
-    output: Path,
-    row_format: str,
-    answer_form: str,
+    audit: str, repaired_answers: list[RepairedAnswers], result: RepairResult, options: RepairOptions, output: Path
 ) -> None:
     """Write the rows for preference tuning, and their data card."""
     from auditor.atomic_files import write_atomically
-    from auditor.logic.training_data import build_data_card, build_training_rows, write_training_rows
+    from auditor.logic.repair_stages import select_stage
+    from auditor.logic.training_data import RowSource, build_data_card, build_training_rows, write_training_rows
 
-    training_format: Literal["preference", "chat"] = "chat" if row_format == "chat" else "preference"
-    rows = build_training_rows(answers, "letter" if answer_form == "letter" else "json")
-    write_training_rows(rows, output, training_format)
-    card = build_data_card(audit, rows, source, summaries, stages, training_format)
+    answers = select_stage(repaired_answers, options.stage, negated=options.is_negated, seed=options.seed or 0)
+    rows = build_training_rows(answers, options.answer_form)
+    write_training_rows(rows, output, options.row_format)
+    source = RowSource(options.stage, options.method, options.k)
+    card = build_data_card(audit, rows, source, result.summaries, result.stages, options.row_format)
     write_atomically(card, output.with_name(f"{output.name}.md"))
     print_message(f"Wrote {len(rows)} rows to {output.resolve()}, and a description of the data to {output.name}.md")
 
 
-def _print_repair(
-    summaries: list[RepairSummary],
-    stages: list[StageSummary],
-    k: int,
-    flipped_comparisons: list[FlippedComparison],
-    rated_answers: list[RepairedAnswers],
-) -> None:
-    """Print measures before and after the repair, the data of each stage, the flipped comparisons, and ratings."""
+def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:
+    """Print measures before and after the repair, the data of each stage, and the flipped comparisons."""
     from auditor.logic.training_data import format_stage, stage_columns
 
     # transitivity, commutativity and people (agreement with people) are pairs: before and after the repair.
@@ -200,15 +234,13 @@ def _print_repair(
             summary.flipped,
             *map(_format_change, (summary.transitivity, summary.commutativity, summary.people)),
         ]
-        for summary in summaries
+        for summary in result.summaries
     ]
     print_table(columns, rows)
-    print_table(stage_columns(k), list(map(format_stage, stages)))
-    if flipped_comparisons:
+    print_table(stage_columns(k), list(map(format_stage, result.stages)))
+    if with_flips and result.flips:
         columns = ["judge", "set", "shown first (A)", "shown second (B)", "said", "follows"]
-        print_table(columns, [list(_flip_to_dict(flip).values()) for flip in flipped_comparisons])
-    if rated_answers:
-        _print_ratings(rated_answers)
+        print_table(columns, [list(_flip_to_dict(flip).values()) for flip in result.flips])
 
 
 def _print_ratings(repaired: list[RepairedAnswers]) -> None:

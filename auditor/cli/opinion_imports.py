@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.imports import NewAuditOption, RegionsOption, SurveyOption, pluralize
+from auditor.cli.imports import NewAuditOption, RegionsOption, SurveyOption, import_app, pluralize
 from auditor.cli.options import StorageOption
 from auditor.cli.output import format_command, print_message
 
 
+@import_app.command("opinions")
 def import_opinions(
     file: Annotated[
         Path,

@@ -7,9 +7,12 @@ import inspect
 import textwrap
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+
+PromptForm = Literal["standard", "paper"]
+"""Prompts of this program, or in the form that a paper describes."""
 
 
 class DocumentedModel(BaseModel):
@@ -42,12 +45,12 @@ def read_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
     descriptions: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if issubclass(base, DocumentedModel):
-            descriptions |= _read_class_descriptions(base)
+            descriptions |= read_class_descriptions(base)
     return {name: descriptions[name] for name in model.model_fields if name in descriptions}
 
 
 @cache
-def _read_class_descriptions(model: type[BaseModel]) -> dict[str, str]:
+def read_class_descriptions(model: type) -> dict[str, str]:
     """The strings after the annotated names in the body of a class; none if its source file cannot be read."""
     try:
         source = textwrap.dedent(inspect.getsource(model))

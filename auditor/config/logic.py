@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from auditor.config.base import PromptForm
 from auditor.config.probe_section import ProbeParts, ProbeSection
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class LogicProbe(ProbeSection):
         tables="auditor.storage.comparison_tables",
         answer_row="auditor.storage.comparison_tables:ComparisonRow",
         build_graph="auditor.agents.logic.graph:build_logic_graph",
-        check_input="auditor.agents.logic.item_sets:check_items",
+        check_input="auditor.agents.logic.input_check:check_items",
         plan_calls="auditor.cost_estimation.logic_calls:plan_logic_calls",
         build_report="auditor.reports.data.logic.build:build_logic_report",
         measure_coverage="auditor.reports.data.logic.build:measure_logic_coverage",
@@ -35,6 +36,13 @@ class LogicProbe(ProbeSection):
     items: str = "topics"
     """What judges compare in pairs: `topics` of a country, `traces` (models' reasoning on one country and topic), or
     the path of a file of items."""
+    people: str | None = None
+    """With a file of items: path of a file with people's labels on pairs, to measure how far judges agree with people.
+    Its columns are `context,item_a,item_b,decision`; a decision is A, B or TIE. On a pair with a label, the label takes
+    precedence over the items' scores (`human`)."""
+    sets: Annotated[int, Field(ge=1)] | None = None
+    """Maximum number of sets of items that are compared. From more sets, this many are drawn at random by `seed`. All
+    if not set."""
     countries: Literal["all"] | list[str] | None = None
     """Countries whose topics or traces are compared. If not set, the survey's first country."""
     relation: Literal["preference", "relevance", "temporal", "causal"] = "preference"
@@ -46,7 +54,11 @@ class LogicProbe(ProbeSection):
     """Whether each pair is asked about in both orders, A and B, then B and A."""
     answer: Literal["structured", "probability"] = "structured"
     """`structured` asks for A, B or TIE as JSON. `probability` compares the probabilities of A and B as the next token;
-    the provider must support log-probabilities. The more probable item wins, and no question is repeated."""
+    the provider must support log-probabilities. The more probable item wins. Questions are then repeated only with
+    `sample_answer = "cot"`."""
+    form: PromptForm = "standard"
+    """Prompt of answers in JSON: `standard` allows TIE, and limits reasoning to `max_words`; `paper` asks for A or B
+    only, as in Aligning with Logic, in words of our own and without a limit. `paper` exists in English."""
     cot: bool = False
     """Whether the judge reasons before it answers."""
     max_words: Annotated[int, Field(ge=5)] = 60
@@ -59,6 +71,9 @@ class LogicProbe(ProbeSection):
     """Number of wordings of the question. Every comparison is asked in each wording."""
     samples: Annotated[int, Field(ge=0, le=100)] = 10
     """Number of times that a question is repeated, to measure whether a judge agrees with itself; 0 for none."""
+    sample_answer: Literal["same", "cot"] = "same"
+    """Form of the answer to repeated questions: `same` as to all others; `cot`, JSON after reasoning, also with
+    `answer = "probability"`."""
     sampled_pairs: Annotated[int, Field(ge=0)] = 20
     """Number of pairs, drawn at random from each set of items, about which the question is repeated."""
     sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
@@ -88,6 +103,11 @@ class LogicProbe(ProbeSection):
             raise ValueError(
                 "probes.logic.cot: cannot be combined with answer = 'probability'. How to fix: Remove one of them."
             )
+        if self.people is not None and self.items in ("topics", "traces"):
+            raise ValueError(
+                f"probes.logic.people: labels are for a file of items, but items = '{self.items}'. "
+                "How to fix: Name a file of items, or remove people."
+            )
         if self.items == "topics" and config.survey is None:
             raise ValueError("the key 'survey' is missing. How to fix: Add it; the probe 'logic' compares its topics.")
         if self.items == "traces" and not config.probes.direct:
@@ -101,5 +121,6 @@ class LogicProbe(ProbeSection):
             )
 
     def resolve_paths(self, resolve: Callable[[str], str]) -> Self:
-        """Resolve the path of the file of items."""
-        return self.model_copy(update={"items": resolve(self.items)})
+        """Resolve the paths of the files of items and of labels."""
+        people = None if self.people is None else resolve(self.people)
+        return self.model_copy(update={"items": resolve(self.items), "people": people})

@@ -7,14 +7,13 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from auditor.config.base import ConfigSection
+from auditor.config.base import ConfigSection, PromptForm
 from auditor.config.distribution import DistributionProbe
 from auditor.config.logic import LogicProbe
 from auditor.config.probe_section import ProbeSection
 from auditor.config.semantic import SemanticProbe
 
 DEFAULT_MAX_TRACE_CHARS = 20_000
-PromptForm = Literal["standard", "paper"]
 
 
 class DirectProbe(ConfigSection):

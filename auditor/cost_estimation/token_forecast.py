@@ -9,8 +9,9 @@ from auditor.config import EMBEDDED_PREFIX, SIMULATED_PREFIX, BatchSection, Mode
 from auditor.cost_estimation.planned_calls import PlannedCalls
 from auditor.domain import Call, Purpose
 from auditor.models.batches import find_batch_provider
-from auditor.models.endpoint import DEFAULT_CAPABILITY, token_price
+from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.litellm_client import TokenPrice
+from auditor.models.model_prices import token_price
 from auditor.models.reasoning import output_limit, thinking_room
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
 from auditor.reports.data.cost.forecast import ForecastRange, ForecastRow

@@ -23,6 +23,13 @@ class ComparisonChoice(StrEnum):
     SECOND = "B"
     TIE = "TIE"
 
+    @property
+    def swapped(self) -> ComparisonChoice:
+        """The same decision with the items in the other order."""
+        if self is ComparisonChoice.TIE:
+            return self
+        return ComparisonChoice.SECOND if self is ComparisonChoice.FIRST else ComparisonChoice.FIRST
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -59,7 +66,7 @@ class Comparison:
         paraphrase: index of the wording of the question, from 0.
         sample: 0 for the judge's answer; repeats, from 1, measure how far the judge agrees with itself.
         probability: probability in [0, 1] that the judge names the item shown first; only if measured.
-        people: people's answer to the question in its standard form; only if imported with the comparisons.
+        people: people's answer to the question in its standard form, from a label on the pair.
     """
 
     judge: str

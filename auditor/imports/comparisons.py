@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from auditor.agents.logic.item_sets import load_item_sets, set_id, short_id
 from auditor.config import require_audit_name
@@ -14,18 +14,12 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
 from auditor.storage import audits, comparisons
 from auditor.storage.database import Database, open_database
+from auditor.surveys.enum_cells import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_rows
 
 REQUIRED_COLUMNS = ("judge", "context", "item_a", "item_b", "relation", "decision")
 OPTIONAL_COLUMNS = ("sample", "paraphrase", "people")
 CRITERIA = ("acceptability", "preference", "relevance", "temporal", "causal")
-MIRRORED_CHOICES = {
-    ComparisonChoice.FIRST: ComparisonChoice.SECOND,
-    ComparisonChoice.SECOND: ComparisonChoice.FIRST,
-    ComparisonChoice.TIE: ComparisonChoice.TIE,
-}
-
-C = TypeVar("C", ComparisonChoice, Relation)
 
 
 class ImportedComparisons(NamedTuple):
@@ -150,35 +144,19 @@ def _parse_comparison(row: TextRow) -> Comparison:
     judge, item_a, item_b = (row.required_text(name) for name in ("judge", "item_a", "item_b"))
     if item_a == item_b:
         raise ImportFileError(f"{row.location}: the row compares '{item_a}' with itself.", "Remove the row.")
-    decision = _parse_enum(row, "decision", ComparisonChoice, str.upper)
+    decision = parse_enum_cell(row, "decision", ComparisonChoice, str.upper)
     return Comparison(
         judge=judge,
         context=row.cells["context"],
         item_a=item_a,
         item_b=item_b,
-        relation=_parse_enum(row, "relation", Relation, str.lower) or Relation.STANDARD,
+        relation=parse_enum_cell(row, "relation", Relation, str.lower) or Relation.STANDARD,
         outcome=Outcome.OK if decision else Outcome.NOT_MEASURABLE,
         decision=decision,
         paraphrase=row.integer("paraphrase"),
         sample=row.integer("sample"),
-        people=_parse_enum(row, "people", ComparisonChoice, str.upper),
+        people=parse_enum_cell(row, "people", ComparisonChoice, str.upper),
     )
-
-
-def _parse_enum(row: TextRow, column: str, enum_class: type[C], normalize: Callable[[str], str]) -> C | None:
-    """Parse a cell as a member of an enum, after `normalize` has adjusted its case; None if the cell is empty.
-
-    Raises:
-        ImportFileError: the cell holds none of the enum's values.
-    """
-    text = row.cells[column]
-    if not text:
-        return None
-    try:
-        return enum_class(normalize(text))
-    except ValueError:
-        choices = ", ".join(enum_class)
-        raise row.make_cell_error(column, f"'{text}' is not one of {choices}", "Correct it.") from None
 
 
 def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: str) -> list[Comparison]:
@@ -190,15 +168,9 @@ def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: 
     decision_by_pair: dict[tuple[str, str, str], ComparisonChoice] = {}
     for comparison in judge_comparisons:
         if comparison.judge == people_judge and comparison.decision is not None:
-            decision = (
-                comparison.decision
-                if comparison.relation is Relation.STANDARD
-                else MIRRORED_CHOICES[comparison.decision]
-            )
+            decision = comparison.decision if comparison.relation is Relation.STANDARD else comparison.decision.swapped
             decision_by_pair.setdefault((comparison.context, comparison.item_a, comparison.item_b), decision)
-            decision_by_pair.setdefault(
-                (comparison.context, comparison.item_b, comparison.item_a), MIRRORED_CHOICES[decision]
-            )
+            decision_by_pair.setdefault((comparison.context, comparison.item_b, comparison.item_a), decision.swapped)
     if not decision_by_pair:
         judges = ", ".join(sorted({comparison.judge for comparison in judge_comparisons}))
         raise UsageError(f"the file has no decisions of the judge '{people_judge}'.", f"Its judges are: {judges}.")

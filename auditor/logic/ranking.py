@@ -167,7 +167,7 @@ async def _ask_comparisons(
     answers = await run_audit_calls(context, "rank", calls)
     context.raise_if_stopped()
     parsed = [
-        parse_comparison(answers[call.key], judge.name, item_set, question, from_letters=probe.answer == "probability")
+        parse_comparison(answers[call.key], probe, judge.name, item_set, question)
         for call, question in zip(calls, questions, strict=True)
     ]
     return [comparisons.preference_value(comparison) for comparison in parsed]

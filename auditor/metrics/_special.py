@@ -1,71 +1,86 @@
-"""Special functions of scipy, imported at first use: the import takes as long as numpy's, and most commands need none.
+"""Special functions of scipy, imported at first use: most commands need none.
 
 The functions have scipy's names, arguments and results; arrays are broadcast.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any
+
+PACKAGE = "scipy.special"
+COMPILED_MODULE = "_ufuncs"
+"""Module of the package with its compiled functions."""
+NAMES = ("stdtr", "stdtrit", "nctdtr", "ndtr", "ndtri", "betainc", "betaincinv", "expit", "logit")
+
+
+@cache
+def _load() -> ModuleType:
+    """The module with the functions: the compiled ones if they can be imported without the rest of the package.
+
+    The package imports wrappers for other array libraries, which takes longer than importing numpy. While its place is
+    taken, no other thread may import it, so the public way is used where there are other threads.
+    """
+    if PACKAGE in sys.modules or threading.active_count() > 1:
+        return import_module(PACKAGE)
+    import scipy
+
+    package = ModuleType(PACKAGE)
+    package.__path__ = [f"{path}/special" for path in scipy.__path__]
+    sys.modules[PACKAGE] = package
+    try:
+        compiled = import_module(f"{PACKAGE}.{COMPILED_MODULE}")
+    except ImportError:
+        compiled = package
+    finally:
+        del sys.modules[PACKAGE]
+    return compiled if all(hasattr(compiled, name) for name in NAMES) else import_module(PACKAGE)
 
 
 def stdtr(df: Any, t: Any) -> Any:
     """Cumulative distribution function of Student's t with `df` degrees of freedom."""
-    from scipy import special
-
-    return special.stdtr(df, t)
+    return _load().stdtr(df, t)
 
 
 def stdtrit(df: Any, p: Any) -> Any:
     """Quantile `p` of Student's t with `df` degrees of freedom."""
-    from scipy import special
-
-    return special.stdtrit(df, p)
+    return _load().stdtrit(df, p)
 
 
 def nctdtr(df: Any, noncentrality: Any, t: Any) -> Any:
     """Cumulative distribution function of the noncentral t distribution."""
-    from scipy import special
-
-    return special.nctdtr(df, noncentrality, t)
+    return _load().nctdtr(df, noncentrality, t)
 
 
 def ndtr(x: Any) -> Any:
     """Cumulative distribution function of the standard normal distribution."""
-    from scipy import special
-
-    return special.ndtr(x)
+    return _load().ndtr(x)
 
 
 def ndtri(p: Any) -> Any:
     """Quantile `p` of the standard normal distribution."""
-    from scipy import special
-
-    return special.ndtri(p)
+    return _load().ndtri(p)
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Regularized incomplete beta function."""
-    from scipy import special
-
-    return special.betainc(a, b, x)
+    return _load().betainc(a, b, x)
 
 
 def betaincinv(a: Any, b: Any, y: Any) -> Any:
     """Inverse of the regularized incomplete beta function."""
-    from scipy import special
-
-    return special.betaincinv(a, b, y)
+    return _load().betaincinv(a, b, y)
 
 
 def expit(x: Any) -> Any:
     """Logistic function, the inverse of `logit`."""
-    from scipy import special
-
-    return special.expit(x)
+    return _load().expit(x)
 
 
 def logit(p: Any) -> Any:
     """Log-odds of a probability in [0, 1]."""
-    from scipy import special
-
-    return special.logit(p)
+    return _load().logit(p)

@@ -37,11 +37,7 @@ SPECIAL_POPULATIONS = {
 class Estimate:
     """An estimate from a sample, with the sample size and a 95% confidence interval."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {
-        "extra": "forbid",
-        "use_attribute_docstrings": True,
-        "allow_inf_nan": False,
-    }
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
     """How pydantic validates it where a report embeds it; this module does not import pydantic."""
 
     value: float | None

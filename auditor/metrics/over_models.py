@@ -16,7 +16,7 @@ from auditor.metrics.unit_means import mean_over_units
 class SummaryOverModels:
     """One figure over models, each of which counts once; models without the figure are left out."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "use_attribute_docstrings": True}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
 
     mean: Estimate
     """Mean over models; `n` counts them. The interval, from 5 models on, is Student's, over other models like these."""

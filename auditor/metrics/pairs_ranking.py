@@ -24,7 +24,7 @@ PairQuestion = tuple[int, int]
 QuestionGenerator = Generator[list[PairQuestion], Sequence[float], list[int]]
 """Yields batches of questions, is sent one answer per question, and returns items, best first."""
 
-_MIN_PROBABILITY = 1e-6  # a judge's 0 or 1 must not outweigh all its other answers
+MIN_PROBABILITY = 1e-6  # a judge's 0 or 1 must not outweigh all its other answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ def _next_steps(
     if math.isnan(probability):
         # Without an answer, take from the run of which the smaller share is used up.
         return [((n_left_placed + 0.5) * n_right <= (n_right_placed + 0.5) * n_left, 0.5)]
-    probability = min(max(probability, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
+    probability = min(max(probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
     outcomes = [(True, probability), (False, 1 - probability)]
     # outcomes[probability < 0.5] is the more probable one: False is 0, True is 1.
     return outcomes if beam > 1 and abs(probability - 0.5) < uncertainty else [outcomes[probability < 0.5]]

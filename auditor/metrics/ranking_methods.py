@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from auditor.metrics._ranks import average_ranks
 from auditor.metrics.correlation import spearman
-from auditor.metrics.pairs_ranking import PairQuestion, rank_with_pairs, run_ranking
+from auditor.metrics.pairs_replay import PairsReplay, replay_pairs
 from auditor.metrics.preference import as_preferences
 from auditor.metrics.ranking import bradley_terry, comparisons_from_preferences
 
@@ -19,10 +20,15 @@ PAIR_SHARES = (0.1, 0.25, 0.5)
 """Shares of all pairs, drawn at random, that the Bradley–Terry model is also fitted to."""
 
 
+PAIRS_GREEDY, PAIRS_CALIBRATED = "PairS, greedy", "PairS, greedy, calibrated"
+"""Names of the methods that Aligning with Logic reports."""
+
+
 class RankingMethodStats(NamedTuple):
     """Cost and accuracy of one method of ranking a set's items; means over initial orders or draws of pairs.
 
     Attributes:
+        runs: number of initial orders or draws.
         calls: number of questions asked.
         rho_all: Spearman's rho against the ranking from all pairs in both orders; nan if undefined, as for a judge that
             decides nothing.
@@ -31,6 +37,7 @@ class RankingMethodStats(NamedTuple):
     """
 
     method: str
+    runs: int
     calls: float
     rho_all: float
     rho_people: float
@@ -38,7 +45,12 @@ class RankingMethodStats(NamedTuple):
 
 
 def compare_ranking_methods(
-    preferences: ArrayLike, human_scores: ArrayLike | None = None, n_shuffles: int = 10, seed: int = 0, beam: int = 5
+    preferences: ArrayLike,
+    human_scores: ArrayLike | None = None,
+    n_starts: int = 100,
+    n_draws: int = 10,
+    seed: int = 0,
+    beam: int = 5,
 ) -> list[RankingMethodStats]:
     """Rank by merge sort (greedy, calibrated, beam) and by the Bradley–Terry model, and compare.
 
@@ -47,7 +59,8 @@ def compare_ranking_methods(
     Args:
         preferences: shape (N, N), see `auditor.metrics.preference`.
         human_scores: shape (N,), human scores of the items, larger is better; nan where unknown.
-        n_shuffles: number of initial orders of the merge sort, and of draws of pairs.
+        n_starts: number of initial orders of the merge sort; Aligning with Logic has 100.
+        n_draws: number of draws of pairs.
         seed: of both.
         beam: width of the beam search.
 
@@ -61,18 +74,15 @@ def compare_ranking_methods(
         raise ValueError(f"people must have the shape ({n},), but got {scores.shape}")
     full_ranking = bradley_terry_strengths(values)
     rng = np.random.default_rng(seed)
-    initial_orders = [rng.permutation(n).tolist() for _ in range(n_shuffles)]
-    rankers: dict[str, Callable[[list[int]], tuple[Floats, int, int]]] = {
-        "PairS, greedy": lambda start: _rank_by_merge_sort(values, start),
-        "PairS, greedy, calibrated": lambda start: _rank_by_merge_sort(values, start, calibrated=True),
-        f"PairS, beam of {beam}": lambda start: _rank_by_merge_sort(values, start, beam=beam),
+    initial_orders = np.array([rng.permutation(n) for _ in range(n_starts)])
+    replays = {
+        PAIRS_GREEDY: replay_pairs(values, initial_orders),
+        PAIRS_CALIBRATED: replay_pairs(values, initial_orders, calibrated=True),
+        f"PairS, beam of {beam}": replay_pairs(values, initial_orders, beam=beam),
     }
-    method_stats = [
-        _summarize_runs(name, [ranker(start) for start in initial_orders], full_ranking, scores)
-        for name, ranker in rankers.items()
-    ]
+    method_stats = [_summarize_replay(name, replay, full_ranking, scores) for name, replay in replays.items()]
     for share in PAIR_SHARES:
-        runs = [_rank_random_pairs(values, share, rng) for _ in initial_orders]
+        runs = [_rank_random_pairs(values, share, rng) for _ in range(n_draws)]
         method_stats.append(_summarize_runs(f"{100 * share:.0f}% of pairs, Bradley–Terry", runs, full_ranking, scores))
     one_order_preferences = np.where(np.triu(np.ones((n, n), dtype=bool)), values, np.nan)
     exhaustive_methods = [
@@ -110,21 +120,6 @@ def _rank_by_strength(preferences: Floats, n_calls: int) -> tuple[Floats, int, i
     return bradley_terry_strengths(preferences), n_calls, n_calls - int((~np.isnan(preferences)).sum())
 
 
-def _rank_by_merge_sort(
-    preferences: Floats, initial_order: list[int], *, beam: int = 1, calibrated: bool = False
-) -> tuple[Floats, int, int]:
-    """Ranks as scores, larger is better, the number of questions asked, and of those without an answer."""
-
-    def answer(questions: list[PairQuestion]) -> list[float]:
-        """The recorded answers to a batch of questions."""
-        return [float(preferences[i, j]) for i, j in questions]
-
-    ranking = run_ranking(rank_with_pairs(initial_order, beam=beam, calibrated=calibrated), answer)
-    scores = np.empty(len(preferences))
-    scores[list(ranking.order)] = np.arange(len(preferences), 0, -1)
-    return scores, ranking.asked, ranking.failed
-
-
 def _rank_random_pairs(preferences: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, int, int]:
     """Rank by the Bradley–Terry model from a random share of the pairs, each in a random order.
 
@@ -142,8 +137,42 @@ def _rank_random_pairs(preferences: Floats, share: float, rng: np.random.Generat
     return _rank_by_strength(drawn_preferences, len(drawn_pairs))
 
 
+def _summarize_replay(
+    method: str, replay: PairsReplay, full_ranking: Floats, human_scores: Floats
+) -> RankingMethodStats:
+    """Means over the initial orders of one merge sort."""
+    n_starts, n = replay.orders.shape
+    places = np.empty((n_starts, n))
+    np.put_along_axis(places, replay.orders, np.arange(n, 0.0, -1)[None, :], axis=1)  # larger is better
+    return RankingMethodStats(
+        method=method,
+        runs=n_starts,
+        calls=float(replay.asked.mean()),
+        rho_all=_mean_rho_of_orders(places, full_ranking),
+        rho_people=_mean_rho_of_orders(places, human_scores),
+        failed=float(replay.failed.mean()),
+    )
+
+
+def _mean_rho_of_orders(places: Floats, truth: Floats) -> float:
+    """Mean of Spearman's rho of rankings without ties with one truth, in one step for all of them; nan if undefined.
+
+    Args:
+        places: shape (rankings, N).
+        truth: shape (N,), nan where unknown.
+    """
+    known = ~np.isnan(truth)
+    if known.sum() < 3 or np.ptp(truth[known]) == 0:
+        return float("nan")
+    ranks = np.argsort(np.argsort(places[:, known], axis=1), axis=1).astype(float)
+    truth_ranks = average_ranks(truth[known])
+    centred, truth_centred = ranks - ranks.mean(axis=1, keepdims=True), truth_ranks - truth_ranks.mean()
+    norms = np.sqrt((centred**2).sum(axis=1) * (truth_centred**2).sum())
+    return float((centred @ truth_centred / norms).mean())
+
+
 def _summarize_runs(
-    method: str, runs: list[tuple[Floats, int, int]], full_ranking: Floats, human_scores: Floats
+    method: str, runs: Sequence[tuple[Floats, int, int]], full_ranking: Floats, human_scores: Floats
 ) -> RankingMethodStats:
     """Means over the runs of one method, each a tuple of scores, calls and failed calls."""
     scores, calls, failed = zip(*runs, strict=True)
@@ -151,7 +180,7 @@ def _summarize_runs(
         _mean_of_defined(_spearman_rhos(scores, full_ranking)),
         _mean_of_defined(_spearman_rhos(scores, human_scores)),
     )
-    return RankingMethodStats(method, float(np.mean(calls)), *rhos, float(np.mean(failed)))
+    return RankingMethodStats(method, len(runs), float(np.mean(calls)), *rhos, float(np.mean(failed)))
 
 
 def _spearman_rhos(scores: tuple[Floats, ...], truth: Floats) -> Iterator[float]:

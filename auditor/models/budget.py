@@ -10,8 +10,9 @@ from auditor.config import Limits, ModelSection
 from auditor.config.signed_providers import extract_provider
 from auditor.domain import Answer, Call, Capability, total_cost
 from auditor.errors import ConfigError
-from auditor.models.endpoint import DEFAULT_CAPABILITY, token_price
+from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.litellm_client import TokenPrice, listed_max_output
+from auditor.models.model_prices import token_price
 from auditor.models.reasoning import output_limit
 from auditor.models.response_body import TokenUsage
 

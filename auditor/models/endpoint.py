@@ -6,12 +6,13 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.config import EMBEDDED_PREFIX, SIMULATED_PREFIX, ModelSection, resolve_secret
+from auditor.config import EMBEDDED_PREFIX, ModelSection, resolve_secret
 from auditor.config.signed_providers import find_signed_provider
 from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
 from auditor.models.litellm_client import TokenPrice
+from auditor.models.model_prices import token_price
 from auditor.models.reasoning import add_reasoning
 from auditor.models.structured import SCHEMA_BY_NAME, enumerate_bounded_numbers, response_format, to_required_tool
 from auditor.redaction import register_secrets
@@ -214,20 +215,3 @@ def embedded_slots(model: str) -> int | None:
     from auditor.models.embedded_server import SLOTS  # loads httpx (0.1 s)
 
     return SLOTS
-
-
-def token_price(section: ModelSection) -> TokenPrice | None:
-    """US dollars per token: the config's or litellm's listed price; None if unknown.
-
-    It is 0 for an embedded or simulated model. The listed price is that of `base_model` if the config names one.
-    """
-    if section.model.startswith((EMBEDDED_PREFIX, SIMULATED_PREFIX)):
-        return TokenPrice(0.0, 0.0, 0.0)
-    if (price := section.price) is not None:
-        cached_input_usd = price.input if price.cached_input is None else price.cached_input
-        # The config's prices are per million tokens.
-        return TokenPrice(price.input / 1e6, price.output / 1e6, cached_input_usd / 1e6)
-    if section.base_model is not None:
-        return litellm_client.listed_token_price(section.base_model)
-    # The user's own server may serve any model under a listed name, so its price is not known.
-    return None if section.api_base else litellm_client.listed_token_price(section.model)

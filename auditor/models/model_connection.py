@@ -13,11 +13,12 @@ from auditor.config import ENV_PREFIX, Limits, ModelSection
 from auditor.domain import Answer, Call, Outcome
 from auditor.error_messages import how_to_fix
 from auditor.errors import ModelSetupError
-from auditor.models.endpoint import embedded_slots, token_price
+from auditor.models.endpoint import embedded_slots
 from auditor.models.failure_streaks import ModelFailures
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter
 from auditor.models.litellm_client import TokenPrice
+from auditor.models.model_prices import token_price
 from auditor.models.provider_request import failed_answer
 from auditor.models.retries import ModelSuspension, pause_notice
 

@@ -157,6 +157,23 @@ class ReasonedPreference(Structure):
     _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
 
 
+class BinaryPreference(Structure):
+    """Which of two items."""
+
+    answer: Literal["A", "B"]
+
+    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
+
+
+class ReasonedBinaryPreference(Structure):
+    """Which of two items, after a chain of thought."""
+
+    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
+    answer: Literal["A", "B"]
+
+    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
+
+
 class BlindGuess(Structure):
     """Which of the listed countries, practices and analysts a judge takes a trace to be about and by, by number."""
 
@@ -184,6 +201,12 @@ class MoralAnswer(Structure):
     """An answer to a moral question."""
 
     answer: Annotated[str, _text_field("What is right, and why.")]
+
+
+class OpenAnswer(MoralAnswer):
+    """An answer to a question."""
+
+    answer: Annotated[str, _text_field("The answer, and why.")]
 
 
 class RuleOfThumb(Structure):
@@ -266,7 +289,10 @@ def counts_schema(n_answers: int) -> type[OpinionCounts]:
 MAX_COUNTS = 20
 """Most answers of a survey that models are asked about; as many next tokens have a known log-probability."""
 COUNTS_SCHEMAS: tuple[type[OpinionCounts], ...] = tuple(map(_create_counts_schema, range(2, MAX_COUNTS + 1)))
-SEMANTIC_SCHEMAS: tuple[type[Structure], ...] = (MoralAnswer, RuleOfThumb, Choice, Paraphrases, Support, Contradiction)
+SEMANTIC_SCHEMAS: tuple[type[Structure], ...] = (
+    *(MoralAnswer, OpenAnswer, RuleOfThumb, Choice),
+    *(Paraphrases, Support, Contradiction),
+)
 TASK_SCHEMAS: tuple[type[Structure], ...] = (
     TaskAnswer,
     ScoredAnswer,
@@ -280,6 +306,8 @@ ALL_SCHEMAS: tuple[type[Structure], ...] = (
     *REVIEW_SCHEMAS,
     Preference,
     ReasonedPreference,
+    BinaryPreference,
+    ReasonedBinaryPreference,
     *SEMANTIC_SCHEMAS,
     OpinionAnswer,
     *COUNTS_SCHEMAS,

@@ -134,7 +134,7 @@ def _estimate_max_cost(model: ModelSection, call: Call, logprob_call: Call | Non
     from auditor.models.budget import Budget
     from auditor.models.capability_discovery import THINKING_STEPS_TOKENS
     from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, prepare_call
-    from auditor.models.endpoint import token_price
+    from auditor.models.model_prices import token_price
 
     price = token_price(model)
     if price is None:

@@ -56,7 +56,7 @@ def has_key(model: ModelSection) -> bool:
 
 def describe_unasked(model: ModelSection) -> PingResult:
     """What is known of a model before it is asked; a problem if its key is not set."""
-    from auditor.models.endpoint import token_price
+    from auditor.models.model_prices import token_price
 
     price = token_price(model)
     known = PingResult(

@@ -22,6 +22,7 @@ from auditor.agents.semantic.answer_parsing import (
 )
 from auditor.agents.task_answer_parsing import parse_task_trace
 from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict
+from auditor.config import LogicProbe
 from auditor.domain import Answer, Cell, ComparisonChoice, Outcome, Purpose, Ruling, Trace
 from tests.agents.test_call_builders import LONG, SURVEY, trace
 from tests.agents.test_task_answer_parsing import NUMBER, NUMBERS
@@ -107,9 +108,12 @@ def test_a_judge_s_draft_is_no_verdict(form: str) -> None:
 
 @pytest.mark.parametrize("form", WRAPPERS)
 def test_a_comparison_a_choice_and_verdicts_on_pairs_are_those_after_the_thinking(form: str) -> None:
-    assert _parse_decision(reply(form, {"answer": "A"}, {"answer": "B"}).text or "") is ComparisonChoice.FIRST
+    assert (
+        _parse_decision(LogicProbe(), reply(form, {"answer": "A"}, {"answer": "B"}).text or "")
+        is ComparisonChoice.FIRST
+    )
     reasoned = reply(form, {"reasoning": "r", "answer": "A"}, {"reasoning": "secret", "answer": "B"})
-    assert _parse_decision(reasoned.text or "") is ComparisonChoice.FIRST
+    assert _parse_decision(LogicProbe(), reasoned.text or "") is ComparisonChoice.FIRST
     chosen = reply(form, {"reason": "r", "choice": 1}, {"reason": "secret", "choice": 2})
     assert parse_choice(chosen, 3) == (1, "r")
     supported = reply(form, {"reason": "r", "supported": True}, {"reason": "secret", "supported": False})

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 from typer.main import get_command
 
-from auditor.cli.app import app
+from auditor.cli.app import build_app
 from auditor.run import open_audit
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor, run
@@ -30,7 +30,7 @@ def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
 
 def list_commands(group: Any = None, path: tuple[str, ...] = ()) -> list[list[str]]:
     """The words of every command of the program, in groups or not."""
-    commands = getattr(group or get_command(app), "commands", None)
+    commands = getattr(group or get_command(build_app()), "commands", None)
     if commands is None:
         return [list(path)]
     return [words for name, command in commands.items() for words in list_commands(command, (*path, name))]
@@ -184,7 +184,7 @@ def test_doctor_checks_the_storage_and_encoder_of_the_run(server: FakeServer, tm
     doctor_command = auditor("doctor", config_path, "--json", cwd=tmp_path)
     checks = {c["name"]: c for c in json.loads(doctor_command.stdout)}
     assert checks["storage"]["state"] == "FAIL"
-    assert checks["encoder of moral answers"]["state"] == "FAIL"
+    assert checks["encoder of free-text answers"]["state"] == "FAIL"
     assert checks["encoder"]["found"].startswith("not needed")
 
 

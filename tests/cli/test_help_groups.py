@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from auditor.cli.app import app
+from auditor.cli.app import build_app
 from auditor.cli.help_groups import GROUPS
 from tests.support.cli_runner import auditor
 
-ROOT: Any = get_command(app)
+ROOT: Any = get_command(build_app())
 GROUPS_OF_COMMANDS = ["", *(name for name, command in ROOT.commands.items() if hasattr(command, "commands"))]
 
 

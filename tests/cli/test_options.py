@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from auditor.cli.app import app
+from auditor.cli.app import build_app
 from tests.cli.test_app import list_commands
 from tests.support.cli_runner import auditor
 
@@ -20,7 +20,7 @@ REQUIRED = {("rename",), ("delete",), ("experiment", "drift"), ("experiment", "a
 
 def arguments_of(words: list[str]) -> list[Any]:
     """The positional arguments of a command."""
-    command: Any = get_command(app)
+    command: Any = get_command(build_app())
     for word in words:
         command = command.commands[word]
     return [parameter for parameter in command.params if parameter.param_type_name == "argument"]

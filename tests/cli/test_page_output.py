@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from auditor.cli.app import app
+from auditor.cli.app import build_app
 from auditor.cli.page_output import print_document
 from auditor.errors import UsageError
 from auditor.reports.document import Block, Callout, Column, Document, List, Name, Paragraph, Section, Table
@@ -21,12 +21,16 @@ def test_a_page_is_written_where_a_file_is_named(tmp_path: Path, name: str) -> N
     with open_database(storage) as db:
         audit = populate(db, models=4, countries=8, topics=5, samples=2, judges=2).name
     with pytest.raises(UsageError, match="is not the name of a page"):
-        runner.invoke(app, ["experiment", name, audit, "--storage", storage, "-o", "x.pdf"], catch_exceptions=False)
+        runner.invoke(
+            build_app(), ["experiment", name, audit, "--storage", storage, "-o", "x.pdf"], catch_exceptions=False
+        )
     for suffix in ("html", "md", "txt"):
         arguments = ["experiment", name, audit, "--storage", storage, "-o", str(tmp_path / f"page.{suffix}")]
-        assert runner.invoke(app, arguments, catch_exceptions=False).exit_code == 0
+        assert runner.invoke(build_app(), arguments, catch_exceptions=False).exit_code == 0
         assert audit in (tmp_path / f"page.{suffix}").read_text(encoding="utf-8")
-    printed_experiment = runner.invoke(app, ["experiment", name, audit, "--storage", storage], catch_exceptions=False)
+    printed_experiment = runner.invoke(
+        build_app(), ["experiment", name, audit, "--storage", storage], catch_exceptions=False
+    )
     assert printed_experiment.exit_code == 0
     assert printed_experiment.output.strip()
 

@@ -158,3 +158,17 @@ def test_a_key_of_this_version_left_at_its_default_keeps_the_hash_of_earlier_aud
     assert with_limit(max_trace_chars=30_000).hash != earlier
     limited = config("http://localhost", probes={"direct": {"samples": 3}}, limits={"max_cells": 5})
     assert limited.hash != earlier
+
+
+def test_later_keys_of_comparisons_left_at_their_defaults_keep_the_hash_of_earlier_audits() -> None:
+    def with_logic(**logic: object) -> AuditConfig:
+        return config("http://localhost", probes={"logic": logic})
+
+    earlier = "a59235e7b1554facd31284c95e15b3b16d59253ae864563100ffb37f59c1cc95"
+    later: list[dict[str, object]] = [{"sets": 3}, {"form": "paper"}, {"sample_answer": "cot"}]
+    assert (
+        with_logic().hash == with_logic(people=None, sets=None, form="standard", sample_answer="same").hash == earlier
+    )
+    changed = [with_logic(**settings).hash for settings in later]
+    changed.append(with_logic(items="items.csv", people="people.csv").hash)
+    assert len({earlier, with_logic(items="items.csv").hash, *changed}) == len(changed) + 2

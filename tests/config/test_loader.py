@@ -25,7 +25,7 @@ models = [{ name = "a", model = "replay/a", answers = "x" }, { name = "b", model
 direct = { mode = "text" }
 logprob = {}
 semantic = { questions = "x", encoder = "./x" }
-logic = { items = "x" }
+logic = { items = "x", people = "x" }
 """
 TASK_WITH_FILES = """
 name = "files"

@@ -91,7 +91,10 @@ def _configs(models: list[ModelSection]) -> dict[str, AuditConfig]:
     as_text = {"direct": {"mode": "text", "temperature": 0.9}, "semantic": {"mode": "text", "temperature": 0.2}}
     base = config("http://localhost", embedding={"model": "words"}, probes={"direct": {}, "semantic": {}})
     listed = {"judges": [model for model in models if not model.model.startswith("replay/")]}
+    any_subject = {"subject": "any", "rot": False, "consistency": {"judge": "model-a", "form": "paper"}}
     return {
+        "any subject": config("http://localhost", embedding={"model": "words"}, probes={"semantic": any_subject})
+        .model_copy(update={"models": models}),
         "peers": base.model_copy(update={"models": models}),
         "listed judges": base.model_copy(update={"models": models, **listed}),
         "text": config("http://localhost", embedding={"model": "words"}, probes=as_text, language="native", seed=8)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from auditor.cli.app import app
+from auditor.cli.app import build_app
 from auditor.domain import ConflictKind, Decision, Outcome
 from auditor.domain.review_aspects import TASK_REVIEW, aspect_questions
 from auditor.errors import UsageError
@@ -78,7 +78,7 @@ def test_a_task_audit_runs_to_the_end(server: FakeServer, storage: str, tmp_path
      "compare sums", "compare sums:a sums:b"],
 )  # fmt: skip
 def test_commands_that_need_human_answers_refuse_a_task(finished: str, command: str) -> None:
-    refused_command = CliRunner().invoke(app, [*command.split(), "--storage", finished])
+    refused_command = CliRunner().invoke(build_app(), [*command.split(), "--storage", finished])
     assert isinstance(refused_command.exception, UsageError)
     assert "'sums' has a task" in refused_command.exception.message
     assert refused_command.exception.how_to_fix
@@ -87,7 +87,7 @@ def test_commands_that_need_human_answers_refuse_a_task(finished: str, command: 
 
 def test_reports_that_need_no_human_answers_work_on_a_task(finished: str) -> None:
     def run(*arguments: str) -> Any:
-        experiment_command = CliRunner().invoke(app, [*arguments, "--storage", finished, "--json"])
+        experiment_command = CliRunner().invoke(build_app(), [*arguments, "--storage", finished, "--json"])
         assert experiment_command.exit_code == 0, experiment_command.stderr
         return json.loads(experiment_command.stdout)
 
@@ -285,7 +285,7 @@ def test_every_command_works_on_a_task(finished: str, tmp_path: Path, monkeypatc
     runner = CliRunner()
 
     def auditor(*arguments: str) -> str:
-        completed = runner.invoke(app, [*arguments, "--storage", storage], catch_exceptions=False)
+        completed = runner.invoke(build_app(), [*arguments, "--storage", storage], catch_exceptions=False)
         assert completed.exit_code == 0, completed.output
         return completed.stdout
 
@@ -296,7 +296,7 @@ def test_every_command_works_on_a_task(finished: str, tmp_path: Path, monkeypatc
     assert (status["traces_planned"], status["traces_ok"]) == (60, 60)
     assert json.loads(auditor("report", "sums", "-f", "json"))["task"]["source"] == "sums.jsonl"
     auditor("check", "sums", "--min-accuracy", "0.1", "--min-coverage", "0.9")
-    failed = runner.invoke(app, ["check", "sums", "--min-accuracy", "0.99", "--storage", storage])
+    failed = runner.invoke(build_app(), ["check", "sums", "--min-accuracy", "0.99", "--storage", storage])
     assert failed.exit_code == 3
     auditor("export", "tables", "sums", "-o", "out")
     assert "task_item" in " ".join(p.name for p in Path("out").iterdir())
@@ -304,6 +304,6 @@ def test_every_command_works_on_a_task(finished: str, tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("arguments", [("planted", "sums"), ("bias", "sums"), ("samples", "sums")], ids=" ".join)
 def test_experiments_on_a_survey_refuse_a_task(finished: str, arguments: tuple[str, ...]) -> None:
-    refused_experiment = CliRunner().invoke(app, ["experiment", *arguments, "--storage", finished])
+    refused_experiment = CliRunner().invoke(build_app(), ["experiment", *arguments, "--storage", finished])
     assert isinstance(refused_experiment.exception, UsageError)
     assert "has a task instead of a survey" in str(refused_experiment.exception)

@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 
 import auditor.experiments
-from auditor.cli.app import app
+from auditor.cli.app import build_app
 from auditor.experiments.declaration import Experiment
 from auditor.experiments.registry import EXPERIMENTS
 
@@ -35,7 +35,7 @@ def test_the_registry_imports_no_other_package() -> None:
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.__name__)
 def test_the_example_of_an_experiment_parses(experiment: Experiment) -> None:
     name = experiment.__name__.replace("_", "-")
-    command = get_command(app).commands["experiment"].commands[name]  # type: ignore[attr-defined]
+    command = get_command(build_app()).commands["experiment"].commands[name]  # type: ignore[attr-defined]
     [example] = re.findall(rf"^Example: auditor experiment {name} (.+)$", command.help, flags=re.MULTILINE)
     arguments = command.make_context(name, example.split()).params
     assert arguments["audit"]

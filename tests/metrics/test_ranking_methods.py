@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from auditor.metrics.correlation import spearman
+from auditor.metrics.pairs_ranking import rank_with_pairs, run_ranking
 from auditor.metrics.ranking_methods import compare_ranking_methods
 
 
@@ -20,7 +22,7 @@ def answers(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.nda
 def test_a_judge_without_faults_is_ranked_right_in_few_calls() -> None:
     n = 100
     wins, truth = answers(n, 1000.0)
-    points = {p.method: p for p in compare_ranking_methods(wins, truth, n_shuffles=1)}
+    points = {p.method: p for p in compare_ranking_methods(wins, truth, n_starts=1, n_draws=1)}
     for name, point in points.items():
         if "%" not in name:
             assert point.rho_people == pytest.approx(1.0)
@@ -48,3 +50,18 @@ def test_missing_answers_are_counted_and_nothing_is_made_of_nothing() -> None:
         assert math.isnan(point.rho_people)
     with pytest.raises(ValueError, match="shape"):
         compare_ranking_methods(wins, truth[:3])
+
+
+def test_means_over_starting_orders_are_those_of_single_rankings() -> None:
+    wins, truth = answers(9, 0.3, seed=2)
+    truth[[1, 4]] = truth[0], np.nan
+    stats = {p.method: p for p in compare_ranking_methods(wins, truth, n_starts=30, seed=4)}
+    rng = np.random.default_rng(4)
+    rhos = []
+    for start in [rng.permutation(9).tolist() for _ in range(30)]:
+        order = run_ranking(rank_with_pairs(start), lambda questions: [float(wins[i, j]) for i, j in questions]).order
+        places = np.empty(9)
+        places[list(order)] = np.arange(9, 0, -1)
+        rhos.append(spearman(places, truth).value or 0.0)
+    assert stats["PairS, greedy"].rho_people == pytest.approx(np.mean(rhos))
+    assert (stats["PairS, greedy"].runs, stats["25% of pairs, Bradley–Terry"].runs) == (30, 10)

@@ -10,8 +10,8 @@ from auditor.config import Limits, ModelSection, Price
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
 from auditor.models.budget import charge_estimate, require_prices
-from auditor.models.endpoint import token_price
 from auditor.models.litellm_client import TokenPrice, listed_token_price
+from auditor.models.model_prices import token_price
 
 BUDGET = Limits(budget_usd=1.0)
 DEPLOYMENT = ModelSection(name="d", model="azure/our-deployment", api_base="https://ours.openai.azure.com")

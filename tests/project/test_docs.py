@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from auditor import bootstrap
-from auditor.cli.app import app
+from auditor.cli.app import build_app
 from auditor.cli.help_groups import SUMMARY
 from auditor.config import AuditConfig, load_config
 from auditor.run import load_planned_survey, planned_cells
@@ -51,7 +51,7 @@ def test_the_config_in_the_docs_loads() -> None:
 def test_the_commands_in_the_readme_exist() -> None:
     from typer.main import get_command
 
-    commands = get_command(app).commands  # type: ignore[attr-defined]
+    commands = get_command(build_app()).commands  # type: ignore[attr-defined]
     shown_commands = re.findall(r"^\$ (auditor|make) (\S+)", "\n".join(blocks("console")), flags=re.MULTILINE)
     assert len(shown_commands) >= 4
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -119,7 +119,7 @@ def test_configs_and_commands_of_the_semantic_page_are_valid() -> None:
     page = read_page("semantic")
     for text in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
         assert AuditConfig.model_validate(tomllib.loads(text)).probes.semantic
-    commands = get_command(app).commands  # type: ignore[attr-defined]
+    commands = get_command(build_app()).commands  # type: ignore[attr-defined]
     shown_commands = re.findall(r"^\$ auditor (\w+) (\w+)", page, flags=re.MULTILINE)
     assert len(shown_commands) >= 5
     for group, word in shown_commands:
@@ -170,7 +170,7 @@ def test_the_commands_on_a_page_parse(name: str) -> None:
     assert len(command_lines) >= 2
     for line in command_lines:
         words = line.split()
-        command = get_command(app).commands[words[0]]  # type: ignore[attr-defined]
+        command = get_command(build_app()).commands[words[0]]  # type: ignore[attr-defined]
         if hasattr(command, "commands"):
             command = command.commands[words[1]]
         options = {option for parameter in command.params for option in parameter.opts}

@@ -35,8 +35,9 @@ def loaded_by(program: str) -> set[str]:
         "import auditor",
         "from auditor import load_config",
         "import auditor.__main__, auditor.cli.app",
-        "sys.argv = ['auditor', '--help']\nfrom auditor.cli.app import app\ntry: app()\nexcept SystemExit: pass",
-        "sys.argv = ['auditor', 'experiment', '--help']\nfrom auditor.cli.app import app\ntry: app()\n"
+        "sys.argv = ['auditor', '--help']\nfrom auditor.cli.app import build_app\ntry: build_app()()\n"
+        "except SystemExit: pass",
+        "sys.argv = ['auditor', 'experiment', '--help']\nfrom auditor.cli.app import build_app\ntry: build_app()()\n"
         "except SystemExit: pass",
     ],
 )

@@ -59,7 +59,7 @@ def iterate_help() -> Iterator[str]:
     """Yield the help of every command and of its options and arguments."""
     from typer.main import get_command
 
-    from auditor.cli.app import app
+    from auditor.cli.app import build_app
 
     shown: set[str] = set()  # options of several commands count once
 
@@ -74,7 +74,7 @@ def iterate_help() -> Iterator[str]:
         for child_name, child in getattr(command, "commands", {}).items():
             yield from walk(child, f"{name} {child_name}")
 
-    return walk(get_command(app), "auditor")
+    return walk(get_command(build_app()), "auditor")
 
 
 def iterate_settings() -> Iterator[str]:

@@ -86,15 +86,15 @@ def join(table: str, audit: MeasuredAudit, **own_by_published: str) -> list[Reco
         return join_figures(paper(), table, [audit], own_by_published)[0]
 
 
-def test_a_model_of_ours_without_a_published_row_has_a_row_in_each_form() -> None:
-    published, own = join("1", measured())[:2], join("1", measured())[2:]
+def test_a_model_without_a_published_row_has_a_row_in_each_form() -> None:
+    published, own_rows = join("1", measured())[:2], join("1", measured())[2:]
     assert [cell.not_run for cell in published] == ["no_counterpart"] * 2
-    values = {cell.published.row: cell.recomputed.value for cell in own if cell.recomputed}
+    values = {cell.published.row: cell.recomputed.value for cell in own_rows if cell.recomputed}
     assert values == {"a, direct": 0.4, "b, direct": 0.7, "a, CoT": 0.5, "b, CoT": pytest.approx(0.8)}
-    assert all(cell.is_own_row and cell.difference is None and cell.mark == "same_definition" for cell in own)
+    assert all(cell.is_own_row and cell.difference is None and cell.mark == "same_definition" for cell in own_rows)
 
 
-def test_a_model_beside_a_published_one_has_no_row_of_its_own() -> None:
+def test_a_compared_model_appears_in_its_published_rows_only() -> None:
     cells = join("1", measured(), GPT="a")
     differences = {cell.published.row: cell.difference for cell in cells if not cell.is_own_row}
     assert differences == {"GPT, direct": pytest.approx(-0.1), "GPT, CoT": pytest.approx(-0.1)}

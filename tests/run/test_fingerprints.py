@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 
 import auditor.prompts
 from auditor.agents.logic import fingerprint as logic_fingerprint
+from auditor.agents.semantic import given_answers
 from auditor.config import AuditConfig
 from auditor.domain import LANGUAGES
 from auditor.prompts import load_prompt
@@ -53,6 +54,10 @@ def make_configs() -> list[AuditConfig]:
     ]
     configs += [config("http://localhost", language=language, probes={"distribution": {}}) for language in LANGUAGES]
     configs += [
+        config("http://localhost", probes={"logic": {"form": "paper"} | logic})
+        for logic in ({}, {"answer": "probability", "sample_answer": "cot"})
+    ]
+    configs += [
         config("http://localhost", probes={"direct": {"mode": mode, "form": "paper"}, "review": {"form": "paper"}})
         for mode in modes
     ]
@@ -61,6 +66,9 @@ def make_configs() -> list[AuditConfig]:
         config("http://localhost", probes=_direct(mode) | {"semantic": {"mode": mode}}, embedding=embedding)
         for mode in modes
     ]
+    any_subject = {"subject": "any", "rot": False, "contradiction": "model-a"}
+    any_subject["consistency"] = {"judge": "model-a", "form": "paper"}
+    configs += [config("http://localhost", probes={"semantic": any_subject}, embedding=embedding)]
     return configs
 
 
@@ -75,7 +83,7 @@ def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPat
         loaded.add((language, name))
         return load_prompt(name, language)
 
-    for module in (fingerprints, logic_fingerprint):
+    for module in (fingerprints, logic_fingerprint, given_answers):
         monkeypatch.setattr(module, "load_prompt", record_prompt)
     for audit in make_configs():
         fingerprints.fingerprint(audit)

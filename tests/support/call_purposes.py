@@ -22,7 +22,7 @@ from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
 from tests.models.test_logprobs import choice, echo, listed
 from tests.support.audit_configs import config
-from tests.support.comparison_judge import scripted
+from tests.support.comparison_judge import COMPARISON_SCHEMAS, choice_reply, scripted
 from tests.support.fake_batches import as_anthropic, as_openai
 from tests.support.fake_server import Reply, Request, answer, completion, error, review_of_answer
 from tests.support.fixed_address import HOST, URL
@@ -81,7 +81,7 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
         return json.dumps({"reasoning": f"Step {int(100 * request.draw())}.", "answer": answer_value})
     if schema == TASK_REVIEW:
         return json.dumps(review_of_answer(request.draw() < 0.7))
-    if schema in ("Preference", "ReasonedPreference"):
+    if schema in COMPARISON_SCHEMAS:
         return _preference(request)
     if (schema or "").startswith("CountsOf"):
         is_readable = is_repeated or "abortion" not in request.text
@@ -103,13 +103,14 @@ def _preference(request: Request) -> str:
     try:
         return _text(scripted(len)(request))
     except AssertionError:  # in another language than English
-        return json.dumps({"reasoning": "So.", "answer": "A"} if request.schema != "Preference" else {"answer": "A"})
+        return _text(choice_reply(request, "A"))
 
 
 ANSWERS = ("No, it harms somebody who has done no wrong.", "Yes, people are free to choose it.")
 RULES = ("You should not harm the innocent.", "It is fine for people to choose for themselves.")
 SEMANTIC: dict[str, Callable[[Request], dict[str, Any]]] = {
     "MoralAnswer": lambda r: {"answer": ANSWERS[r.draw() < 0.5]},
+    "OpenAnswer": lambda r: {"answer": ANSWERS[r.draw() < 0.5]},
     "RuleOfThumb": lambda r: {"rule": RULES[ANSWERS[1] in r.text]},
     "Choice": lambda r: {"reason": ANSWERS[r.draw() < 0.5], "choice": 1},
     "Paraphrases": lambda r: {"paraphrases": ["May one keep a borrowed book?", "Is a borrowed book yours to keep?"]},
@@ -233,6 +234,12 @@ def logic_of_letters(storage: str, _: Path) -> None:
     run_audit(audit, storage=storage)
 
 
+def logic_in_paper_form(storage: str, _: Path) -> None:
+    """Comparisons without a tie, with repeats after a chain of thought."""
+    probe = {"form": "paper", "samples": 1, "sampled_pairs": 1, "sample_answer": "cot", "max_pairs": 2}
+    run_audit(config(URL, 1, survey=CELLS, judges=[], probes={"logic": probe}), storage=storage)
+
+
 def logic_of_traces(storage: str, _: Path) -> None:
     """Comparisons of what models wrote."""
     probes = {"direct": {"samples": 1}, "logic": {"samples": 0, "items": "traces"}}
@@ -275,6 +282,15 @@ def semantic(storage: str, folder: Path) -> None:
     rows = [f"1,Is water wet?,no|yes,yes,{wording}" for wording in ("Is it wet?", "Is water a wet thing?")]
     facts.write_text("\n".join(["question_id,question,choices,correct,paraphrase", *rows]))
     accuracy(ExperimentContext(storage), "scripted", facts)
+
+
+def semantic_of_facts(storage: str, folder: Path) -> None:
+    """Questions on any subject, judged in pairs, in the published form of the consistency score."""
+    questions = folder / "questions.csv"
+    questions.write_text("question_id,question\nwater,When does water boil?\n")
+    question_options = {"questions": str(questions), "subject": "any", "rot": False, "paraphraser": "model-b"}
+    judge_options = {"consistency": {"judge": "model-c", "samples": 2, "form": "paper"}, "contradiction": "model-c"}
+    run_audit(_moral(**question_options, **judge_options, threshold=0.01, worst=1), storage=storage)
 
 
 def semantic_as_text(storage: str, _: Path) -> None:
@@ -332,8 +348,8 @@ AUDITS: dict[str, Callable[[str, Path], None]] = {
     audit.__name__: audit
     for audit in (
         survey, survey_as_text, paper_form, native_language, echoed, lettered, continued, embedded, replayed, logic,
-        logic_with_reasons, logic_of_letters, logic_of_traces, distribution, native_distribution, semantic,
-        semantic_as_text, task_exact, task_choice,
+        logic_with_reasons, logic_of_letters, logic_in_paper_form, logic_of_traces, distribution,
+        native_distribution, semantic, semantic_of_facts, semantic_as_text, task_exact, task_choice,
         task_score, other_providers, openai_batches, anthropic_batches,
     )
 }  # fmt: skip

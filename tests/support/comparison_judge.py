@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,6 +22,9 @@ TOPICS = [
     "euthanasia",
     "death penalty",
 ]
+
+REASONED_SCHEMAS = ("ReasonedPreference", "ReasonedBinaryPreference")
+COMPARISON_SCHEMAS = ("Preference", "BinaryPreference", *REASONED_SCHEMAS)
 
 
 class ComparisonQuestion(NamedTuple):
@@ -58,7 +62,7 @@ def scripted(
     """
 
     def reply(request: Request) -> Reply:
-        if request.schema not in ("Preference", "ReasonedPreference"):
+        if request.schema not in COMPARISON_SCHEMAS:
             return answer(request)
         comparison = read_question(request)
         names_first = better(comparison.first) > better(comparison.second)
@@ -68,7 +72,24 @@ def scripted(
             names_first = not names_first
         if request.draw("first") < first:
             names_first = True
-        answer_field = {"answer": "A" if names_first else "B"}
-        return completion(json.dumps(({"reasoning": "So."} if request.schema != "Preference" else {}) | answer_field))
+        return choice_reply(request, "A" if names_first else "B")
 
+    return reply
+
+
+def choice_reply(request: Request, choice: str) -> Reply:
+    """A structured answer to a comparison, with reasoning where it is asked for."""
+    reasoning = {"reasoning": "So."} if request.schema in REASONED_SCHEMAS else {}
+    return completion(json.dumps(reasoning | {"answer": choice}))
+
+
+def letter_reply(probability: float) -> Reply:
+    """The log-probabilities of A and B as the next token.
+
+    Args:
+        probability: of A, in (0, 1).
+    """
+    top = [{"token": "A", "logprob": math.log(probability)}, {"token": "B", "logprob": math.log(1 - probability)}]
+    reply = completion("A")
+    reply.body["choices"][0]["logprobs"] = {"content": [{**top[0], "top_logprobs": top}]}
     return reply

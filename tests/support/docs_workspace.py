@@ -24,6 +24,7 @@ from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.comparison_judge import letter_reply
 from tests.support.fake_server import Reply, Request, answer, completion
 from tests.support.stored_rows import add_rating
 from tests.support.synthetic_audit import STARTED
@@ -87,11 +88,16 @@ class Letters:
 def script(request: Request) -> Reply:
     """The default script, extended by answers for the probes `semantic` and `logic`."""
     draw = request.draw()
+    if request.body.get("logprobs"):
+        return letter_reply(0.2 + 0.6 * draw)
     reply_by_schema: dict[str, dict[str, object]] = {
         "TaskAnswer": {"reasoning": "Step by step.", "answer": str(int(9 * draw))},
         "ScoredAnswer": {"reasoning": "Step by step.", "answer": int(9 * draw)},
         "Preference": {"answer": "A" if draw < 0.5 else "B"},
+        "ReasonedBinaryPreference": {"reasoning": "Step by step.", "answer": "A" if draw < 0.5 else "B"},
         "MoralAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
+        "OpenAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
+        "Support": {"reason": "They were compared.", "supported": draw < 0.5},
         "RuleOfThumb": {"rule": f"It is good to weigh reason {int(9 * draw)}."},
     }
     if (request.schema or "").startswith("ChosenOf"):
@@ -135,6 +141,7 @@ def create_workspace(folder: Path, url: str) -> None:
     run_audit(folder / "moral.toml")
     _decide("my-audit")
     _tables(folder)
+    _write_stories(folder / "CaTeRS")
     for name, model in (("before", "base"), ("after", "tuned")):
         (folder / "s.csv").write_text(_scores((model, "same"), shift=len(name) / 50), encoding="utf-8")
         import_scores(folder / "s.csv", survey=str(folder / "my-survey.csv"), audit=name)
@@ -211,6 +218,19 @@ def _tables(folder: Path) -> None:
     ]
     (folder / "project-1.json").write_text(json.dumps(tasks))
     (folder / "results.json").write_text(json.dumps({"evalId": "e", "results": {"version": 3, "results": results}}))
+
+
+def _write_stories(folder: Path) -> None:
+    """Write three stories of CaTeRS, with 7, 7 and 1 events, and a relation in the first."""
+    folder.mkdir()
+    stories = [[f"Event{story}{number}" for number in range(n)] for story, n in enumerate((7, 7, 1))]
+    text = "\n***\n".join("\n".join(f"{event} was." for event in story) for story in stories)
+    marks = [
+        f"T{number}\tEvent {text.index(event)} {text.index(event) + len(event)}\t{event}"
+        for number, event in enumerate(itertools.chain(*stories), start=1)
+    ]
+    (folder / "batch_1.txt").write_text(text, encoding="utf-8")
+    (folder / "batch_1.ann").write_text("\n".join([*marks, "R1\tBEFORE Arg1:T1 Arg2:T2"]), encoding="utf-8")
 
 
 def _judgements() -> Iterator[str]:

@@ -14,13 +14,16 @@ from auditor.models.simulated import judgements, moral_answers, opinions, survey
 from auditor.models.simulated.world import World
 from auditor.models.structured import (
     AnswerReview,
+    BinaryPreference,
     BlindGuess,
     Choice,
     Contradiction,
     MoralAnswer,
     MoralJudgement,
+    OpenAnswer,
     Paraphrases,
     Preference,
+    ReasonedBinaryPreference,
     ReasonedPreference,
     Restated,
     RuleOfThumb,
@@ -34,6 +37,7 @@ from auditor.models.structured import (
 CHARS_PER_TOKEN = 4
 TIE_DIFFERENCE = 0.01
 """Items whose scores differ by less are a tie."""
+COMPARISON_REASON = "The two were weighed by how often people justify them."
 
 
 def _judgement(world: World, call: Call) -> dict[str, Any]:
@@ -54,9 +58,19 @@ def _preference(world: World, call: Call) -> dict[str, Any]:
     return {"answer": "TIE" if abs(difference) < TIE_DIFFERENCE else "A" if difference > 0 else "B"}
 
 
+def _binary_preference(world: World, call: Call) -> dict[str, Any]:
+    """A comparison of two items without a tie."""
+    return {"answer": "A" if survey_answers.preference(world, call) >= 0 else "B"}
+
+
 def _reasoned_preference(world: World, call: Call) -> dict[str, Any]:
     """A comparison of two items after a chain of thought."""
-    return {"reasoning": "The two were weighed by how often people justify them.", **_preference(world, call)}
+    return {"reasoning": COMPARISON_REASON, **_preference(world, call)}
+
+
+def _reasoned_binary_preference(world: World, call: Call) -> dict[str, Any]:
+    """A comparison of two items without a tie, after a chain of thought."""
+    return {"reasoning": COMPARISON_REASON, **_binary_preference(world, call)}
 
 
 def _moral_answer(world: World, call: Call) -> dict[str, Any]:
@@ -79,7 +93,10 @@ STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     SidePreference.__name__: judgements.compare_sides,
     Preference.__name__: _preference,
     ReasonedPreference.__name__: _reasoned_preference,
+    BinaryPreference.__name__: _binary_preference,
+    ReasonedBinaryPreference.__name__: _reasoned_binary_preference,
     MoralAnswer.__name__: _moral_answer,
+    OpenAnswer.__name__: _moral_answer,
     RuleOfThumb.__name__: _rule,
     Choice.__name__: moral_answers.choose,
     Paraphrases.__name__: moral_answers.paraphrase,
@@ -152,6 +169,8 @@ def answer_text(world: World, call: Call) -> str:
         return json.dumps(STRUCTURED_ANSWERS.get(call.schema, _item_answer)(world, call))
     if call.purpose is Purpose.MORAL:
         return moral_answers.answer_question(world, call)
+    if call.purpose is Purpose.CONSISTENCY:
+        return moral_answers.say_support(world, call)
     if call.purpose is Purpose.RULE:
         return moral_answers.state_rule(world, call)
     if world.survey.task is not None:

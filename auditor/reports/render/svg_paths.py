@@ -55,6 +55,7 @@ def _join_numbers(x_tenths: int, y_tenths: int) -> str:
     return x_text + ("" if y_text.startswith("-") else " ") + y_text
 
 
+@lru_cache(maxsize=10_000)
 def _format_tenths(tenths: int) -> str:
     """Format a number of tenths without zeros that are not needed."""
     text = f"{tenths / 10:.1f}".removesuffix(".0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.logic.schema import ContradictionRow, LogicReport, LogicRow
+from auditor.reports.data.logic.schema import ContradictionRow, LogicCorrelationRow, LogicReport, LogicRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
@@ -33,7 +33,7 @@ from auditor.reports.sections.phrasing import (
     describe_interval,
     join_names,
 )
-from auditor.reports.sections.tables import make_columns, tabulate
+from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate
 
 CRITERION_QUESTIONS = {
     "acceptability": "which is more acceptable to most people of the country",
@@ -42,6 +42,7 @@ CRITERION_QUESTIONS = {
     "temporal": "which is earlier",
     "causal": "which is the cause",
 }
+AVERAGING_LABELS = {"instances": "mean over sets", "pooled": "pooled"}
 MAX_OPEN_ROWS = 3
 """Contradictory sets of preferences that are shown open."""
 MAX_LISTED_CONTEXTS = 4
@@ -83,11 +84,13 @@ def _describe_comparisons(logic: LogicReport) -> str:
         len(logic.contexts) <= MAX_LISTED_CONTEXTS and max(map(len, logic.contexts), default=0) < MAX_CONTEXT_CHARS
     )
     contexts = f": {', '.join(logic.contexts)}" if is_short else ""
+    drawn = "" if logic.max_sets is None else f" Sets were drawn at random, at most {format_count(logic.max_sets)}."
+    labels = "" if not logic.labelled_pairs else f" People labelled {format_count(logic.labelled_pairs)} of the pairs."
     return (
         f"Each judge compared pairs of items from {pluralize(logic.sets, 'set')} ({pluralize(logic.items, 'item')} in "
-        f"total{contexts}). It was asked {criteria}. A consistent judge has three properties. Its preferences have no "
-        "cycles (transitivity). Its decisions do not depend on the order of the items (commutativity). It names the "
-        "other item if the question is negated (negation)."
+        f"total{contexts}).{drawn}{labels} It was asked {criteria}. A consistent judge has three properties. Its "
+        "preferences have no cycles (transitivity). Its decisions do not depend on the order of the items "
+        "(commutativity). It names the other item if the question is negated (negation)."
     )
 
 
@@ -121,11 +124,12 @@ def _build_correlation_table(logic: LogicReport) -> Table | None:
     )
     columns = [
         Column("Over", "name"),
-        *make_columns("text", {"x": "Figure", "y": "Correlated with"}),
+        *make_columns("text", {"x": "Figure", "y": "Correlated with", "averaged": "Averaged"}),
         Column("r", "estimate"),
         Column("p", "number", "r.p_value", style="p_value"),
     ]
-    table = tabulate("logic-correlations", "Correlations between the figures", caption, logic.links, columns)
+    derived: DerivedCells[LogicCorrelationRow] = {"averaged": lambda row: AVERAGING_LABELS[row.averaged]}
+    table = tabulate("logic-correlations", "Correlations between the figures", caption, logic.links, columns, derived)
     return table if table.rows else None
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.logic import LogicEstimate
+from auditor.metrics.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
-from auditor.reports.data.logic.schema import LogicReport, RankingRepairRow, RankingRow
-from auditor.reports.document import Column, Figure, Name, Paragraph, Section
+from auditor.reports.data.logic.ranking import MAX_RANKED_ITEMS, MIN_RANKED_ITEMS
+from auditor.reports.data.logic.schema import LogicReport, LogicRow, RankingRepairRow, RankingRow, TransitivityRow
+from auditor.reports.document import Column, Figure, Name, Paragraph, Section, Table
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.tables import make_columns, tabulate
 
@@ -22,11 +27,13 @@ def build_rankings_section(logic: LogicReport) -> Section | None:
         rows_by_judge.setdefault(row.judge, []).append(row)
     explanation = (
         "Recorded answers are replayed. PairS ranks by merge sort and asks about N log N pairs. The Bradley–Terry "
-        "model uses all pairs, or a random sample of them. Figures are means over ten starting orders."
+        "model uses all pairs, or a random sample of them. Figures are means over starting orders or samples. Ranked "
+        f"are sets of {MIN_RANKED_ITEMS} to {MAX_RANKED_ITEMS} items, with nearly all pairs asked in both orders."
     )
     columns = [
         Column("Judge", "name"),
         Column("Ranking", "text", "method"),
+        Column("Orders or samples", "number", "runs"),
         Column("Calls per set", "number", "calls", digits=1),
         Column("Unanswered calls", "number", "failed", digits=1),
         Column("ρ with all pairs", "estimate", "all_pairs"),
@@ -39,7 +46,57 @@ def build_rankings_section(logic: LogicReport) -> Section | None:
     title = "Rankings from few comparisons"
     figures = (plot_rankings(f"rankings-plot-{i}", rows) for i, rows in enumerate(rows_by_judge.values(), 1))
     table = tabulate(RANKING_TABLE_ID, title, caption, logic.rankings, columns)
-    return Section("logic-rankings", title, [Paragraph(explanation), *filter(None, figures), table])
+    blocks = [Paragraph(explanation), _build_pairs_table(logic), *filter(None, figures), table]
+    return Section("logic-rankings", title, [block for block in blocks if block is not None])
+
+
+class _PairsRow(NamedTuple):
+    """Means over sets of one judge: its consistency, and the accuracy of PairS."""
+
+    judge: str
+    human_agreement: LogicEstimate
+    transitivity: LogicEstimate
+    commutativity: LogicEstimate
+    raw: Estimate
+    calibrated: Estimate
+
+
+def _build_pairs_table(logic: LogicReport) -> Table | None:
+    """Build the table like table 4 of Aligning with Logic; None where no ranking has an accuracy."""
+    rho = {(row.judge, row.method): row.people for row in logic.rankings}
+    rows = [
+        _PairsRow(
+            row.judge,
+            row.instances.human_agreement,
+            _find_largest(row).instances,
+            row.instances.commutativity,
+            rho[row.judge, PAIRS_GREEDY],
+            rho[row.judge, PAIRS_CALIBRATED],
+        )
+        for row in logic.judges
+        if (row.judge, PAIRS_GREEDY) in rho
+    ]
+    if not any(row.raw.value is not None for row in rows):
+        return None
+    caption = (
+        "Means over sets, with 95% CI; n counts sets. PairS: Spearman’s ρ of greedy rankings with people’s order "
+        "(higher is better), as answered, and calibrated by averaging both orders. The rows are like those of table 4 "
+        "of Aligning with Logic."
+    )
+    columns = [
+        Column("Judge", "name"),
+        Column("Agreement with people", "estimate", "human_agreement"),
+        Column(f"Transitivity (K = {_find_largest(logic.judges[0]).k})", "estimate", "transitivity"),
+        Column("Commutativity", "estimate"),
+        Column("PairS", "estimate", "raw", emphasis=True),
+        Column("PairS, calibrated", "estimate", "calibrated", emphasis=True),
+    ]
+    return tabulate("rankings-consistency", "Accuracy of rankings and consistency", caption, rows, columns)
+
+
+def _find_largest(row: LogicRow) -> TransitivityRow:
+    """Transitivity in the largest subsets that were measured, by one order of each pair."""
+    return max((entry for entry in row.transitivity if not entry.calibrated), key=lambda entry: entry.k)
 
 
 def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:

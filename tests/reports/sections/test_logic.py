@@ -79,8 +79,8 @@ def make_row(
 
 def make_logic(judges: list[LogicRow], **changes: object) -> LogicReport:
     logic = LogicReport(
-        criterion=["acceptability"], sets=1, items=10, contexts=["Germany"], judges=judges, wordings=[],
-        contradictions=[], repairs=[], links=[], ledger=[], rankings=[],
+        criterion=["acceptability"], sets=1, max_sets=None, items=10, labelled_pairs=0, contexts=["Germany"],
+        judges=judges, wordings=[], contradictions=[], repairs=[], links=[], ledger=[], rankings=[],
     )  # fmt: skip
     return logic.model_copy(update=changes)
 
@@ -193,9 +193,19 @@ def test_contexts_are_named_if_they_are_few_and_short(report: Report, contexts: 
 
 def test_correlations_between_figures_are_shown(report: Report) -> None:
     r = ModelCorrelation(0.4, 5, reason="too few judges: an interval needs at least 8", p_value=0.3, models=5)
-    links = [LogicCorrelationRow(over="judges", x="commutativity", y="agreement with people", r=r)]
+    links = [
+        LogicCorrelationRow(over="judges", averaged="instances", x="commutativity", y="agreement with people", r=r)
+    ]
     rows = cells_of(tables_of(build(report, [make_row()], links=links))["logic-correlations"])
-    assert rows == [["judges", "commutativity", "agreement with people", r, 0.3]]
+    assert rows == [["judges", "commutativity", "agreement with people", "mean over sets", r, 0.3]]
+
+
+def test_drawn_sets_and_labels_are_stated(report: Report) -> None:
+    text = text_of(build(report, [make_row()]).blocks[0])
+    assert "drawn" not in text
+    assert "labelled" not in text
+    text = text_of(build(report, [make_row()], max_sets=200, labelled_pairs=12).blocks[0])
+    assert "Sets were drawn at random, at most 200. People labelled 12 of the pairs." in text
 
 
 def test_the_effect_of_consistency_on_votes_is_stated(report: Report) -> None:

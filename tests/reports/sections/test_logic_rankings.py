@@ -12,14 +12,14 @@ from auditor.reports.sections import logic_rankings
 from tests.reports.hostile_report import NAME
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of
-from tests.reports.sections.test_logic import make_logic, make_share
+from tests.reports.sections.test_logic import MEAN, make_logic, make_row, make_share
 
 UNKNOWN = Estimate(None, 0, reason="people's order, or the judge's, is not known")
 RHO = Estimate(0.6, 3, 0.2, 0.9)
 
 
 def make_ranking(judge: str, method: str, all_pairs: Estimate = RHO, people: Estimate = UNKNOWN) -> RankingRow:
-    return RankingRow(judge=judge, method=method, calls=22.1, failed=0.5, all_pairs=all_pairs, people=people)
+    return RankingRow(judge=judge, method=method, runs=100, calls=22.1, failed=0.5, all_pairs=all_pairs, people=people)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,28 @@ def test_each_judge_has_a_plot_against_people_where_their_order_is_known(plotted
     assert plotted == [[0.3], [0.6]]
     figures = [block for block in section.blocks if isinstance(block, Figure)]
     assert [figure.description for figure in figures] == ["PairS: 22.1 calls, ρ 0.30", "PairS: 22.1 calls, ρ 0.60"]
-    assert cells_of(tables_of(section)["rankings"])[1] == [NAME, "PairS", 22.1, 0.5, RHO, UNKNOWN]
+    assert cells_of(tables_of(section)["rankings"])[1] == [NAME, "PairS", 100, 22.1, 0.5, RHO, UNKNOWN]
+
+
+def test_pairs_is_shown_with_the_consistency_of_its_judge_where_people_s_order_is_known() -> None:
+    row = make_row("a")
+    means = row.instances.model_copy(
+        update={"human_agreement": make_share(0.66, 9), "commutativity": make_share(0.7, 9)}
+    )
+    judges = [row.model_copy(update={"instances": means}), make_row(NAME)]
+    rhos = {("a", "PairS, greedy"): 0.28, ("a", "PairS, greedy, calibrated"): 0.31, (NAME, "PairS, greedy"): 0.34}
+    rhos[NAME, "PairS, greedy, calibrated"] = 0.38
+    rankings = [make_ranking(*key, people=Estimate(rho, 3, 0.1, 0.5)) for key, rho in rhos.items()]
+    section = logic_rankings.build_rankings_section(make_logic(judges, rankings=rankings))
+    assert section is not None
+    raw, calibrated = (ranking.people for ranking in rankings[:2])
+    table = tables_of(section)["rankings-consistency"]
+    assert cells_of(table)[0] == ["a", means.human_agreement, MEAN, means.commutativity, raw, calibrated]
+    assert [row[0] for row in cells_of(table)] == ["a", NAME]
+    unknown = [make_ranking(*key) for key in rhos]
+    section = logic_rankings.build_rankings_section(make_logic(judges, rankings=unknown))
+    assert section is not None
+    assert "rankings-consistency" not in tables_of(section)
 
 
 def test_the_effect_of_ranking_on_agreement_with_people_is_a_row_of_each_judge() -> None:

@@ -28,7 +28,7 @@ from auditor.reports.data.report_source import ReportSource
 from auditor.storage import evidence
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus
 from auditor.storage.database import Database
-from auditor.storage.evidence import BlindedSample
+from auditor.storage.evidence import BlindedSample, Samples
 from auditor.storage.reviewed_conflicts import ReviewedConflict
 
 MAX_LISTED_CONFLICTS = 200
@@ -76,7 +76,7 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
             [reviewed for reviewed in reviewed_conflicts if reviewed.conflict.kind.is_voted],
             source.models,
         ),
-        largest=[_build_conflict_row(db, source, reviewed) for reviewed in largest],
+        largest=_build_conflict_rows(db, source, largest),
         not_listed=len(reviewed_conflicts) - len(largest),
     )
 
@@ -172,18 +172,23 @@ def _distance_from_side(sample: BlindedSample, score: float | None, answer: str 
     return float(sample.answer != answer) if score is None else abs((sample.score or 0.0) - score)
 
 
-def _build_conflict_row(db: Database, source: ReportSource, reviewed: ReviewedConflict) -> ListedConflictReport:
-    """Build one listed conflict, with people's score or the right answer and the reasoning of both sides."""
-    conflict, survey_scores, task, audit_id = (
-        reviewed.conflict,
-        source.survey.scores,
-        source.survey.task,
-        source.audit.id,
-    )
+def _build_conflict_rows(
+    db: Database, source: ReportSource, reviewed_conflicts: Sequence[ReviewedConflict]
+) -> list[ListedConflictReport]:
+    """Build the listed conflicts, with people's score or the right answer and the reasoning of both sides."""
+    keys = [ConflictKey(*each.conflict.cell, each.conflict.left, each.conflict.right) for each in reviewed_conflicts]
+    samples = evidence.load_sides_by_conflict(db, source.audit.id, keys)
+    return [
+        _build_conflict_row(source, reviewed, *samples[key])
+        for key, reviewed in zip(keys, reviewed_conflicts, strict=True)
+    ]
+
+
+def _build_conflict_row(
+    source: ReportSource, reviewed: ReviewedConflict, left_samples: Samples, right_samples: Samples
+) -> ListedConflictReport:
+    conflict, survey_scores, task = reviewed.conflict, source.survey.scores, source.survey.task
     truth = task.item_for(conflict.cell).truth if task is not None and conflict.cell.topic in task.items else None
-    left_samples, right_samples = evidence.load_sides(
-        db, audit_id, ConflictKey(*conflict.cell, conflict.left, conflict.right)
-    )
     return ListedConflictReport(
         id=conflict.id,
         country=conflict.cell.country,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from auditor.config import ModelSection
 from auditor.domain import total_cost
-from auditor.models.endpoint import token_price
+from auditor.models.model_prices import token_price
 from auditor.reports.data.cost.schema import CostReport, CostRow
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage.costs import CallCounts, UnreturnedCallCount

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
-
 from auditor.config import LogicProbe
 from auditor.domain import Comparison, ComparisonChoice, Outcome
 from auditor.metrics.averaging import Averaging
@@ -18,20 +16,18 @@ from auditor.metrics.logic import (
     estimate_negation_invariance,
     estimate_self_agreement,
 )
-from auditor.metrics.model_correlation import correlate_models
 from auditor.metrics.set_transitivity import estimate_transitivity
 from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.logic.contradictions import build_contradiction_row, build_repair_row
+from auditor.reports.data.logic.correlations import build_correlation_rows
 from auditor.reports.data.logic.ranking import build_ranking_rows
 from auditor.reports.data.logic.schema import (
     InstanceMeans,
     JudgeConsistencyRow,
-    LogicCorrelationRow,
     LogicReport,
     LogicRow,
     TransitivityRow,
 )
-from auditor.reports.data.panel.verdict_matrix import find_family
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.storage import comparisons
@@ -68,6 +64,8 @@ def build_logic_report(db: Database, source: ReportSource, sampling: SamplingRep
     return LogicReport(
         criterion=list(dict.fromkeys(item_set.criterion for item_set in sets)),
         sets=len(sets),
+        max_sets=probe.sets,
+        labelled_pairs=_count_labelled_pairs(stored_comparisons),
         items=sum(len(item_set.items) for item_set in sets),
         contexts=[item_set.context for item_set in sets],
         judges=rows,
@@ -78,7 +76,18 @@ def build_logic_report(db: Database, source: ReportSource, sampling: SamplingRep
         rankings=[
             row for judge, on_sets in first_answers.items() for row in build_ranking_rows(judge, on_sets, source.seed)
         ],
-        links=_build_links(source, rows, wording_rows),
+        links=build_correlation_rows(source, rows, wording_rows),
+    )
+
+
+def _count_labelled_pairs(stored_comparisons: Iterable[Comparison]) -> int:
+    """Number of pairs of items with a label by people, whatever judges and orders were asked."""
+    return len(
+        {
+            (comparison.context, frozenset((comparison.item_a, comparison.item_b)))
+            for comparison in stored_comparisons
+            if comparison.people is not None
+        }
     )
 
 
@@ -199,55 +208,3 @@ def _build_transitivity_row(
         unanswered=transitivity.n_lost,
         margin=transitivity.margin,
     )
-
-
-# --- correlations between figures -------------------------------------------------------------------------------
-
-
-def _build_links(
-    source: ReportSource, rows: Sequence[LogicRow], wording_rows: Sequence[LogicRow]
-) -> list[LogicCorrelationRow]:
-    """Correlations of figures over judges, and over each judge's wordings."""
-    links = _build_correlation_rows("judges", rows, "judge", [find_family(source.config, row.judge) for row in rows])
-    for judge in (row.judge for row in rows):
-        rows_of_judge = [row for row in wording_rows if row.judge == judge]
-        links += _build_correlation_rows(f"wordings, {judge}", rows_of_judge, "wording")
-    return links
-
-
-def _build_correlation_rows(
-    unit_label: str, rows: Sequence[LogicRow], unit: str, families: Sequence[str | None] | None = None
-) -> list[LogicCorrelationRow]:
-    """Correlate transitivity with self-agreement, and commutativity with agreement with people.
-
-    Args:
-        unit_label: names the rows.
-        unit: what a row is of, `judge` or `wording`.
-        families: of the judges.
-
-    Returns:
-        Empty for fewer than three rows.
-    """
-    if len(rows) < 3:
-        return []
-    # The first transitivity figure: the first configured K, uncalibrated.
-    transitivity_label = f"transitivity (K = {rows[0].transitivity[0].k})"
-    pairs = (
-        (
-            (transitivity_label, [row.transitivity[0].share.value for row in rows]),
-            ("self-agreement", [row.self_agreement.value for row in rows]),
-        ),
-        (
-            ("commutativity", [row.commutativity.value for row in rows]),
-            ("agreement with people", [row.human_agreement.value for row in rows]),
-        ),
-    )
-    return [
-        LogicCorrelationRow(
-            over=unit_label,
-            x=x_name,
-            y=y_name,
-            r=correlate_models(np.array(x, dtype=float), np.array(y, dtype=float), families, unit=unit),
-        )
-        for (x_name, x), (y_name, y) in pairs
-    ]

@@ -46,6 +46,7 @@ def _build_ranking_row(judge: str, method: str, points: Sequence[RankingMethodSt
     return RankingRow(
         judge=judge,
         method=method,
+        runs=points[0].runs,
         calls=float(np.mean([point.calls for point in points])),
         failed=float(np.mean([point.failed for point in points])),
         all_pairs=_mean_over_sets([point.rho_all for point in points], "the judge decides nothing"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.averaging import Averaging
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.logic import LogicEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
@@ -156,6 +157,8 @@ class LogicCorrelationRow(ReportModel):
     """A correlation between two figures over judges or wordings, as in figures 4 and 5 of the paper."""
 
     over: str
+    averaged: Averaging
+    """Whether both figures are means over sets (`instances`), as in the paper, or pooled over their cases."""
     x: str
     y: str
     r: ModelCorrelation
@@ -166,6 +169,8 @@ class RankingRow(ReportModel):
 
     judge: str
     method: str
+    runs: int
+    """Initial orders of a merge sort, or draws of pairs, in each set; figures are means over them. 1 for all pairs."""
     calls: float
     """Questions asked for one set."""
     failed: float
@@ -182,7 +187,12 @@ class LogicReport(ReportModel):
     criterion: list[str]
     """Criteria that items were compared by."""
     sets: int
+    max_sets: int | None
+    """Most sets that were drawn at random from those that there were (`probes.logic.sets`); null without a maximum."""
     items: int
+    labelled_pairs: int
+    """Pairs of items with a label by people, imported or from `probes.logic.people`; it counts instead of the items'
+    scores."""
     contexts: list[str]
     judges: list[LogicRow]
     wordings: list[LogicRow]

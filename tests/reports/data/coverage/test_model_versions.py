@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from auditor.cli.app import app
+from auditor.cli.app import build_app
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.build import build_report
 from auditor.reports.data.coverage.model_versions import ModelVersionRow, find_models_with_version_changes
@@ -65,7 +65,7 @@ def test_a_served_model_that_changes_is_flagged_in_status_and_report(server: Fak
     assert {(s["served_model"], s["answers"]) for s in status["served"]} == {("scripted-1", 8), ("other", 1)}
     assert [r.model_dump() for r in report.served] == status["served"]
     assert "The version of model-a changed" in text_of(build_provenance_section(report))
-    status_run = CliRunner().invoke(app, ["status", "scripted", "--storage", storage])
+    status_run = CliRunner().invoke(build_app(), ["status", "scripted", "--storage", storage])
     assert "the provider changed the version of model-a" in status_run.stderr
 
 

@@ -1,0 +1,174 @@
+"""Data sets of questions: TruthfulQA and HellaSwag as multiple-choice items, and the Moral Integrity Corpus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from auditor.domain import derive_seed
+from auditor.domain.semantic import FOUNDATIONS
+from auditor.errors import ImportFileError
+from auditor.imports.published.records import read_records, select_split, unknown_split_error
+from auditor.imports.published.rows import (
+    ConversionOptions,
+    PublishedDataset,
+    PublishedKnownAnswer,
+    PublishedQuestion,
+    PublishedRule,
+    PublishedTaskItem,
+)
+from auditor.surveys.row_reader import read_rows
+
+OPTION_SEPARATOR = "|"
+HELLASWAG_QUESTION = "Which of these continues the text best?"
+
+
+class _BestAnswer(NamedTuple):
+    """A question of TruthfulQA, its best answer and its wrong ones."""
+
+    question: str
+    best: str
+    wrong: Sequence[str]
+
+
+def read_truthful_qa(source: Path, options: ConversionOptions) -> PublishedDataset:
+    """Read TruthfulQA: per question, the best answer among the wrong ones (MC1), in random order.
+
+    `source` is `TruthfulQA.csv`, `mc_task.json` or a copy of the latter with lists of choices and labels. The order is
+    random since `mc_task.json` always has the best answer first.
+    """
+    answers = _read_answer_table(source) if source.suffix == ".csv" else _read_answer_targets(source)
+    items, questions = [], []
+    n_changed = 0
+    for number, answer in enumerate(answers, start=1):
+        question_id = f"truthful-qa-{number}"
+        choices = list(dict.fromkeys([answer.best, *answer.wrong]))
+        rng = np.random.default_rng(derive_seed(options.seed, "published", question_id))
+        shuffled = [choices[index] for index in rng.permutation(len(choices))]
+        n_changed += any(OPTION_SEPARATOR in choice for choice in choices)
+        items.append(_build_task_item(question_id, answer.question, shuffled, answer.best))
+        questions.append(PublishedQuestion(question_id, answer.question))
+    notes = [f"Questions: {len(items)}.", *_describe_separators(n_changed)]
+    known_answers = [_build_known_answer(item) for item in items]
+    return PublishedDataset({"items": items, "questions": questions, "known-answers": known_answers}, notes)
+
+
+def _read_answer_table(source: Path) -> Iterator[_BestAnswer]:
+    """Yield the questions of `TruthfulQA.csv`, whose answers are separated by semicolons."""
+    for row in read_rows(source, ("Question", "Best Answer", "Incorrect Answers")):
+        wrong = [answer.strip() for answer in row.required_text("Incorrect Answers").split(";") if answer.strip()]
+        yield _BestAnswer(row.required_text("Question"), row.required_text("Best Answer"), wrong)
+
+
+def _read_answer_targets(source: Path) -> Iterator[_BestAnswer]:
+    """Yield the questions of `mc_task.json`: `mc1_targets` has 1 for the best answer, and 0 for the others."""
+    for record in read_records(source):
+        targets = record.child("mc1_targets")
+        if "choices" in targets.fields:
+            choices, labels = targets.texts("choices"), targets.numbers("labels")
+            if len(choices) != len(labels):
+                raise targets.make_error("labels", f"has {len(labels)} labels for {len(choices)} choices")
+            label_by_choice = dict(zip(choices, labels, strict=True))
+        else:
+            label_by_choice = {choice: targets.number(choice) for choice in targets.fields}
+        best = [choice for choice, label in label_by_choice.items() if label == 1]
+        if len(best) != 1:
+            raise record.make_error("mc1_targets", f"has {len(best)} right answers, not one")
+        wrong = [choice.strip() for choice in label_by_choice if choice != best[0]]
+        yield _BestAnswer(record.text("question").strip(), best[0].strip(), wrong)
+
+
+def read_hellaswag(source: Path, options: ConversionOptions) -> PublishedDataset:
+    """Read HellaSwag: per context, its four endings in the published order. Endings of the test split have no truth."""
+    items = []
+    n_changed = 0
+    for number, record in enumerate(select_split(read_records(source), options.split), start=1):
+        endings = [ending.strip() for ending in record.texts("endings")]
+        label = record.fields.get("label")
+        truth = "" if label in (None, "") else endings[record.position("label", len(endings))]
+        n_changed += any(OPTION_SEPARATOR in ending for ending in endings)
+        context = record.text("ctx").strip()
+        items.append(_build_task_item(f"hellaswag-{number}", HELLASWAG_QUESTION, endings, truth, context))
+    known_answers = [_build_known_answer(item) for item in items if item.truth]
+    notes = [f"Items: {len(items)}.", *_describe_separators(n_changed)]
+    return PublishedDataset({"items": items, "known-answers": known_answers}, notes)
+
+
+def _build_task_item(
+    item_id: str, question: str, choices: Sequence[str], truth: str, context: str = ""
+) -> PublishedTaskItem:
+    """Join the choices of an item; a separator within a choice is written as a slash."""
+    joined = OPTION_SEPARATOR.join(choice.replace(OPTION_SEPARATOR, "/") for choice in choices)
+    return PublishedTaskItem(item_id, question, joined, truth.replace(OPTION_SEPARATOR, "/"), context)
+
+
+def _build_known_answer(item: PublishedTaskItem) -> PublishedKnownAnswer:
+    """An item as a question with a known answer, whose context is part of the question."""
+    question = f"{item.question} {item.context}" if item.context else item.question
+    return PublishedKnownAnswer(item.id, question, item.options, item.truth)
+
+
+def _describe_separators(n_changed: int) -> list[str]:
+    """A sentence on the items with a changed choice; none if there are none."""
+    return [f"Items in which | within a choice was written as /: {n_changed}."] if n_changed else []
+
+
+def read_mic(source: Path, options: ConversionOptions) -> PublishedDataset:
+    """Read the Moral Integrity Corpus: its questions, and for each the rule of thumb that most people agree with.
+
+    A row has a question, a chatbot's answer and an annotator's rule. A question's foundation is the one that its rows
+    name most often; it has none in a tie. Of its rules, the first with the highest `rot-agree` (1 to 5) is taken.
+    """
+    foundations: dict[str, Counter[str]] = {}
+    best_rules: dict[str, tuple[float, str]] = {}
+    n_rules = 0
+    splits: set[str] = set()
+    for row in read_rows(source, ("Q", "rot"), ("moral", "rot-agree", "split")):
+        splits.add(row.cells["split"])
+        if options.split and row.cells["split"] != options.split:
+            continue
+        question, rule = row.required_text("Q"), row.cells["rot"]
+        named = [name.strip().lower() for name in row.cells["moral"].split("|") if name.strip()]
+        if unknown := [name for name in named if name not in FOUNDATIONS]:
+            how_to_fix = f"Use {', '.join(FOUNDATIONS)}, separated by |."
+            raise row.make_cell_error("moral", f"'{unknown[0]}' is not a moral foundation", how_to_fix)
+        foundations.setdefault(question, Counter()).update(named)
+        agreement = row.number("rot-agree") or 0.0
+        if rule:
+            n_rules += 1
+            if question not in best_rules or agreement > best_rules[question][0]:
+                best_rules[question] = (agreement, rule)
+    if options.split and options.split not in splits:
+        raise unknown_split_error(options.split, splits)
+    if not foundations:
+        raise ImportFileError(f"{source}: has no rows.", "Check that it is the right file.")
+    return _build_moral_dataset(foundations, best_rules, n_rules)
+
+
+def _build_moral_dataset(
+    foundations: dict[str, Counter[str]], best_rules: dict[str, tuple[float, str]], n_rules: int
+) -> PublishedDataset:
+    """Number the questions by their first row, and describe what was counted."""
+    questions, rules = [], []
+    for number, (question, counts) in enumerate(foundations.items(), start=1):
+        question_id = f"mic-{number}"
+        topics = OPTION_SEPARATOR.join(name for name in FOUNDATIONS if counts[name])
+        questions.append(PublishedQuestion(question_id, question, _most_frequent(counts), topics))
+        if question in best_rules:
+            rules.append(PublishedRule(question_id, best_rules[question][1]))
+    n_without = sum(not question.foundation for question in questions)
+    notes = [
+        f"Questions: {len(questions)}, of them without one most frequent foundation: {n_without}.",
+        f"Rules of thumb by people: {n_rules}, of them used, one for each question: {len(rules)}.",
+    ]
+    return PublishedDataset({"questions": questions, "rules": rules}, notes)
+
+
+def _most_frequent(counts: Counter[str]) -> str:
+    """The name with the highest count; empty if there is none, or in a tie."""
+    ranked = counts.most_common(2)
+    return "" if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]) else ranked[0][0]

@@ -1,0 +1,204 @@
+"""Records of published files in JSON, JSON Lines and Parquet; errors name the file, the line and the field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from auditor.errors import ImportFileError, UsageError
+from auditor.input_files import parse_json, read_text, require_file
+from auditor.text_safety import truncate_text
+
+WRONG_LAYOUT_HINT = "Check that FORM is the name of this data set, and that the file is complete and unchanged."
+_TYPE_NAMES: dict[type, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """One object of a file, and its location for error messages.
+
+    All methods raise an ImportFileError if the field is missing or has another type.
+    """
+
+    location: str
+    fields: Mapping[str, Any]
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        return self._typed(name, str)
+
+    def optional_text(self, name: str) -> str:
+        """Return a text; an empty one if the field is missing or null."""
+        return self.text(name) if self.fields.get(name) is not None else ""
+
+    def number(self, name: str) -> float:
+        """Return a finite number."""
+        number = self._typed(name, float)
+        if not math.isfinite(number):
+            raise self.make_error(name, f"is {number}, not a finite number")
+        return number
+
+    def position(self, name: str, length: int) -> int:
+        """Return a position in a list of `length` elements, counted from 0; it may be written as text."""
+        value = self.fields.get(name)
+        if isinstance(value, str) and value.isdecimal() and value.isascii():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < length:
+            raise self.make_error(name, f"is {truncate_text(str(value))}, not a whole number from 0 to {length - 1}")
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts."""
+        return [element.text(name) for element in self._elements(name)]
+
+    def numbers(self, name: str) -> list[float]:
+        """Return a list of finite numbers."""
+        return [element.number(name) for element in self._elements(name)]
+
+    def child(self, name: str) -> SourceRecord:
+        """Return an object."""
+        return SourceRecord(f"{self.location}, field '{name}'", self._typed(name, dict))
+
+    def children(self, name: str) -> list[SourceRecord]:
+        """Return a list of objects; copies in columnar form have an object of lists of equal length instead."""
+        location = f"{self.location}, field '{name}'"
+        if not isinstance(self.fields.get(name), dict):
+            elements = self._typed(name, list)
+        else:
+            columns = {key: values for key, values in self.fields[name].items() if isinstance(values, list)}
+            if len({len(values) for values in columns.values()}) > 1:
+                raise ImportFileError(f"{location}: its lists differ in length.", WRONG_LAYOUT_HINT)
+            elements = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        for element in elements:
+            if not isinstance(element, dict):
+                raise ImportFileError(f"{location}: an element is not an object.", WRONG_LAYOUT_HINT)
+        return [SourceRecord(location, element) for element in elements]
+
+    def make_error(self, name: str, problem: str) -> ImportFileError:
+        """Build an error about a field, for the caller to raise."""
+        return ImportFileError(f"{self.location}: the field '{name}' {problem}.", WRONG_LAYOUT_HINT)
+
+    def _elements(self, name: str) -> list[SourceRecord]:
+        """The elements of a list, each as the field `name` of a record."""
+        return [SourceRecord(self.location, {name: element}) for element in self._typed(name, list)]
+
+    def _typed(self, name: str, expected: type[T]) -> T:
+        """Return a field of this type; a whole number is also a number."""
+        value: Any = self.fields.get(name)
+        if value is None:
+            raise self.make_error(name, "is missing")
+        if expected is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, expected):
+            raise self.make_error(name, f"is not {_TYPE_NAMES[expected]}")
+        return value
+
+
+def read_records(source: Path) -> Iterator[SourceRecord]:
+    """Yield the objects of a file, or of all `.json`, `.jsonl` and `.parquet` files in a folder.
+
+    A `.parquet` file has one object in each row; any other file has one on each line, or is a JSON list of them.
+
+    Raises:
+        ImportFileError: a file cannot be read, or an element is not an object; the message names it.
+    """
+    files = [source]
+    if source.is_dir():
+        files = sorted(path for path in source.iterdir() if path.suffix in (".json", ".jsonl", ".parquet"))
+        if not files:
+            raise ImportFileError(
+                f"{source}: the folder has no .json, .jsonl or .parquet file.", "Name the folder with the data."
+            )
+    for file in files:
+        for location, value in _read_parquet(file) if file.suffix == ".parquet" else _read_json(file):
+            if not isinstance(value, dict):
+                raise ImportFileError(f"{location} is not a JSON object.", WRONG_LAYOUT_HINT)
+            yield SourceRecord(location, value)
+
+
+def select_split(records: Iterable[SourceRecord], split: str) -> list[SourceRecord]:
+    """Return the records whose field `split` has this value; all of them if it is empty.
+
+    Raises:
+        UsageError: there is no such record.
+    """
+    all_records = list(records)
+    selected = [record for record in all_records if not split or record.optional_text("split") == split]
+    if all_records and not selected:
+        raise unknown_split_error(split, (record.optional_text("split") for record in all_records))
+    return selected
+
+
+def unknown_split_error(split: str, known_splits: Iterable[str]) -> UsageError:
+    """The error for a split that the data do not have; it is not raised here."""
+    names = ", ".join(sorted(set(known_splits) - {""}))
+    how_to_fix = f"Use one of {names}." if names else "Leave it out: the file has no splits."
+    return UsageError(f"--split: the data have no split '{split}'.", how_to_fix)
+
+
+def read_text_list(file: Path) -> list[str]:
+    """Return the texts of a JSON list.
+
+    Raises:
+        ImportFileError: the file is not a JSON list of texts.
+    """
+    values = parse_json(read_text(file, ImportFileError), str(file), ImportFileError)
+    if not isinstance(values, list):
+        raise ImportFileError(f"{file}: is not a JSON list.", WRONG_LAYOUT_HINT)
+    for number, value in enumerate(values, start=1):
+        if not isinstance(value, str):
+            raise ImportFileError(f"{file}: element {number} of the list is not text.", WRONG_LAYOUT_HINT)
+    return values
+
+
+def read_numbered_lines(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a text file that are not blank, each after its location for error messages."""
+    yield from _number_lines(file, read_text(file, ImportFileError))
+
+
+def _number_lines(file: Path, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file's text that are not blank, each after its location for error messages."""
+    # Not `splitlines`: it also splits at characters that occur within a text, such as U+2028.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield f"{file}: line {number}", line.rstrip("\r")
+
+
+def _read_json(file: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a JSON list or of JSON Lines; published JSON Lines may have the suffix `.json`."""
+    text = read_text(file, ImportFileError)
+    if text.lstrip()[:1] == "[":
+        values = parse_json(text, str(file), ImportFileError)
+        yield from ((f"{file}: element {number}", value) for number, value in enumerate(values, start=1))
+        return
+    for location, line in _number_lines(file, text):
+        yield location, parse_json(line, location, ImportFileError)
+
+
+def _read_parquet(file: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    require_file(file, ImportFileError)
+    number = 0
+    try:
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches():
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{file}: row {number}", row
+    except (pa.ArrowException, ValueError) as error:
+        reason = truncate_text(" ".join(str(error).split()).rstrip("."), 200)
+        raise ImportFileError(f"{file}: is not valid Parquet: {reason}.", "Download the file again.") from None

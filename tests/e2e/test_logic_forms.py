@@ -1,0 +1,174 @@
+"""The probe `logic` on sets from a file: people's labels, drawn sets, repeats beside letters, and the paper's form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.agents.logic.item_sets import draw_sets
+from auditor.config import AuditConfig
+from auditor.domain import Item, ItemSet, Outcome
+from auditor.errors import ImportFileError
+from auditor.reports.data.logic.schema import LogicReport
+from auditor.run import open_audit, run_audit
+from auditor.storage import audits, comparisons
+from auditor.storage.database import open_database
+from tests.support.audit_configs import config
+from tests.support.comparison_judge import choice_reply, letter_reply, read_question, scripted
+from tests.support.fake_server import FakeServer, Reply, Request
+
+FRUIT = ("apple", "cherry", "pear", "plum")
+N_PAIRS = len(FRUIT) * (len(FRUIT) - 1) // 2
+
+
+def file_config(
+    url: str, folder: Path, models: int = 1, n_sets: int = 1, human: bool = False, **probe: Any
+) -> AuditConfig:
+    """Config of an audit whose only probe compares the fruit of a file; the best is the last in `FRUIT`.
+
+    Args:
+        n_sets: number of sets with the same items.
+        human: whether the file has scores, by which the best is the first in `FRUIT`.
+    """
+    rows = [f"set {i},{item},{-FRUIT.index(item) if human else ''}" for i in range(n_sets) for item in FRUIT]
+    file = folder / "items.csv"
+    file.write_text("\n".join(["context,item,human", *rows]) + "\n", encoding="utf-8")
+    logic = {"items": str(file), "samples": 0, "negated": False} | probe
+    return config(url, models, survey=None, judges=[], probes={"logic": logic})
+
+
+def write_labels(folder: Path, *rows: str) -> str:
+    """Path of a file of people's labels."""
+    file = folder / "people.csv"
+    file.write_text("\n".join(["context,item_a,item_b,decision", *rows]) + "\n", encoding="utf-8")
+    return str(file)
+
+
+def section(storage: str) -> LogicReport:
+    logic = open_audit("scripted", storage=storage).report().logic
+    assert logic is not None
+    return logic
+
+
+def test_labels_of_people_are_compared_with_answers(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = scripted(FRUIT.index)
+    # People agree with the judge on two pairs, contradict it on one, and tie on one; two have no label.
+    labels = ["set 0,plum,apple,A", "set 0,apple,cherry,B", "set 0,pear,plum,A", "set 0,cherry,pear,TIE"]
+    asking = file_config(server.url, tmp_path, people=write_labels(tmp_path, *labels))
+    run_audit(asking, storage=storage)
+    row = section(storage).judges[0]
+    assert row.human_agreement.value == pytest.approx(4 / 6)
+    assert row.human_agreement.n == 6
+    assert section(storage).labelled_pairs == 4
+    # Other labels are used without a question.
+    n_requests = len(server.requests)
+    run_audit(file_config(server.url, tmp_path, people=write_labels(tmp_path, *labels[:2])), storage=storage)
+    assert len(server.requests) == n_requests
+    row = section(storage).judges[0]
+    assert (row.human_agreement.value, row.human_agreement.n, section(storage).labelled_pairs) == (1.0, 4, 2)
+    # Without labels there is no agreement.
+    run_audit(file_config(server.url, tmp_path), storage=storage)
+    assert len(server.requests) == n_requests
+    assert (section(storage).judges[0].human_agreement.value, section(storage).labelled_pairs) == (None, 0)
+
+
+def test_a_label_takes_precedence_over_scores(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = scripted(FRUIT.index)
+    people = write_labels(tmp_path, "set 0,plum,apple,A")
+    run_audit(file_config(server.url, tmp_path, human=True, people=people), storage=storage)
+    row = section(storage).judges[0]
+    # The scores contradict the judge on every pair.
+    assert (row.human_agreement.value, row.human_agreement.n) == (1 / N_PAIRS, 2 * N_PAIRS)
+
+
+def test_labels_that_cannot_be_used_are_refused_before_the_first_call(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    people = write_labels(tmp_path, "set 0,plum,apple,A", "set 0,plum,grape,A")
+    with pytest.raises(ImportFileError, match="line 3: the context 'set 0' has no item 'grape'"):
+        run_audit(file_config(server.url, tmp_path, people=people), storage=storage)
+    with pytest.raises(ImportFileError, match=r"missing\.csv"):
+        run_audit(file_config(server.url, tmp_path, people=str(tmp_path / "missing.csv")), storage=storage)
+    with pytest.raises(ValueError, match=r"probes\.logic\.people: labels are for a file of items"):
+        config(server.url, probes={"logic": {"people": people}})
+    assert not server.requests
+
+
+def test_sets_are_drawn_by_seed(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = scripted(FRUIT.index)
+    asking = file_config(server.url, tmp_path, n_sets=8, sets=3)
+    run_audit(asking, storage=storage)
+    logic, n_requests = section(storage), len(server.requests)
+    assert (logic.sets, logic.max_sets, n_requests) == (3, 3, 3 * 2 * N_PAIRS)
+    run_audit(asking, storage=storage)
+    assert len(server.requests) == n_requests
+    assert section(storage).contexts == logic.contexts
+    # A larger sample asks about the additional sets only.
+    run_audit(file_config(server.url, tmp_path, n_sets=8, sets=4), storage=storage)
+    assert set(logic.contexts) < set(section(storage).contexts)
+    assert len(server.requests) == 4 * 2 * N_PAIRS
+
+
+def test_drawn_sets_depend_on_the_seed_and_keep_their_order() -> None:
+    sets = [ItemSet(f"set {i}", "", "preference", (Item("a", ""), Item("b", ""))) for i in range(50)]
+    drawn = [draw_sets(sets, 10, seed) for seed in range(200)]
+    assert all(sorted(part, key=sets.index) == part and len(part) == 10 for part in drawn)
+    counts = Counter(item_set.context for part in drawn for item_set in part)
+    assert len(counts) == 50
+    assert max(counts.values()) < 65  # expected 40, with a standard deviation of 5.7
+    assert set(map(id, draw_sets(sets[::-1], 10, 3))) == set(map(id, drawn[3]))
+    assert draw_sets(sets, None, 0) == draw_sets(sets, 60, 0) == sets
+
+
+def letters_and_reasons(request: Request) -> Reply:
+    """Judge a names the better item; b and c err more often where they reason, and in some letters."""
+    question = read_question(request)
+    noise = {"scripted-a": 0.0, "scripted-b": 0.2, "scripted-c": 0.4}[request.body["model"]]
+    is_first_better = FRUIT.index(question.first) > FRUIT.index(question.second)
+    names_first = is_first_better != (request.draw("noise") < noise)
+    return (
+        choice_reply(request, "A" if names_first else "B")
+        if request.schema
+        else letter_reply(0.9 if names_first else 0.1)
+    )
+
+
+def test_repeats_reason_beside_letters(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = letters_and_reasons
+    probe: dict[str, Any] = {"answer": "probability", "k": [3], "samples": 10, "sampled_pairs": 3}
+    asking = file_config(server.url, tmp_path, 3, n_sets=5, **probe, sample_answer="cot", form="paper")
+    run_audit(asking, storage=storage)
+    letters = [r for r in server.requests if r.schema is None]
+    reasoned = [r for r in server.requests if r.schema is not None]
+    assert len(letters) == 3 * 5 * 2 * N_PAIRS
+    assert len(reasoned) == 3 * 5 * 3 * 10
+    assert {r.schema for r in reasoned} == {"ReasonedBinaryPreference"}
+    assert {r.body["temperature"] for r in reasoned} == {0.7}
+    with open_database(storage, create=False) as db:
+        stored = comparisons.load_comparisons(db, audits.get_audit(db, "scripted").id)
+    assert all((c.probability is None) == (c.sample > 0) for c in stored)
+    logic = section(storage)
+    assert [row.self_agreement.n for row in logic.judges] == [15] * 3
+    agreement = [row.self_agreement.value or 0 for row in logic.judges]
+    assert agreement[0] == 1.0 > agreement[1] > agreement[2]
+    links = {(link.averaged, link.x): link.r for link in logic.links}
+    r = links["instances", "transitivity (K = 3)"]
+    assert r.value is not None
+    assert r.value > 0
+    # Without the setting the same letters are asked, and nothing is repeated.
+    n_requests = len(server.requests)
+    run_audit(file_config(server.url, tmp_path, 3, n_sets=5, **probe), storage=storage)
+    assert len(server.requests) == n_requests
+
+
+def test_the_form_of_the_paper_has_no_tie(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = lambda request: choice_reply(request, "TIE" if read_question(request).first == "apple" else "A")
+    run_audit(file_config(server.url, tmp_path, form="paper", cot=True), storage=storage)
+    # Unreadable answers make the program ask for text instead of a schema too.
+    assert {r.schema for r in server.requests} - {None} == {"ReasonedBinaryPreference"}
+    assert not [r for r in server.requests if "TIE" in r.text or "words" in r.text]
+    row = section(storage).judges[0]
+    assert (row.ties, row.losses) == (0, {Outcome.UNPARSED.value: len(FRUIT) - 1})

@@ -1,0 +1,126 @@
+"""Judges with planted faults on sets of unequal size: means over sets and pooled figures come back, each in its place.
+
+A set of 5 and one of 9 items have people's labels on all pairs. Commutativity, agreement with people and transitivity
+of some judges differ between the sets, so that the mean over sets and the pooled share are far apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from auditor.reports.data.logic.schema import LogicReport, LogicRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.output import render_report
+from auditor.run import open_audit, run_audit
+from tests.support.audit_configs import config
+from tests.support.comparison_judge import ComparisonQuestion, choice_reply, letter_reply, read_question
+from tests.support.fake_server import FakeServer, Reply, Request
+
+SMALL, LARGE = [f"small {i}" for i in range(5)], [f"large {i}" for i in range(9)]
+SMALL_PAIRS, LARGE_PAIRS = 10, 36
+SMALL_SUBSETS, LARGE_SUBSETS = 1, 126
+"""Subsets of 5 items."""
+TRANSITIVE, CYCLIC, MIXED, BIASED = "scripted-a", "scripted-b", "scripted-c", "scripted-d"
+
+
+def follows_order(question: ComparisonQuestion) -> bool:
+    """Prefer the later item, as people do."""
+    return question.first > question.second
+
+
+def follows_cycle(question: ComparisonQuestion) -> bool:
+    """Prefer items so that every 5 of a set have a cycle.
+
+    Of the small set, each item is preferred to the two before it in a circle. The large set has three groups of three:
+    groups are preferred in a circle, and items in a group too. 5 of its items without a cycle would be from at most two
+    groups, at most two of each.
+    """
+    first, second = int(question.first[-1]), int(question.second[-1])
+    if question.first in SMALL:
+        return (first - second) % 5 in (1, 2)
+    if first // 3 == second // 3:
+        return (first - second) % 3 == 1
+    return (first // 3 - second // 3) % 3 == 1
+
+
+def judge(request: Request) -> Reply:
+    """The planted judges; the negated question gets the other item, except from the biased judge in the small set."""
+    question, model = read_question(request), request.body["model"]
+    is_small = question.first in SMALL
+    if model == BIASED and is_small:
+        names_first = True
+    else:
+        is_cyclic = model == CYCLIC or (model == MIXED and is_small)
+        names_first = (follows_cycle if is_cyclic else follows_order)(question) != question.negated
+    return (
+        choice_reply(request, "A" if names_first else "B")
+        if request.schema
+        else letter_reply(0.7 if names_first else 0.3)
+    )
+
+
+@pytest.fixture(params=["structured", "probability"])
+def report(request: pytest.FixtureRequest, server: FakeServer, storage: str, tmp_path: Path) -> Report:
+    """Report of an audit of the planted judges, by JSON or by the probabilities of letters."""
+    items = [f"{name},{item}" for name, items in (("few", SMALL), ("many", LARGE)) for item in items]
+    (tmp_path / "items.csv").write_text("\n".join(["context,item", *items]), encoding="utf-8")
+    labels = [
+        f"{name},{a},{b},B"
+        for name, items in (("few", SMALL), ("many", LARGE))
+        for a, b in itertools.combinations(items, 2)
+    ]
+    (tmp_path / "people.csv").write_text("\n".join(["context,item_a,item_b,decision", *labels]), encoding="utf-8")
+    logic = {
+        **{"items": str(tmp_path / "items.csv"), "people": str(tmp_path / "people.csv"), "form": "paper"},
+        **{"answer": request.param, "k": [5], "samples": 2, "sampled_pairs": 2, "sample_answer": "cot"},
+    }
+    server.script = judge
+    run_audit(config(server.url, 4, survey=None, judges=[], probes={"logic": logic}), storage=storage)
+    return open_audit("scripted", storage=storage).report()
+
+
+def rows_of(report: Report) -> list[LogicRow]:
+    logic = report.logic
+    assert isinstance(logic, LogicReport)
+    return logic.judges
+
+
+def test_planted_figures_come_back_as_means_over_sets_and_pooled(report: Report) -> None:
+    transitive, cyclic, mixed, biased = rows_of(report)
+    transitivities = [(row.transitivity[0].instances.value, row.transitivity[0].share.value) for row in rows_of(report)]
+    pooled_mixed = LARGE_SUBSETS / (SMALL_SUBSETS + LARGE_SUBSETS)
+    assert transitivities[:3] == [(1.0, 1.0), (0.0, 0.0), (0.5, pytest.approx(pooled_mixed))]
+    for row in (transitive, cyclic, mixed):
+        assert row.instances.commutativity.value == row.commutativity.value == 1.0
+        assert row.instances.negation.value == row.negation.value == 1.0
+    assert transitive.instances.human_agreement.value == transitive.human_agreement.value == 1.0
+    n_pairs = SMALL_PAIRS + LARGE_PAIRS
+    assert biased.instances.commutativity.value == 0.5
+    assert biased.commutativity.value == pytest.approx(LARGE_PAIRS / n_pairs)
+    assert biased.instances.human_agreement.value == 0.75
+    assert biased.human_agreement.value == pytest.approx((SMALL_PAIRS / 2 + LARGE_PAIRS) / n_pairs)
+    for mean, pooled in (
+        (0.5, pooled_mixed),
+        (biased.instances.commutativity.value, biased.commutativity.value),
+        (biased.instances.human_agreement.value, biased.human_agreement.value),
+    ):
+        assert pooled - mean > 0.1
+    assert [row.self_agreement.value for row in rows_of(report)] == [1.0] * 4
+
+
+def test_both_figures_are_printed_in_their_columns(report: Report) -> None:
+    lines = render_report(report, "markdown").splitlines()
+    for judge_name, measure, mean, pooled in (
+        ("model-d", "Commutativity", "0.50", "0.78"),
+        ("model-d", "Agreement with people", "0.75", "0.89"),
+        ("model-c", "5 | one order", "0.50", "0.99"),
+        ("model-b", "5 | one order", "0.00", "0.00"),
+        ("model-a", "5 | one order", "1.00", "1.00"),
+    ):
+        [line, *_] = [line for line in lines if line.startswith(f"| {judge_name} | {measure} |")]
+        cells = [cell.strip() for cell in line.split("|")]
+        start = 3 + measure.count("|")
+        assert (cells[start][:4], cells[start + 1][:4]) == (mean, pooled), line
