@@ -100,10 +100,10 @@ class DataFile(BaseModel):
     """A file that the user names: `--data NAME=FILE`.
 
     Attributes:
-        audit: the audit whose setting names it; empty if only a trial reads it.
+        audit: the audit whose setting names it, or the import of it; empty if only a trial reads it.
         shared_with: further audits with the same file in the same setting.
-        key: the setting, such as `survey.source`.
-        is_required: whether the audit cannot be run without it.
+        key: the setting, such as `survey.source`; empty for an import.
+        is_required: whether the audits cannot be run without it.
     """
 
     model_config = PRESET_CONFIG
@@ -112,6 +112,11 @@ class DataFile(BaseModel):
     shared_with: tuple[str, ...] = ()
     key: str = ""
     is_required: bool = False
+
+    @property
+    def audits(self) -> tuple[str, ...]:
+        """The audits and imports that read it."""
+        return tuple(filter(None, (self.audit, *self.shared_with)))
 
 
 class Trial(BaseModel):
@@ -175,9 +180,10 @@ class Experiment(BaseModel):
     @model_validator(mode="after")
     def _check_names(self) -> Experiment:
         """Require that files and trials name audits of this experiment, and that their files are among `files`."""
-        audits = {trial.audit for trial in self.trials.values()} | {file.audit for file in self.files.values()} - {""}
-        audits |= {name for file in self.files.values() for name in file.shared_with}
-        read_files = {name for trial in self.trials.values() for name in trial.files.values()} | set(self.small.files)
+        audits = {trial.audit for trial in self.trials.values()}
+        audits |= {name for file in self.files.values() for name in file.audits}
+        read_files = {name for trial in self.trials.values() for name in trial.files.values()}
+        read_files |= set(self.small.files)
         if unknown := (audits - set(self.audits)) | (read_files - set(self.files)):
             raise ValueError(f"there is no audit or file '{min(unknown)}'")
         return self

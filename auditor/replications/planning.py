@@ -97,9 +97,10 @@ def _drop_audits_without_data(
 ) -> list[str]:
     """The audits whose data are at hand; UsageError if there is none. The small form comes with its own data."""
     missing = {
-        file.audit: name
+        audit: name
         for name, file in experiment.files.items()
-        if file.is_required and name not in options.files and not options.is_small
+        for audit in file.audits
+        if file.is_required and name not in list_data_files(experiment, options)
     }
     selected = [name for name in audit_names if name not in missing]
     if not selected:
@@ -135,7 +136,7 @@ def _build_config(
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
     data_files = list_data_files(experiment, options)
     for name, file in experiment.files.items():
-        if audit_name in (file.audit, *file.shared_with) and name in data_files:
+        if audit_name in file.audits and name in data_files:
             settings = merge_settings(settings, _nest(file.key, data_files[name]))
     if options.is_as_published:
         settings = merge_settings(settings, experiment.as_published)

@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from auditor.metrics.estimate import Estimate
-from auditor.replications.survey_figures import NOT_MEASURED
+from auditor.replications.survey_figures import NOT_MEASURED, from_correlation
 from auditor.reports.data.semantic.schema import SemanticReport
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TEMPERATURES = (0.0, 0.5, 1.0)
 """Of the experiment on temperatures."""
 TEXTS = ("answer", "rot")
+TASKS = ("TruthfulQA", "HellaSwag")
+"""Trials on questions with known answers."""
 LEXICAL_METRICS = ("bleu_nltk", "rouge_l_stemmed")
 BERTSCORES = ("bertscore_bert_base", "bertscore")
 """Names of BERTScore: from the published weights, and from those of the sentence encoder."""
@@ -118,6 +120,17 @@ def _read_human_correlation(audit: MeasuredAudit, *, metrics: Iterable[str], tex
     return MISSING if row is None else _to_estimate(row.r, row)
 
 
+def _read_accuracy(audit: MeasuredAudit, model: str, *, task: str, figure: str) -> Estimate:
+    """A figure of one model on a task whose answers are known: `accuracy` or `consistency`."""
+    rows = [row for row in audit.trials[task] if row.model == model]
+    return getattr(rows[0], figure) if rows else MISSING
+
+
+def _read_accuracy_correlation(audit: MeasuredAudit, _model: str, *, task: str) -> Estimate:
+    """Correlation of consistency and accuracy over models, the same for every model."""
+    return from_correlation(audit.trials[task][0].over_models)
+
+
 def _to_estimate(value: float | None, row: Any) -> Estimate:
     """A correlation of a trial as an estimate over questions."""
     resampled = () if row.ci_low is None else ("question",)
@@ -142,6 +155,11 @@ TRIAL_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {
         f"rules.{stage}.{name}.{text}": partial(_read_rule_following, stage=stage, metrics=metrics, text=text)
         for (name, metrics), stage, text in product(METRICS_BY_NAME.items(), ("before", "after"), TEXTS)
     },
+    **{
+        f"{task}.{figure}": partial(_read_accuracy, task=task, figure=figure)
+        for task, figure in product(TASKS, ("accuracy", "consistency"))
+    },
+    **{f"{task}.over_models": partial(_read_accuracy_correlation, task=task) for task in TASKS},
 }
 SEMANTIC_FIGURES: Mapping[str, Callable[[MeasuredAudit], Estimate]] = {
     **{

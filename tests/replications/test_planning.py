@@ -73,13 +73,12 @@ def test_figures_that_presets_name_exist() -> None:
     for paper in map(load_paper, list_paper_ids()):
         for table in paper.tables:
             for row in table.rows:
-                for column in table.read_row(row):
-                    for source in table.find_figures(row, column):
-                        assert source.figure == "" or source.figure in FIGURES
-                        assert source.model_figure == "" or source.model_figure in MODEL_FIGURES
-                        assert source.figure or source.model_figure
-            unknown = {*table.figures, *(name for row in table.rows for name in row.figures)} - set(table.columns)
-            assert unknown == set()
+                assert row.form in ("", *table.forms)
+            for source in table.list_sources():
+                assert source.figure == "" or source.figure in FIGURES
+                assert source.model_figure == "" or source.model_figure in MODEL_FIGURES
+                assert source.figure or source.model_figure
+            assert {column for figures in table.list_figures() for column in figures} <= set(table.columns)
 
 
 def test_all_figures_are_in_a_preset() -> None:
@@ -87,9 +86,7 @@ def test_all_figures_are_in_a_preset() -> None:
         name
         for paper in map(load_paper, list_paper_ids())
         for table in paper.tables
-        for row in table.rows
-        for column in table.columns
-        for source in table.find_figures(row, column)
+        for source in table.list_sources()
         for name in (source.figure, source.model_figure)
     }
     assert {*FIGURES, *MODEL_FIGURES} - named == set()
@@ -98,7 +95,6 @@ def test_all_figures_are_in_a_preset() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["sage", "--small"], "There is no experiment for the tables of 'sage'"),
         (["evalmoraal", "--small", "--table", "ramezani-xu"], "no experiment for table ramezani-xu"),
         (["evalmoraal"], "--published, --recorded FOLDER, --models FILE and --small"),
         (["evalmoraal", "--small", "--published"], "What should be shown"),

@@ -283,6 +283,33 @@ def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Pat
         assert cells.value("4", "planted, with a rule", metric, "answers") == pytest.approx(followed, abs=1e-6)
 
 
+def test_consistency_stands_beside_accuracy_on_a_task(
+    sage_words: list[str | Path], server: FakeServer, tmp_path: Path
+) -> None:
+    reasons = {"identical": ["It is so."] * 5, "half": ["It is so.", "It is so.", "It is so.", "Why not?", "Why not?"]}
+    choices = {"identical": [1] * 5, "half": [1, 1, 2, 2, 2]}
+
+    def script(request: Request) -> Reply:
+        if request.schema != "Choice":
+            return answer(request)
+        question, wording = re.findall(r"(\w+) task, wording (\d)", request.text)[0]
+        number = int(wording)
+        return completion(json.dumps({"reason": reasons[question][number], "choice": choices[question][number]}))
+
+    server.script = script
+    rows = [
+        (name, f"{name} task, wording 0?", "yes|no", "yes", f"{name} task, wording {number}?")
+        for name in reasons
+        for number in range(1, 5)
+    ]
+    file = write_csv(tmp_path / "task.csv", "question_id,question,choices,correct,paraphrase", rows)
+    cells = replicate(tmp_path, *sage_words, "--data", f"TruthfulQA={file}", "--table", "3")
+    assert cells.value("3", "planted", "TruthfulQA, accuracy") == pytest.approx((1 + 2 / 5) / 2)
+    expected = float(np.mean([sage(texts, 10) for texts in reasons.values()]))
+    assert cells.value("3", "planted", "TruthfulQA, SaGE", "exponent 10") == pytest.approx(expected, abs=1e-6)
+    assert cells.find("3", "planted", "HellaSwag, accuracy", "HellaSwag")["not_run"] == "no_file"
+
+
 def test_temperature_changes_answers_to_the_same_words_only(sage_words: list[str | Path], tmp_path: Path) -> None:
     cells = replicate(tmp_path, *sage_words, "--table", "figure-3")
     for temperature, expected in (("0", 1.0), ("0.5", 0.0), ("1", 0.0)):
