@@ -13,11 +13,18 @@ from auditor.agents.localization import language_of_sample, question_prompt_fiel
 from auditor.agents.model_call import build_call, build_judge_call, effective_temperature
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.prompt_form import PromptForm
+from auditor.config.base import PromptForm
+from auditor.config.probes import DirectProbe
 from auditor.domain import ENGLISH, Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
 from auditor.domain.review_aspects import aspect_questions
 from auditor.errors import ConfigError
-from auditor.models.structured import AnswerReview, MoralJudgement, StepwiseJudgement, TraceReview
+from auditor.models.structured import (
+    AnswerReview,
+    MoralJudgement,
+    ReasonedJudgement,
+    StepwiseJudgement,
+    TraceReview,
+)
 from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.prompts import Prompt, load_prompt, read_prompt
 from auditor.prompts.preflight import load_stand_in_trace
@@ -33,7 +40,7 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
     language = ENGLISH if survey.task is not None else language_of_sample(config, cell.country, sample)
     if survey.task is None:
         prompt, fields = load_prompt(probe.prompt_name, language), question_prompt_fields(survey, cell, language)
-        schema = (MoralJudgement if probe.form == "standard" else StepwiseJudgement).__name__
+        schema = _select_schema(probe).__name__
     else:
         prompt, fields = (
             load_prompt(f"{task_prompt_name(survey.task)}.{probe.mode}"),
@@ -56,6 +63,13 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
         cell=cell,
         language=language,
     )
+
+
+def _select_schema(probe: DirectProbe) -> type[MoralJudgement]:
+    """The schema of a structured answer to a survey's question."""
+    if probe.form == "paper":
+        return StepwiseJudgement
+    return MoralJudgement if probe.schema_version == 1 else ReasonedJudgement
 
 
 def build_review_call(config: AuditConfig, survey: Survey, judge: ModelSection, trace: Trace, text: str) -> Call:

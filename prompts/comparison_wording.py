@@ -10,6 +10,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from auditor.domain import ENGLISH
+
 N_WORDINGS = 10
 
 
@@ -42,3 +44,16 @@ def load_comparison_wording(language: str) -> ComparisonWording:
     """Load the comparison texts of a language."""
     file = resources.files("auditor.prompts") / language / "logic.toml"
     return ComparisonWording.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+
+
+@functools.cache
+def load_english_criteria() -> Mapping[str, Criterion]:
+    """Load the criteria that exist in English only, by name."""
+    file = resources.files("auditor.prompts") / ENGLISH / "logic.criteria.toml"
+    criteria = tomllib.loads(file.read_text(encoding="utf-8"))["criteria"]
+    return {name: Criterion.model_validate(texts) for name, texts in criteria.items()}
+
+
+def find_criterion(name: str, language: str) -> Criterion:
+    """Find the texts of a criterion; those of a criterion without other languages are English."""
+    return load_comparison_wording(language).criteria.get(name) or load_english_criteria()[name]

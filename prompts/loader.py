@@ -16,7 +16,10 @@ from auditor.input_files import MAX_SETTINGS_BYTES, read_text, require_file
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _PROMPT_FILE = re.compile(
-    r"\A---\n(?P<front>.*?)\n---\n\[system\]\n(?P<system>.*?)\n\[user\]\n(?P<user>.*)\Z", re.DOTALL
+    r"\A---\n(?P<front>.*?)\n---\n"
+    r"(?:\[system\]\n(?P<system>.*?)|\[user\]\n(?P<opening>.*?)\n\[assistant\]\n(?P<reply>.*?))"
+    r"\n\[user\]\n(?P<user>.*)\Z",
+    re.DOTALL,
 )
 
 
@@ -30,7 +33,8 @@ class Prompt:
         language: ISO 639-1 code of its folder.
         purpose: a description of its use.
         fields: names of its placeholders.
-        system, user: the two messages.
+        system, user: the two messages; `system` is empty in a prompt with an opening.
+        opening: messages of a user and of the assistant that come before `user` in place of a system message.
     """
 
     id: str
@@ -40,12 +44,13 @@ class Prompt:
     fields: frozenset[str]
     system: str
     user: str
+    opening: tuple[str, str] | None = None
 
     def render(self, *, preamble: str | None = None, **values: str) -> tuple[Message, ...]:
-        """Fill in the placeholders and return the system and the user message.
+        """Fill in the placeholders and return the messages: system and user; or user, assistant and user.
 
         Args:
-            preamble: text put before the system message.
+            preamble: text put before the system message; a system message of its own if the prompt has none.
             values: one for each of `fields`.
 
         Raises:
@@ -53,11 +58,14 @@ class Prompt:
         """
         if set(values) != self.fields:
             raise ValueError(f"prompt {self.id} takes {sorted(self.fields)}, but was given {sorted(values)}")
-        system = fill_placeholders(self.system, values)
-        return (
-            Message("system", f"{preamble}\n\n{system}" if preamble else system),
-            Message("user", fill_placeholders(self.user, values)),
-        )
+        if self.opening is None:
+            system = fill_placeholders(self.system, values)
+            messages = [Message("system", f"{preamble}\n\n{system}" if preamble else system)]
+        else:
+            request, reply = (fill_placeholders(text, values) for text in self.opening)
+            messages = [Message("system", preamble)] if preamble else []
+            messages += [Message("user", request), Message("assistant", reply)]
+        return (*messages, Message("user", fill_placeholders(self.user, values)))
 
 
 def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
@@ -120,7 +128,9 @@ def parse_prompt(text: str, language: str, *, source: str) -> Prompt:
             f"Give it {_join_names(required_keys)}, and no other keys.",
         )
     _check_front_matter(front_matter, source)
-    used_fields = set(PLACEHOLDER.findall(match["system"] + match["user"]))
+    opening = None if match["opening"] is None else (match["opening"].strip(), match["reply"].strip())
+    system = (match["system"] or "").strip()
+    used_fields = set(PLACEHOLDER.findall("\n".join([system, *(opening or ()), match["user"]])))
     if used_fields != set(front_matter["fields"]):
         raise ConfigError(
             f"{source}: declares the fields {_join_names(front_matter['fields'])}, "
@@ -133,8 +143,9 @@ def parse_prompt(text: str, language: str, *, source: str) -> Prompt:
         language=language,
         purpose=front_matter["purpose"],
         fields=frozenset(front_matter["fields"]),
-        system=match["system"].strip(),
+        system=system,
         user=match["user"].strip(),
+        opening=opening,
     )
 
 

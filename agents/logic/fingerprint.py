@@ -9,7 +9,7 @@ from pathlib import Path
 from auditor.agents.logic.question_forms import list_templates
 from auditor.config import AuditConfig
 from auditor.prompts import load_prompt
-from auditor.prompts.comparison_wording import load_comparison_wording
+from auditor.prompts.comparison_wording import load_comparison_wording, load_english_criteria
 
 
 def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> list[object]:
@@ -25,10 +25,12 @@ def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> li
     probe = config.probes.logic
     assert probe is not None
     prompts = [load_prompt(template, language) for template in list_templates(probe) for language in languages]
-    prompt_texts = [
+    prompt_texts: list[object] = [
         [prompt.system, prompt.user, load_comparison_wording(prompt.language).model_dump(mode="json")]
         for prompt in prompts
     ]
+    if (criterion := load_english_criteria().get(probe.relation)) is not None:
+        prompt_texts.append(criterion.model_dump(mode="json"))
     hashes = [_hash_file(Path(file)) for file in (probe.items, probe.people) if file is not None]
     return [prompt_texts, *hashes]
 

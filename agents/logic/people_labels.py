@@ -83,9 +83,7 @@ def _parse_label(row: TextRow) -> tuple[LabelledPair, PeopleLabel]:
     return pair, PeopleLabel(decision, row.location)
 
 
-def _reject_second_label(
-    pair: LabelledPair, label: PeopleLabel, earlier: PeopleLabel, *, is_swapped: bool
-) -> None:
+def _reject_second_label(pair: LabelledPair, label: PeopleLabel, earlier: PeopleLabel, *, is_swapped: bool) -> None:
     """Raise ImportFileError for a pair with two labels; the message says whether they contradict each other."""
     earlier_decision = earlier.decision.swapped if is_swapped else earlier.decision
     pair_text = f"'{truncate_text(pair.item_a)}' and '{truncate_text(pair.item_b)}'"

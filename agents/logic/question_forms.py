@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.config import LogicProbe
-from auditor.config.prompt_form import PromptForm
+from auditor.config.base import PromptForm
 from auditor.models.structured import BinaryPreference, Preference, ReasonedBinaryPreference, ReasonedPreference
 
 AnswerSchema = type[Preference | ReasonedPreference | BinaryPreference | ReasonedBinaryPreference]

@@ -34,10 +34,11 @@ from auditor.domain import (
 )
 from auditor.models.structured import parse_structured_answer
 from auditor.prompts import Prompt, fill_placeholders, load_prompt
-from auditor.prompts.comparison_wording import load_comparison_wording
+from auditor.prompts.comparison_wording import find_criterion, load_comparison_wording
 
 MAX_UNFENCED_LENGTH = 160
 """Items that are longer, or have several lines, are put between delimiter lines."""
+
 
 class ItemPair(NamedTuple):
     """Two items of a set, by position.
@@ -175,7 +176,7 @@ def comparison_prompt_fields(item_set: ItemSet, relation: Relation, paraphrase: 
         paraphrase: index of the wording of the question; its placeholder `what` stands for the criterion of comparison.
     """
     wording = load_comparison_wording(item_set.language)
-    criterion = wording.criteria[item_set.criterion]
+    criterion = find_criterion(item_set.criterion, item_set.language)
     criterion_text = criterion.standard if relation is Relation.STANDARD else criterion.negated
     return {
         "context": fill_placeholders(criterion.context, {"context": _fence_long_text(item_set.text)}) + "\n"

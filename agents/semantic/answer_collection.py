@@ -11,6 +11,7 @@ from auditor.agents.call_runner import run_calls
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_rule
 from auditor.agents.semantic.call_builders import build_answer_call, build_rule_call, semantic_probe
+from auditor.agents.semantic.given_answers import load_given_answers
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call
 from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, MoralWording
@@ -30,25 +31,31 @@ async def collect_answers(context: RunContext, questions: Sequence[MoralQuestion
     """Ask every model all wordings of the questions and the rules of thumb, and store the answers."""
     ids = [question.id for question in questions]
     wordings = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
+    probe = semantic_probe(context.config)
+    given_models = [model for model in context.config.models if probe.has_given_answers(context.config, model)]
     planned_answers = [
         planned
         for model in context.config.models
+        if model not in given_models
         for question in ids
         for planned in _plan_answers(context, model, wordings[question])
     ]
     answers = await run_audit_calls(context, "answer", [planned.call for planned in planned_answers])
-    mode = semantic_probe(context.config).mode
     answer_records = []
     for planned in planned_answers:
         if planned.call.key in answers:
             answer = answers[planned.call.key]
-            outcome, text = parse_answer(answer, mode)
+            outcome, text = parse_answer(answer, probe.mode)
             question, number = planned.wording.question, planned.wording.number or 0
             answer_records.append(
                 MoralAnswerRecord(planned.model, question, number, planned.sample, outcome, text, answer.key)
             )
     texts = {(wording.question, wording.number): wording.text for group in wordings.values() for wording in group}
     answer_records = await add_rules_of_thumb(context, answer_records, texts)
+    for model in given_models:
+        answer_records += await asyncio.to_thread(
+            load_given_answers, context.db, context.audit_id, context.config, model, ids
+        )
     await asyncio.to_thread(semantic_results.save_answers, context.db, context.audit_id, answer_records)
 
 

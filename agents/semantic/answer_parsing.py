@@ -20,6 +20,8 @@ from auditor.models.thinking import strip_thinking
 
 AnswerMode = Literal["structured", "text"]
 _LABEL = re.compile(r"^\W*(?:rule of thumb|rot|rule|answer)\W*?:\W*?(?=\w)", re.IGNORECASE)
+_YES_OR_NO = re.compile(r"\W*(yes|no)\b(?![ \t]*/|[ \t]+\w)", re.IGNORECASE)
+"""The word at the beginning of a verdict; "No context was sent" and "yes/no" are none."""
 _QUOTED = re.compile(r'^[“"«„](.*)[”"»“]$', re.DOTALL)
 
 
@@ -84,13 +86,21 @@ def parse_paraphrases(answer: Answer) -> list[str]:
     )
 
 
-def parse_pair_verdict(answer: Answer, purpose: Purpose) -> tuple[Outcome, bool | None, str | None]:
+def parse_pair_verdict(
+    answer: Answer, purpose: Purpose, *, is_paper_form: bool = False
+) -> tuple[Outcome, bool | None, str | None]:
     """Parse a verdict on a pair of answers: the outcome, whether the judge says yes, and the reason.
 
     The last two are None unless the outcome is `ok`.
+
+    Args:
+        is_paper_form: whether the verdict is the word yes or no at the beginning, without a reason.
     """
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None, None
+    if is_paper_form:
+        word = _YES_OR_NO.match(strip_thinking(answer.text))
+        return (Outcome.OK, word[1].lower() == "yes", None) if word else (Outcome.UNPARSED, None, None)
     if purpose is Purpose.CONSISTENCY:
         support = parse_structured_answer(Support, answer.text)
         return (

@@ -10,10 +10,21 @@ from auditor.config import AuditConfig, ModelSection
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Call, Message, Purpose, derive_seed
 from auditor.domain.semantic import MoralQuestion
-from auditor.models.structured import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Structure, Support
+from auditor.models.structured import (
+    Choice,
+    Contradiction,
+    MoralAnswer,
+    OpenAnswer,
+    Paraphrases,
+    RuleOfThumb,
+    Structure,
+    Support,
+)
 from auditor.prompts import load_prompt
 from auditor.text_safety import truncate_middle
 
+PAPER_JUDGE_TEMPERATURE, PAPER_JUDGE_TOKENS = 0.5, 50
+"""Of the judge of the consistency score, as published."""
 PARAPHRASE_TEMPERATURE = 1.0
 MAX_PARAPHRASE_WORDS = 40
 
@@ -36,7 +47,8 @@ def build_answer_call(
         rule: rule of thumb to follow.
     """
     probe = semantic_probe(config)
-    template = "semantic.answer" if rule is None else "semantic.follow"
+    template = f"semantic.answer{probe.prompt_suffix}" if rule is None else "semantic.follow"
+    schema = OpenAnswer if probe.prompt_suffix else MoralAnswer
     fields = {
         "question": question,
         "max_words": str(probe.max_words),
@@ -49,7 +61,7 @@ def build_answer_call(
         load_prompt(f"{template}.{probe.mode}").render(preamble=model.system, **fields),
         temperature=effective_temperature(model, probe.temperature) if temperature is None else temperature,
         max_tokens=probe.max_tokens,
-        schema=MoralAnswer if probe.mode == "structured" else None,
+        schema=schema if probe.mode == "structured" else None,
         max_words=probe.max_words,
         sample=sample,
     )
@@ -132,14 +144,29 @@ def build_pair_call(
         first, second: texts of the two answers.
     """
     first, second = truncate_shown_text(config, first), truncate_shown_text(config, second)
+    if is_paper_form(config, purpose):
+        return build_call(
+            judge,
+            purpose,
+            load_prompt("semantic.consistency.paper").render(preamble=judge.system, first=first, second=second),
+            temperature=PAPER_JUDGE_TEMPERATURE,
+            max_tokens=PAPER_JUDGE_TOKENS,
+            seed=derive_seed(config.seed, purpose.value, question, first, second),
+        )
     structure = Support if purpose is Purpose.CONSISTENCY else Contradiction
     fence = fence_line(first + second, config.seed, question)
-    messages = load_prompt(f"semantic.{purpose.value}").render(
+    messages = load_prompt(f"semantic.{purpose.value}{semantic_probe(config).prompt_suffix}").render(
         preamble=judge.system, question=question, first=first, second=second, fence=fence
     )
     return _build_call(
         config, judge, purpose, messages, temperature=0.0, max_tokens=200, schema=structure, max_words=40
     )
+
+
+def is_paper_form(config: AuditConfig, purpose: Purpose) -> bool:
+    """Whether the judge is asked in the published form of the consistency score, and answers yes or no."""
+    section = semantic_probe(config).consistency
+    return purpose is Purpose.CONSISTENCY and section is not None and section.form == "paper"
 
 
 def truncate_shown_text(config: AuditConfig, text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +13,9 @@ from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_choice, parse_rule
 from auditor.agents.semantic.call_builders import build_answer_call, build_choice_call, build_rule_call, semantic_probe
-from auditor.agents.semantic.graph import scoring_settings
-from auditor.agents.semantic.scoring import mix_vectors
-from auditor.agents.semantic.vector_cache import VectorCache, stack_vectors
+from auditor.agents.semantic.group_scores import AnswerWithRule, GroupScores, score_groups
 from auditor.domain import Call
 from auditor.domain.semantic import MoralQuestion
-from auditor.metrics.semantic import semantic_graph_entropies
 from auditor.storage import semantic_results
 
 Floats = NDArray[np.float64]
@@ -37,13 +34,6 @@ class AnswerRequest(NamedTuple):
     sample: int = 0
     temperature: float | None = None
     rule: str | None = None
-
-
-class AnswerWithRule(NamedTuple):
-    """An answer and its rule of thumb; each is None if not requested, or if the answer cannot be parsed."""
-
-    answer: str | None
-    rule: str | None
 
 
 async def load_asked_questions(context: RunContext) -> tuple[list[MoralQuestion], dict[str, list[str]]]:
@@ -97,43 +87,10 @@ async def elicit_answers(context: RunContext, requests: Sequence[AnswerRequest])
     return [AnswerWithRule(text, rules.get(index)) for index, text in enumerate(texts)]
 
 
-def score_groups(
-    context: RunContext, groups: Sequence[Sequence[AnswerWithRule]], *, answers_only: bool = False
-) -> Floats:
-    """Score the consistency of each group of answers as the audit does: one score per group.
-
-    A score is nan with fewer than two usable answers.
-
-    Args:
-        answers_only: whether to score answers even if the audit scores rules of thumb.
-    """
-    assert context.load_semantic_encoder is not None
-    assert context.config.probes.semantic is not None
-    settings = scoring_settings(context.config, context.config.probes.semantic)
-    group_size = max(map(len, groups), default=0)
-    vectors_by_text = VectorCache(context.db, context.load_semantic_encoder()).embed(
-        text for group in groups for answer_with_rule in group for text in answer_with_rule if text
-    )
-    answer_vectors = stack_vectors(
-        [[answer_with_rule.answer for answer_with_rule in group] for group in groups], vectors_by_text, group_size
-    )
-    scored_vectors = answer_vectors
-    if settings.measured != "answer" and not answers_only:
-        rule_vectors = stack_vectors(
-            [[answer_with_rule.rule for answer_with_rule in group] for group in groups], vectors_by_text, group_size
-        )
-        scored_vectors = (
-            rule_vectors
-            if settings.measured == "rot"
-            else mix_vectors(rule_vectors, answer_vectors, settings.rot_weight)
-        )
-    return semantic_graph_entropies(scored_vectors, "sge" if settings.variant == "sge" else "sage", settings.alpha)
-
-
 async def scores_by_temperature(
     context: RunContext, temperatures: Sequence[float]
-) -> dict[tuple[str, float, bool], Floats]:
-    """Scores by (model, temperature, reworded), an array over the audit's questions in order.
+) -> dict[tuple[str, float, bool], GroupScores]:
+    """Scores by (model, temperature, reworded), arrays over the audit's questions in order.
 
     `reworded` is True for one answer to each paraphrase, False for as many samples of the original question.
     """
@@ -155,24 +112,32 @@ async def scores_by_temperature(
     return scores
 
 
-async def scores_by_rule(context: RunContext) -> dict[tuple[str, bool], Floats]:
-    """Scores by (model, followed), an array over the audit's questions in order.
+async def scores_by_rule(
+    context: RunContext, rules: Mapping[str, str] | None = None
+) -> dict[tuple[str, bool], GroupScores]:
+    """Scores by (model, followed), arrays over the audit's questions in order.
 
-    `followed` is True if the model was given its own first rule of thumb on the question to follow.
+    `followed` is True if the model was given a rule of thumb to follow. Questions without a rule have no score.
+
+    Args:
+        rules: rules by question id; by default, each model follows its own first rule of thumb on the question.
     """
     questions, wordings = await load_asked_questions(context)
-    first_rules: dict[tuple[str, str], str] = {}
-    for answer in await asyncio.to_thread(semantic_results.load_answers, context.db, context.audit_id):
-        if answer.wording and answer.rot is not None:
-            first_rules.setdefault((answer.model, answer.question), answer.rot)
+    rule_by_key: dict[tuple[str, str], str] = {
+        (model.name, question): rule for model in context.config.models for question, rule in (rules or {}).items()
+    }
+    if rules is None:
+        for answer in await asyncio.to_thread(semantic_results.load_answers, context.db, context.audit_id):
+            if answer.wording and answer.rot is not None:
+                rule_by_key.setdefault((answer.model, answer.question), answer.rot)
     scores = {}
     for model in context.config.models:
         for followed in (False, True):
             requests = [
                 [
-                    AnswerRequest(model.name, text, rule=first_rules[model.name, question.id] if followed else None)
+                    AnswerRequest(model.name, text, rule=rule_by_key[model.name, question.id] if followed else None)
                     for text in wordings[question.id]
-                    if (model.name, question.id) in first_rules
+                    if (model.name, question.id) in rule_by_key
                 ]
                 for question in questions
             ]
@@ -216,15 +181,13 @@ async def accuracy_and_consistency(
         ]
         accuracy = np.array([np.mean(group) if group else np.nan for group in is_correct], dtype=float)
         reasons = [[AnswerWithRule(reason, None) for _, reason in group] for group in choices_and_reasons]
-        measures_by_model[model.name] = (
-            accuracy,
-            await asyncio.to_thread(score_groups, context, reasons, answers_only=True),
-        )
+        scores = await asyncio.to_thread(score_groups, context, reasons, answers_only=True)
+        measures_by_model[model.name] = accuracy, scores.main
     return measures_by_model
 
 
-async def _elicit_and_score(context: RunContext, requests: Sequence[Sequence[AnswerRequest]]) -> Floats:
-    """Collect the answers of each group of requests, and score their consistency: one score per group."""
+async def _elicit_and_score(context: RunContext, requests: Sequence[Sequence[AnswerRequest]]) -> GroupScores:
+    """Collect the answers of each group of requests, and score their consistency: one score per group and measure."""
     answers = await elicit_answers(context, [request for group in requests for request in group])
     group_ends = np.cumsum([len(group) for group in requests])
     groups = [answers[end - len(group) : end] for group, end in zip(requests, group_ends, strict=True)]

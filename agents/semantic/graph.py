@@ -67,13 +67,15 @@ async def store_questions(state: SemanticState, runtime: Runtime[RunContext]) ->
 
 def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
     """Store the questions with their wordings; return the number of questions. Warns of an unsuitable encoder."""
-    questions = load_planned_questions(probe)
+    questions = load_planned_questions(probe, context.survey)
     semantic_results.replace_questions(context.db, context.audit_id, questions)
     wordings = [wording for question in questions for wording in written_wordings(question)]
     semantic_results.save_wordings(context.db, context.audit_id, wordings)
     encoder = probe.encoder or context.config.embedding.model
-    if encoder == ENGLISH_ONLY_ENCODER and (
-        other_languages := sorted({wording.language for wording in wordings} - {ENGLISH})
+    if (
+        probe.paraphrases
+        and encoder == ENGLISH_ONLY_ENCODER
+        and (other_languages := sorted({wording.language for wording in wordings} - {ENGLISH}))
     ):
         context.progress.on_notice(
             f"The encoder {encoder} is for English only, but some questions are in {', '.join(other_languages)}. "
@@ -118,9 +120,13 @@ async def answer(state: Batch, runtime: Runtime[RunContext]) -> SemanticState:
 
 
 async def score(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
-    """Embed answers and rules, and score every question."""
+    """Embed answers and rules, and score every question; without paraphrases, there is nothing to score."""
     context = runtime.context
     await enter_stage(context, STAGE)
+    if not semantic_probe(context.config).paraphrases:
+        settings = scoring_settings(context.config, semantic_probe(context.config))
+        await asyncio.to_thread(semantic_results.replace_scores, context.db, context.audit_id, [], [], settings)
+        return {}
     await asyncio.to_thread(score_audit, context.db, context.audit_id, build_scoring_plan(context))
     return {}
 
@@ -148,7 +154,7 @@ def build_scoring_plan(context: RunContext) -> ScoringPlan:
         load_encoder=encoder,
         seed=context.config.seed,
         baseline_names=probe.rivals,
-        load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder),
+        load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder, probe.bertscore_model),
         on_texts_planned=lambda n_texts: context.progress.on_calls_planned("embed", n_texts, 0),
         on_texts_embedded=lambda n_texts: context.progress.on_steps_completed("embed", n_texts),
     )
@@ -158,7 +164,7 @@ def scoring_settings(config: AuditConfig, probe: SemanticProbe) -> SemanticScori
     """Settings of the scores for the report; `revision` and `evidence` are filled in when the scores are computed."""
     return SemanticScoringSettings(
         source=probe.questions,
-        encoder=probe.encoder or config.embedding.model,
+        encoder=(probe.encoder or config.embedding.model) if probe.paraphrases else "none",
         revision="",
         variant=probe.variant,
         alpha=probe.alpha,
@@ -166,4 +172,6 @@ def scoring_settings(config: AuditConfig, probe: SemanticProbe) -> SemanticScori
         measured=probe.measured,
         wordings=probe.paraphrases,
         evidence="",
+        bertscore_model=probe.used_bertscore_model,
+        subject="any" if probe.prompt_suffix else "moral",
     )

@@ -9,7 +9,7 @@ from itertools import combinations
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_pair_verdict
-from auditor.agents.semantic.call_builders import build_pair_call
+from auditor.agents.semantic.call_builders import build_pair_call, is_paper_form
 from auditor.config.semantic import ConsistencySection, SemanticProbe
 from auditor.domain import Call, Purpose
 from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, PairVerdict
@@ -113,11 +113,11 @@ async def _judge_pairs(
         if pair[0].question in texts
     ]
     answers = await run_audit_calls(context, purpose.value, [call for call, _ in requests])
-    verdicts = []
+    is_paper, verdicts = is_paper_form(context.config, purpose), []
     for call, (first, _, left, right) in requests:
         if call.key in answers:
             answer = answers[call.key]
-            outcome, holds, reason = parse_pair_verdict(answer, purpose)
+            outcome, holds, reason = parse_pair_verdict(answer, purpose, is_paper_form=is_paper)
             key = (judge_name, purpose.value, first.model, first.question, left, right)
             verdicts.append(PairVerdict(*key, outcome, holds, reason, answer.key))
     await asyncio.to_thread(semantic_results.save_pair_verdicts, context.db, context.audit_id, verdicts)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from auditor.agents.semantic.given_answers import check_recorded_answers
+from auditor.agents.task_prompts import question_with_options
 from auditor.config import AuditConfig
-from auditor.config.semantic import BUILT_IN_QUESTIONS, SemanticProbe
+from auditor.config.semantic import BUILT_IN_QUESTIONS, TASK_QUESTIONS, SemanticProbe
 from auditor.domain import Survey
 from auditor.domain.semantic import FOUNDATIONS, MoralQuestion, MoralWording
 from auditor.errors import ConfigError, ImportFileError
@@ -30,17 +32,25 @@ def check_questions(config: AuditConfig, survey: Survey) -> str:
         ConfigError, ImportFileError: as `load_planned_questions`.
     """
     assert config.probes.semantic is not None
-    return f"{len(load_planned_questions(config.probes.semantic))} moral questions"
+    n_questions = len(load_planned_questions(config.probes.semantic, survey))
+    if config.probes.semantic.questions == TASK_QUESTIONS:
+        return f"consistency of the answers to {n_questions} items"
+    check_recorded_answers(config, {question.id for question in load_questions(config.probes.semantic.questions)})
+    return f"{n_questions} {'questions' if config.probes.semantic.prompt_suffix else 'moral questions'}"
 
 
-def load_planned_questions(probe: SemanticProbe) -> list[MoralQuestion]:
+def load_planned_questions(probe: SemanticProbe, survey: Survey) -> list[MoralQuestion]:
     """Load the questions selected by a config, each with the configured number of paraphrases.
+
+    Args:
+        survey: holds the task whose items are the questions if the probe says so.
 
     Raises:
         ConfigError, ImportFileError: the file is invalid, no question is selected, or a question has too few
             paraphrases and no paraphraser is configured.
     """
-    all_questions = load_questions(probe.questions)
+    is_task = probe.questions == TASK_QUESTIONS
+    all_questions = _list_item_questions(survey) if is_task else load_questions(probe.questions)
     selected = [
         question for question in all_questions if probe.foundations == "all" or question.foundation in probe.foundations
     ][: probe.limit]
@@ -64,6 +74,13 @@ def load_planned_questions(probe: SemanticProbe) -> list[MoralQuestion]:
         )
         for question in selected
     ]
+
+
+def _list_item_questions(survey: Survey) -> list[MoralQuestion]:
+    """The asked items of a task as questions, with context and options."""
+    task = survey.task
+    assert task is not None
+    return [MoralQuestion(cell.topic, question_with_options(task.item_for(cell))) for cell in survey.asked_cells]
 
 
 def load_questions(source: str) -> Sequence[MoralQuestion]:

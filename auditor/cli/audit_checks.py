@@ -97,8 +97,8 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
         for model in config.models:
             yield _run_check(f"log-probabilities of {model.name}", lambda model=model: _check_measures(config, model))  # type: ignore[misc]
     yield _run_check("encoder", lambda: _check_encoder(config))
-    if config.probes.semantic:
-        yield _run_check("encoder of moral answers", lambda: _check_semantic_encoder(config))
+    if config.probes.semantic and config.probes.semantic.paraphrases:
+        yield _run_check("encoder of free-text answers", lambda: _check_semantic_encoder(config))
 
 
 def _describe_plan(config: AuditConfig) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +15,7 @@ from auditor.cli.page_output import present_document, resolve_page_format
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.reports.data.cost.forecast import CostForecast
+    from auditor.storage.database import Database
 
 
 def estimate(
@@ -59,20 +62,28 @@ def estimate(
 def forecast_config(config: AuditConfig, storage: str | None) -> CostForecast:
     """Estimate the cost of a config's audit; recorded answers are used if the database exists and is not empty."""
     from auditor.cost_estimation.audit_estimate import estimate_audit
-    from auditor.errors import EmptyStorageError
-    from auditor.run import load_planned_survey, planned_cells, resolve_storage_url
-    from auditor.storage.database import open_database, parse_sqlite_path
+    from auditor.run import load_planned_survey, planned_cells
 
     survey = load_planned_survey(config)
+    with open_existing_database(config, storage) as db:
+        return estimate_audit(config, survey, planned_cells(survey), db)
+
+
+@contextmanager
+def open_existing_database(config: AuditConfig, storage: str | None) -> Iterator[Database | None]:
+    """Open the database of a config's audit; None if it does not exist, or is empty."""
+    from auditor.errors import EmptyStorageError
+    from auditor.run import resolve_storage_url
+    from auditor.storage.database import open_database, parse_sqlite_path
+
     url = resolve_storage_url(storage, config)
     file = parse_sqlite_path(url)
-    if file is not None and not file.exists():
-        return estimate_audit(config, survey, planned_cells(survey))
-    try:
-        with open_database(url, create=False) as db:
-            return estimate_audit(config, survey, planned_cells(survey), db)
-    except EmptyStorageError:
-        return estimate_audit(config, survey, planned_cells(survey))
+    with ExitStack() as stack:
+        db = None
+        if file is None or file.exists():
+            with suppress(EmptyStorageError):
+                db = stack.enter_context(open_database(url, create=False))
+        yield db
 
 
 def _forecast_past_audit(audit: str, storage: str | None) -> CostForecast:

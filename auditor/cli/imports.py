@@ -84,7 +84,8 @@ MeasuresOption: TypeAlias = Annotated[
     typer.Option(
         "--rivals",
         metavar="LIST",
-        help="Measures of similarity besides the cosine: bleu,bleu_nltk,rouge_l,rouge_l_stemmed,bertscore.",
+        help="Measures of similarity besides the cosine: bleu,bleu_nltk,rouge_l,rouge_l_stemmed,bertscore,"
+        "bertscore_bert_base.",
     ),
 ]
 
@@ -333,6 +334,15 @@ def import_answers(
     ] = 10.0,
     rot_weight: RuleWeightOption = 1.0,
     similarity_measures: MeasuresOption = "",
+    bertscore_model: Annotated[
+        str | None,
+        typer.Option(
+            "--bertscore-model",
+            metavar="M",
+            help="Weights for the measure bertscore_bert_base: a folder or a name on the Hugging Face hub "
+            "(google-bert/bert-base-uncased).",
+        ),
+    ] = None,
     storage: StorageOption = None,
 ) -> None:
     """Create an audit from answers to moral questions.
@@ -346,6 +356,7 @@ def import_answers(
     from auditor.imports.moral_answers import import_answers as import_recorded_answers
 
     options = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
+    options |= {} if bertscore_model is None else {"bertscore_model": bertscore_model}
     probe = _build_probe(options, similarity_measures)
     with show_embedding_bar() as on_step:
         counts = import_recorded_answers(

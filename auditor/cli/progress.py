@@ -26,7 +26,7 @@ STAGE_LABELS = {
     "elicit": "Asking models",
     "logprobs": "Log-probabilities",
     "measure": "Computing scores",
-    "semantic": "Moral questions",
+    "semantic": "Free-text answers",
     "embed": "Embedding texts",
     "logic": "Comparing items",
     "review": "Reviewing answers",

@@ -221,12 +221,14 @@ def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     from auditor.reports.sections.replication import prefix_ids
     from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
 
-    builders = (
-        group_model_tables, build_methods_section, build_over_models_section, build_consistency_section,
-    )  # fmt: skip
-    return [
-        prefix_ids(section, audit.name.lower(), audit.name)
+    sections = [
+        (audit.name, section)
         for audit in measured
-        for build_section in builders
-        if (section := build_section(audit.report)) is not None
+        for section in (
+            group_model_tables(audit.report),
+            build_methods_section(audit.report),
+            build_over_models_section(audit.report, cut_offs=audit.name, is_open=True),
+            build_consistency_section(audit.report),
+        )
     ]
+    return [prefix_ids(section, name.lower(), name) for name, section in sections if section is not None]

@@ -7,9 +7,12 @@ import inspect
 import textwrap
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+
+PromptForm = Literal["standard", "paper"]
+"""Prompts of this program, or in the form that a paper describes."""
 
 
 class DocumentedModel(BaseModel):

@@ -102,7 +102,8 @@ def require_recorded_answers(models: Sequence[ModelSection], judges: Sequence[Mo
         if model.model.startswith(REPLAY_PREFIX) and model.answers is None:
             raise ValueError(
                 f"model '{model.name}' replays recorded answers, but the key 'answers' is missing. How to fix: Set it "
-                "to a file with the columns model,country,topic,sample,text."
+                "to a file with the columns model,country,topic,sample,text (for the probe 'semantic' alone: "
+                "question_id,sample,answer)."
             )
     for judge in judges:
         if judge.model.startswith(REPLAY_PREFIX):

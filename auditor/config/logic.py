@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from auditor.config.base import PromptForm
 from auditor.config.probe_section import ProbeParts, ProbeSection
-from auditor.config.prompt_form import PromptForm
+from auditor.domain import ENGLISH
 
 if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
+
+ENGLISH_ONLY = ("paper", "coherence")
+"""Values of `form` and `relation` whose texts exist in English only."""
 
 
 class LogicProbe(ProbeSection):
@@ -45,9 +49,10 @@ class LogicProbe(ProbeSection):
     if not set."""
     countries: Literal["all"] | list[str] | None = None
     """Countries whose topics or traces are compared. If not set, the survey's first country."""
-    relation: Literal["preference", "relevance", "temporal", "causal"] = "preference"
-    """What is asked about two items: which one is preferred (`preference`), more relevant (`relevance`), earlier
-    (`temporal`) or the cause of the other (`causal`). Topics and traces allow only `preference`."""
+    relation: Literal["preference", "relevance", "coherence", "temporal", "causal"] = "preference"
+    """What is asked about two items: which one is preferred (`preference`), more relevant (`relevance`), the more
+    coherent summary (`coherence`, in English only), earlier (`temporal`) or the cause of the other (`causal`). Topics
+    and traces allow only `preference`."""
     negated: bool = True
     """Whether each question is also asked in its negated form, "which is less …"."""
     both_orders: bool = True
@@ -108,6 +113,12 @@ class LogicProbe(ProbeSection):
                 f"probes.logic.people: labels are for a file of items, but items = '{self.items}'. "
                 "How to fix: Name a file of items, or remove people."
             )
+        for key, value in (("form", self.form), ("relation", self.relation)):
+            if value in ENGLISH_ONLY and config.languages != (ENGLISH,):
+                raise ValueError(
+                    f"probes.logic.{key}: '{value}' exists in English only. "
+                    f"How to fix: Set language = '{ENGLISH}', or remove {key}."
+                )
         if self.items == "topics" and config.survey is None:
             raise ValueError("the key 'survey' is missing. How to fix: Add it; the probe 'logic' compares its topics.")
         if self.items == "traces" and not config.probes.direct:

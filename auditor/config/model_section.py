@@ -137,8 +137,9 @@ class ModelSection(ConfigSection):
     params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
     """Further request parameters, sent to the provider unchanged."""
     answers: str | None = None
-    """For a model `replay/NAME`: file with its recorded answers, in the columns `model,country,topic,sample,text`. Only
-    the rows of NAME are used."""
+    """For a model `replay/NAME`: file with its recorded answers, in the columns `model,country,topic,sample,text`; for
+    an audit with the probe `semantic` and without `direct`, `question_id,sample,answer[,model]`. Only the rows of NAME
+    are used."""
     weights: str | None = None
     """The model's weights on this computer, for log-probabilities by the method `continuation`: a folder, a `.gguf`
     file or a name on the Hugging Face Hub. An embedded model does not need this."""

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from auditor.config.base import ConfigSection
+from auditor.config.base import ConfigSection, PromptForm
 from auditor.config.distribution import DistributionProbe
 from auditor.config.logic import LogicProbe
 from auditor.config.probe_section import ProbeSection
-from auditor.config.prompt_form import PromptForm
 from auditor.config.semantic import SemanticProbe
 
 DEFAULT_MAX_TRACE_CHARS = 20_000
@@ -45,6 +44,10 @@ class DirectProbe(ConfigSection):
     them, in words of our own and without a limit. `paper` exists in English, for surveys."""
     max_words: Annotated[int, Field(ge=5)] = 120
     """Requested length of the reasoning in words."""
+    schema_version: Literal[1, 2] = 2
+    """With `mode = "structured"` and `form = "standard"`: version of the JSON schema that is sent with a survey's
+    question. `2` describes the reasoning as the prompt does, step by step. `1` describes it as "one or two sentences",
+    whatever `max_words` is. Audits that were begun with version 1 keep it."""
     repair: bool = True
     """Whether a model whose answer has no readable score is shown that answer and asked once more. The report counts
     these answers."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from auditor.config.base import ConfigSection
+from auditor.config.base import ConfigSection, PromptForm
+from auditor.config.model_section import REPLAY_PREFIX, ModelSection
 from auditor.config.probe_section import ProbeParts, ProbeSection
 from auditor.domain import Purpose
 from auditor.domain.semantic import MoralFoundation
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
 
 BUILT_IN_QUESTIONS = "built-in"
-SimilarityMetric = Literal["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore"]
+DEFAULT_BERTSCORE_MODEL = "google-bert/bert-base-uncased"
+TASK_QUESTIONS = "task"
+SimilarityMetric = Literal["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore", "bertscore_bert_base"]
 
 
 class ConsistencySection(ConfigSection):
@@ -27,11 +30,16 @@ class ConsistencySection(ConfigSection):
     judge: str
     """Name of the model or judge of this audit that compares the answers; it never judges its own."""
     samples: Annotated[int, Field(ge=2, le=50)] = 5
-    """Number of times that each model answers each question in its original wording."""
+    """Number of times that each model answers each question in its original wording. Of recorded answers and of those
+    to a task's items, all are compared."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
     """Sampling temperature of the answers that the judge compares."""
     pairs: Literal["first", "all"] = "first"
     """Which answers to one question are compared: `first`, the first with every other; `all`, every pair."""
+    form: PromptForm = "standard"
+    """Prompt of the judge: `standard`, this program's own, answered as JSON with a reason at temperature 0; `paper`,
+    the form that the consistency score was published in, in words of our own: three messages without the question,
+    answered yes or no, at temperature 0.5 in at most 50 tokens. The judge's own `params` take precedence."""
 
 
 class SemanticProbe(ProbeSection):
@@ -51,23 +59,33 @@ class SemanticProbe(ProbeSection):
             *("semantic.answer.structured", "semantic.answer.text", "semantic.rule.structured", "semantic.rule.text"),
             *("semantic.paraphrase", "semantic.consistency", "semantic.contradiction"),
         ),
+        fingerprint_inputs="auditor.agents.semantic.given_answers:list_fingerprint_inputs",
         answers_key="moral_answers",
-        answers_noun="moral answer",
-        counted_labels={"answers": "moral answers", "rules": "rules of thumb"},
+        answers_noun="free-text answer",
+        counted_labels={
+            "answers": "free-text answers",
+            "rules": "rules of thumb",
+            "judgements": "judgements of pairs of answers",
+        },
         sampled_purpose=Purpose.MORAL,
         sampled_figures="Consistency under paraphrase",
     )
 
     questions: str = BUILT_IN_QUESTIONS
     """`built-in`, or the path of a file: TOML in the format of the built-in questions, or CSV, JSONL or Parquet with
-    the columns `question_id,question[,paraphrase,foundation,topics,language]`."""
+    the columns `question_id,question[,paraphrase,foundation,topics,language]`. `task`: the items of this audit's task,
+    with the answers of the probe `direct`; needs `paraphrases = 0`."""
+    subject: Literal["moral", "any"] = "moral"
+    """What the questions are about, as the prompts say: `moral`, what is right; `any`, any subject. `any` needs
+    `rot = false`, since rules of thumb are about what is right. Items of a task are on any subject."""
     foundations: Literal["all"] | Annotated[list[MoralFoundation], Field(min_length=1)] = "all"
     """Moral foundations (of moral foundations theory) to ask about, such as care or fairness; `all` for all."""
     limit: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of questions, from the start of the list. The built-in list takes the moral foundations (care,
     fairness and so on) in turn, so that a short list still covers them."""
-    paraphrases: Annotated[int, Field(ge=2, le=50)] = 5
-    """Number of wordings of each question."""
+    paraphrases: Annotated[int, Field(ge=0, le=50)] = 5
+    """Number of wordings of each question, at least 2. With 0, only the original wording is asked, and only the
+    consistency score (`consistency`) is measured, without a sentence encoder."""
     paraphraser: str | None = None
     """Name of the model or judge of this audit that writes further wordings of questions with too few."""
     threshold: Annotated[float, Field(gt=0, le=1.5)] = 0.8
@@ -104,7 +122,10 @@ class SemanticProbe(ProbeSection):
     `embedding`."""
     rivals: list[SimilarityMetric] = Field(default_factory=list)
     """Measures of the similarity between answers to report besides the cosine of their embeddings: `bleu`, `rouge_l`,
-    `bertscore`. `bleu_nltk` and `rouge_l_stemmed` are BLEU and ROUGE-L as the authors of SaGE computed them."""
+    `bertscore`. `bleu_nltk`, `rouge_l_stemmed` and `bertscore_bert_base` are BLEU, ROUGE-L and BERTScore as the
+    authors of SaGE computed them."""
+    bertscore_model: str = DEFAULT_BERTSCORE_MODEL
+    """Weights for the measure `bertscore_bert_base`: a folder, or a name on the Hugging Face hub."""
     consistency: ConsistencySection | None = None
     """Settings of the consistency score: how often a judge finds that sampled answers support each other. Without this
     section, it is not computed."""
@@ -133,13 +154,39 @@ class SemanticProbe(ProbeSection):
         return "rot" if self.rot_weight == 1 else "mix"
 
     @property
+    def used_bertscore_model(self) -> str:
+        """Weights that the measure `bertscore_bert_base` needs; empty if it is not among `rivals`."""
+        return self.bertscore_model if "bertscore_bert_base" in self.rivals else ""
+
+    @property
     def sampled_temperature(self) -> float:
         """Temperature of the answers."""
         return self.temperature
 
+    @property
+    def prompt_suffix(self) -> str:
+        """End of the names of the prompts that mention the subject of the questions."""
+        return "" if self.subject == "moral" and self.questions != TASK_QUESTIONS else ".any"
+
+    def has_given_answers(self, config: AuditConfig, model: ModelSection) -> bool:
+        """Whether a model's answers come from the probe `direct` or from a file, so that it is asked no question."""
+        is_recorded = model.model.startswith(REPLAY_PREFIX) and config.probes.direct is None
+        return is_recorded or self.questions == TASK_QUESTIONS
+
     def check(self, config: AuditConfig) -> None:
-        """Require a sentence encoder, and helper models that the audit has."""
-        if (self.encoder or config.embedding.model) == "none":
+        """Require a sentence encoder if wordings are compared, and helper models that the audit has."""
+        self._check_paraphrases(config)
+        if self.paraphrases and self.rot and self.subject == "any":
+            raise ValueError(
+                'probes.semantic.rot: rules of thumb are about what is right, but subject = "any". '
+                "How to fix: Set rot = false."
+            )
+        if self.questions == TASK_QUESTIONS and config.task is None:
+            raise ValueError(
+                'probes.semantic.questions: "task" needs a task, but the audit has none. How to fix: Add [task], or '
+                "name a file of questions."
+            )
+        if self.paraphrases and (self.encoder or config.embedding.model) == "none":
             raise ValueError(
                 "the probe 'semantic' compares answers with a sentence encoder, but none is set. How "
                 'to fix: Set embedding.model, for example to "all-MiniLM-L6-v2".'
@@ -150,9 +197,31 @@ class SemanticProbe(ProbeSection):
                 hint = did_you_mean(name, model_names, f"Known: {', '.join(model_names)}.")
                 raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. How to fix: {hint}")
 
+    def _check_paraphrases(self, config: AuditConfig) -> None:
+        """Require several wordings, or none if nothing compares them; none for given answers."""
+        if self.paraphrases == 1:
+            raise ValueError(
+                "probes.semantic.paraphrases: one wording cannot be compared with others. How to fix: Set it to 2 or "
+                "more, or to 0 for the consistency score alone."
+            )
+        given_answers = [model.name for model in config.models if self.has_given_answers(config, model)]
+        if self.paraphrases and given_answers:
+            raise ValueError(
+                f"probes.semantic.paraphrases: the answers of '{given_answers[0]}' are given, and are to the original "
+                "wording only. How to fix: Set paraphrases = 0."
+            )
+        if self.paraphrases == 0 and (self.consistency is None or self.contradiction or self.rivals):
+            key = "consistency" if self.consistency is None else "contradiction" if self.contradiction else "rivals"
+            fix = 'Add consistency = { judge = "NAME" }' if self.consistency is None else f"Remove {key}"
+            raise ValueError(
+                f"probes.semantic.{key}: with paraphrases = 0, only the consistency score is measured. How to fix: "
+                f"{fix}, or set paraphrases to 2 or more."
+            )
+
     def resolve_paths(self, resolve: Callable[[str], str]) -> Self:
-        """Resolve the paths of the file of questions and of an encoder that is a folder."""
+        """Resolve the paths of the file of questions and of encoders that are folders."""
         paths = {"questions": resolve(self.questions)}
-        if self.encoder and os.sep in self.encoder:
-            paths["encoder"] = resolve(self.encoder)
+        for key in ("encoder", "bertscore_model"):
+            if (folder := getattr(self, key)) and os.sep in folder:
+                paths[key] = resolve(folder)
         return self.model_copy(update=paths)

@@ -8,6 +8,7 @@ from typing import Any
 from auditor.config.model_section import DEFAULT_TIMEOUT_S
 from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS
 from auditor.config.sections import DEFAULT_DEADLINE_S
+from auditor.config.semantic import DEFAULT_BERTSCORE_MODEL
 from auditor.domain import canonical_hash
 
 TABLES_WITHOUT_EFFECT = ("storage", "check", "labels", "run", "telemetry", "batch")
@@ -17,11 +18,14 @@ EARLIEST_PROBES = ("direct", "logprob", "semantic", "logic")
 """Probes that hashes of earlier versions name even where they are not set."""
 
 LATER_KEYS: dict[str, dict[str, Any]] = {
-    "direct": {"form": "standard"},
+    "direct": {"form": "standard", "schema_version": 1},
     "review": {"form": "standard", "max_trace_chars": DEFAULT_MAX_TRACE_CHARS},
     "logic": {"people": None, "sets": None, "form": "standard", "sample_answer": "same"},
+    "semantic": {"bertscore_model": DEFAULT_BERTSCORE_MODEL, "subject": "moral"},
+    "semantic.consistency": {"form": "standard"},
 }
-"""Keys of probes that earlier versions did not have, with their defaults."""
+"""Keys of the tables of probes that earlier versions did not have, with the values that mean what these versions did,
+by the table's dotted path."""
 
 
 def hash_settings(settings: dict[str, Any]) -> str:
@@ -40,11 +44,20 @@ def hash_settings(settings: dict[str, Any]) -> str:
     _restore_earlier_defaults(settings)
     for name in [name for name, probe in settings["probes"].items() if probe is None and name not in EARLIEST_PROBES]:
         del settings["probes"][name]
-    for name, defaults in LATER_KEYS.items():
-        probe = settings["probes"][name] or {}
-        for key in [key for key, default in defaults.items() if key in probe and probe[key] == default]:
-            del probe[key]
+    for path, defaults in LATER_KEYS.items():
+        table = _find_table(settings["probes"], path)
+        for key in [key for key, default in defaults.items() if key in table and table[key] == default]:
+            del table[key]
     return canonical_hash(_strip_folders(settings))
+
+
+def _find_table(tables: dict[str, Any], path: str) -> dict[str, Any]:
+    """The table at a dotted path; empty if it, or one on the way to it, is not set."""
+    for name in path.split("."):
+        tables = tables[name] or {}
+        if not tables:
+            break
+    return tables
 
 
 def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
@@ -62,6 +75,9 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
         settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
     if not (settings["probes"]["direct"] and settings["probes"]["logprob"]):
         settings["conflicts"]["methods"] = True  # has no effect on scores by one method; True was the default
+    direct = settings["probes"]["direct"]
+    if direct and (settings["task"] is not None or direct["mode"] == "text" or direct["form"] == "paper"):
+        direct["schema_version"] = 1  # has no effect
 
 
 def _strip_folders(value: Any) -> Any:

@@ -8,11 +8,16 @@ from auditor.config import AuditConfig, load_stored_config
 from auditor.cost_estimation.detectable_difference import plan_detectable_differences
 from auditor.cost_estimation.preflight_calls import discovery_check
 from auditor.cost_estimation.probe_calls import describe_unestimated_probes, plan_calls
-from auditor.cost_estimation.recorded_usage import count_recorded_calls, load_recorded_usage
+from auditor.cost_estimation.recorded_usage import (
+    count_recorded_calls,
+    count_remaining_calls,
+    load_recorded_usage,
+)
 from auditor.cost_estimation.token_forecast import build_forecast_row
 from auditor.domain import Cell, Survey
 from auditor.errors import UsageError
 from auditor.reports.data.cost.forecast import CostForecast, sum_ranges
+from auditor.run.config_changes import keep_earlier_defaults
 from auditor.storage import audits, costs
 from auditor.storage.database import Database
 
@@ -30,6 +35,8 @@ def estimate_audit(
         db: database in which it would be run. It gives the mean lengths of each model's answers, and the number of
             calls that are recorded already. Without it, lengths are rules of thumb, and the number is None.
     """
+    if db is not None:
+        config = keep_earlier_defaults(audits.find_audit(db, config.name), config)
     length_by_model_and_purpose = {
         (length.model, length.purpose): length for length in (costs.load_mean_answer_lengths(db) if db else ())
     }
@@ -51,6 +58,7 @@ def estimate_audit(
         not_estimated=list(describe_unestimated_probes(config)),
         budget_usd=config.limits.budget_usd,
         recorded=count_recorded_calls(db, config, survey, cells) if db else None,
+        remaining=count_remaining_calls(db, config, rows) if db else None,
         detectable=plan_detectable_differences(config, survey, cells, db),
     )
 

@@ -8,8 +8,9 @@ from auditor.agents.call_builders import build_direct_call
 from auditor.agents.localization import samples_per_cell
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
-from auditor.reports.data.cost.forecast import RecordedUsage
-from auditor.storage import costs, ledger
+from auditor.reports.data.cost.forecast import ForecastRange, ForecastRow, RecordedUsage, sum_ranges
+from auditor.run.fingerprints import fingerprint
+from auditor.storage import audits, costs, ledger
 from auditor.storage.database import Database
 
 MAX_CALLS_CHECKED = 50_000
@@ -28,6 +29,31 @@ def count_recorded_calls(db: Database, config: AuditConfig, survey: Survey, cell
         for sample in range(samples_per_cell(config, cell.country))
     )
     return len(ledger.find_answered_keys(db, (call.key for call in calls)))
+
+
+def count_remaining_calls(db: Database, config: AuditConfig, rows: Sequence[ForecastRow]) -> ForecastRange | None:
+    """Count the calls of a config's audit that are still to be sent: the planned ones without those answered in it.
+
+    Once the audit has reached its last stage, the expected and the high number of calls no longer count: what was not
+    needed, such as repairs, will not be sent.
+
+    Args:
+        rows: forecast of the whole audit, by model and stage.
+
+    Returns:
+        None if the audit was not begun, or with other settings.
+    """
+    audit = audits.find_audit(db, config.name)
+    if audit is None or audit.config_hash != fingerprint(config):
+        return None
+    usage_by_stage = load_recorded_usage(db, audit.id)
+    remaining = []
+    for row in rows:
+        usage = usage_by_stage.get((row.name, row.stage))
+        n_answers = usage.answers if usage else 0
+        low, *others = (max(0, end - n_answers) for end in (row.calls.low, row.calls.expected, row.calls.high))
+        remaining.append(ForecastRange.from_bounds(low, *([] if audit.stage in audits.FINAL_STAGES else others)))
+    return sum_ranges(remaining)
 
 
 def load_recorded_usage(db: Database, audit_id: int) -> Mapping[tuple[str, str], RecordedUsage]:

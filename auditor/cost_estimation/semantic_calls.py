@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import comb
 
@@ -11,11 +12,13 @@ from auditor.agents.semantic.call_builders import (
     build_pair_call,
     build_paraphrase_call,
     build_rule_call,
+    is_paper_form,
     semantic_probe,
 )
+from auditor.agents.semantic.given_answers import list_recorded_answers
 from auditor.agents.semantic.questions import load_planned_questions
 from auditor.config import AuditConfig
-from auditor.config.semantic import ConsistencySection, SemanticProbe
+from auditor.config.semantic import TASK_QUESTIONS, ConsistencySection, SemanticProbe
 from auditor.cost_estimation.call_counts import USABLE_TRACE_SHARES
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.domain import Cell, Purpose, Survey
@@ -35,24 +38,28 @@ def plan_semantic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cel
     the answers, and judges' verdicts on pairs of answers (consistency and contradiction).
     """
     probe = semantic_probe(config)
-    questions = load_planned_questions(probe)
+    questions = load_planned_questions(probe, survey)
     sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
     n_wordings = len(questions) * probe.paraphrases
     n_answers = n_wordings + len(questions) * (probe.consistency.samples if probe.consistency else 0)
     yield from _plan_paraphrase_calls(config, probe, questions)
     for model in config.models:
+        if probe.has_given_answers(config, model):
+            continue
         examples = [
             build_answer_call(config, model, text)
             for question in sampled_questions
             for text in question.paraphrases or (question.text,)
         ]
         yield PlannedCalls(model, Purpose.MORAL, ForecastRange.from_bounds(n_answers), examples, probe.max_words)
-    if probe.rot:
+    if probe.rot and n_wordings:
         yield from _plan_rule_calls(config, probe, sampled_questions, n_wordings)
     if probe.consistency is not None:
         yield from _plan_consistency_calls(config, probe, probe.consistency, questions)
     if probe.contradiction is not None:
-        pairs = ForecastRange.from_bounds(*(share * min(probe.worst, len(questions)) for share in USABLE_TRACE_SHARES))
+        n_models = sum(model.name != probe.contradiction for model in config.models)
+        n_pairs = n_models * min(probe.worst, len(questions))
+        pairs = ForecastRange.from_bounds(*(share * n_pairs for share in USABLE_TRACE_SHARES))
         yield from _plan_pair_calls(config, probe, probe.contradiction, Purpose.CONTRADICTION, sampled_questions, pairs)
 
 
@@ -105,15 +112,22 @@ def _plan_consistency_calls(
     They are about all pairs of the n answers, or about `n - 1` pairs, as `section.pairs` says.
     """
 
-    def pairs(answers: float) -> float:
+    def count_pairs(answers: float) -> float:
         """The number of judged pairs of this many answers to one question."""
         return comb(round(answers), 2) if section.pairs == "all" else max(0.0, answers - 1)
 
-    sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
-    pairs_per_model = ForecastRange.from_bounds(
-        *(len(questions) * pairs(share * section.samples) for share in USABLE_TRACE_SHARES)
+    ids = {question.id for question in questions}
+    samples = config.direct.samples if probe.questions == TASK_QUESTIONS else section.samples
+    recorded = [answers for _, answers in list_recorded_answers(config)]
+    n_asked = sum(model.name != section.judge for model in config.models) - len(recorded)
+    pairs = ForecastRange.from_bounds(
+        *(n_asked * len(questions) * count_pairs(share * samples) for share in USABLE_TRACE_SHARES)
     )
-    yield from _plan_pair_calls(config, probe, section.judge, Purpose.CONSISTENCY, sampled_questions, pairs_per_model)
+    for answers in recorded:
+        n_by_question = Counter(answer.question for answer in answers if answer.text and answer.question in ids)
+        pairs += ForecastRange.from_bounds(sum(map(count_pairs, n_by_question.values())))
+    sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    yield from _plan_pair_calls(config, probe, section.judge, Purpose.CONSISTENCY, sampled_questions, pairs)
 
 
 def _plan_pair_calls(
@@ -122,21 +136,19 @@ def _plan_pair_calls(
     judge: str,
     purpose: Purpose,
     sampled_questions: Sequence[MoralQuestion],
-    pairs_per_model: ForecastRange,
+    pairs: ForecastRange,
 ) -> Iterator[PlannedCalls]:
     """Yield the calls to a judge about pairs of answers of every model except the judge itself; none without others.
 
     Args:
         judge: name of the judging model.
         purpose: what the judge is asked: about consistency or contradiction.
-        pairs_per_model: number of pairs of one model's answers.
+        pairs: number of pairs of answers of all judged models.
     """
-    models = sum(model.name != judge for model in config.models)
     section, text = config.model(judge), " ".join(["word"] * probe.max_words)
-    if models:
+    if any(model.name != judge for model in config.models):
         examples = [
             build_pair_call(config, section, purpose, question.text, text, text) for question in sampled_questions
         ]
-        yield PlannedCalls(
-            section, purpose, pairs_per_model * ForecastRange.from_bounds(models), examples, JUDGE_REASON_WORDS
-        )
+        words = 1 if is_paper_form(config, purpose) else JUDGE_REASON_WORDS
+        yield PlannedCalls(section, purpose, pairs, examples, words)

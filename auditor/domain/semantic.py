@@ -12,6 +12,16 @@ FOUNDATIONS: tuple[MoralFoundation, ...] = get_args(MoralFoundation)
 """The six moral foundations (Haidt and others), in the order used in all tables."""
 
 
+RELEASED_RULE_WEIGHT = 0.2
+"""Weight of the rules of thumb in the similarity of two answers in the released program of SaGE."""
+RELEASED_MIX = "mix:0.2"
+"""`QuestionScore.text` of rules of thumb and answers, mixed with that weight."""
+PUBLISHED_ALPHAS = (10.0, 1.0)
+"""Exponents of SaGE: of the released program, and of the paper's text."""
+QUESTION_TEXT = "question"
+"""`QuestionScore.text` of the wordings of a question themselves; such a score has no model."""
+
+
 @dataclass(frozen=True, slots=True)
 class MoralQuestion:
     """A moral question and its paraphrases.
@@ -94,9 +104,10 @@ class QuestionScore:
     """Consistency of a model on one question.
 
     Attributes:
-        text: the texts compared: `rot` (rules of thumb), `answer` or `mix`.
-        metric: `sage`, `sge`, `cosine` or one of the settings' `rivals`; `languages:de-en` is the mean cosine of
-            answers to wordings in these two languages.
+        model: empty for the wordings of the question themselves.
+        text: the texts compared: `rot` (rules of thumb), `answer`, `mix`, `RELEASED_MIX` or `QUESTION_TEXT`.
+        metric: `sage`, `sge`, `cosine` or one of the settings' `rivals`; `sage:alpha=1` is SaGE with another exponent
+            than the settings'; `languages:de-en` is the mean cosine of answers to wordings in these two languages.
         value: the score; None with fewer than two usable answers.
         n: number of usable answers; of pairs of answers for a `languages:` metric.
         left, right: numbers of the wordings whose answers are least similar.
@@ -112,6 +123,22 @@ class QuestionScore:
     left: int | None = None
     right: int | None = None
     lowest: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreForm:
+    """One form of the semantic graph entropy that papers or their programs use.
+
+    Attributes:
+        text, metric: as of `QuestionScore`.
+        rot_weight: weight of the rules of thumb in the similarity of two answers, in [0, 1].
+        alpha: exponent of SaGE; None for SGE, which has none.
+    """
+
+    text: str
+    metric: str
+    rot_weight: float
+    alpha: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +194,10 @@ class SemanticScoringSettings:
         variant, alpha: the variant of the graph entropy, `sage` or `sge`, and its parameter.
         rot_weight: weight of the rules of thumb (rot) if `measured` is `mix`, in [0, 1]; answers have the rest.
         measured: the texts scored: `rot` (rules of thumb), `answer` or `mix`.
-        wordings: planned number of paraphrases of each question.
+        wordings: planned number of paraphrases of each question; 0 if only repeated answers are compared by a judge.
         evidence: hash of all inputs of the scores.
+        bertscore_model: weights of the measure `bertscore_bert_base`; empty where it was not computed.
+        subject: what the questions are about: `moral`, or `any`.
     """
 
     source: str
@@ -180,3 +209,20 @@ class SemanticScoringSettings:
     measured: str
     wordings: int
     evidence: str
+    bertscore_model: str = ""
+    subject: str = "moral"
+
+    @property
+    def forms(self) -> list[ScoreForm]:
+        """The published forms of the audit's variant: answers, rules and their mix, with both exponents of SaGE."""
+        is_released_mix = self.measured == "mix" and self.rot_weight == RELEASED_RULE_WEIGHT
+        weight_by_text = {"answer": 0.0, "rot": 1.0, "mix" if is_released_mix else RELEASED_MIX: RELEASED_RULE_WEIGHT}
+        alphas = (None,) if self.variant == "sge" else PUBLISHED_ALPHAS
+        return [
+            ScoreForm(text, self._name_metric(alpha), weight, alpha)
+            for text, weight in weight_by_text.items()
+            for alpha in alphas
+        ]
+
+    def _name_metric(self, alpha: float | None) -> str:
+        return self.variant if alpha in (None, self.alpha) else f"{self.variant}:alpha={alpha:g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +11,10 @@ import typer
 from auditor.experiments.declaration import ExperimentContext, ExperimentResult, MoralAuditArgument
 
 if TYPE_CHECKING:
+    from auditor.agents.run_context import RunContext
     from auditor.agents.semantic.experiments import KnownAnswerQuestion
     from auditor.reports.data.report_source import FloatArray
-    from auditor.reports.sections.experiments.consistency import ConsistencyAccuracyRow
+    from auditor.reports.data.semantic.experiment_rows import ConsistencyAccuracyRow
     from auditor.surveys.row_reader import TextRow
 
 
@@ -40,9 +42,30 @@ def accuracy(
     from auditor.reports.sections.experiments.consistency import build_accuracy_document
 
     questions = _read_known_answers(file)
-    measures = ask_models(context, audit, (MORAL_QUESTIONS,), lambda run: accuracy_and_consistency(run, questions))
-    rows = [_build_row(model, *accuracy_consistency) for model, accuracy_consistency in measures.items()]
+
+    async def ask(run: RunContext) -> tuple[dict[str, tuple[FloatArray, FloatArray]], dict[str, str]]:
+        families = {model.name: model.resolved_family for model in run.config.models}
+        return await accuracy_and_consistency(run, questions), families
+
+    measures, families = ask_models(context, audit, (MORAL_QUESTIONS,), ask)
+    rows = _add_correlation_over_models([_build_row(model, *values) for model, values in measures.items()], families)
     return ExperimentResult(rows, build_accuracy_document(audit, rows))
+
+
+def _add_correlation_over_models(
+    rows: Sequence[ConsistencyAccuracyRow], families: Mapping[str, str]
+) -> list[ConsistencyAccuracyRow]:
+    """Copy the rows with the correlation over models of mean consistency with accuracy."""
+    import numpy as np
+
+    from auditor.metrics.model_correlation import correlate_models
+
+    consistencies, accuracies = (
+        np.array([np.nan if estimate.value is None else estimate.value for estimate in estimates])
+        for estimates in ([row.consistency for row in rows], [row.accuracy for row in rows])
+    )
+    over_models = correlate_models(consistencies, accuracies, [families[row.model] for row in rows])
+    return [row.model_copy(update={"over_models": over_models}) for row in rows]
 
 
 def _build_row(model: str, accuracies: FloatArray, consistencies: FloatArray) -> ConsistencyAccuracyRow:
@@ -51,8 +74,8 @@ def _build_row(model: str, accuracies: FloatArray, consistencies: FloatArray) ->
 
     from auditor.metrics.averaging import averaged_share
     from auditor.metrics.clustered_correlation import correlate_over_units
+    from auditor.reports.data.semantic.experiment_rows import ConsistencyAccuracyRow
     from auditor.reports.data.semantic.score_table import mean_over_questions
-    from auditor.reports.sections.experiments.consistency import ConsistencyAccuracyRow
 
     units, has_answers = {"question": np.arange(len(accuracies))}, ~np.isnan(accuracies)
     r = correlate_over_units(consistencies, accuracies, units)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from auditor.experiments.declaration import ExperimentContext, ExperimentResult, MoralAuditArgument
+
+if TYPE_CHECKING:
+    from auditor.agents.semantic.group_scores import GroupScores
+    from auditor.reports.data.semantic.experiment_rows import SemanticTemperatureRow
 
 
 def temperature(
@@ -25,29 +29,36 @@ def temperature(
     from auditor.agents.semantic.experiments import scores_by_temperature
     from auditor.experiments.stored_audit import MORAL_QUESTIONS, ask_models
     from auditor.reports.data.adjusted_tests import adjust_rows
-    from auditor.reports.data.semantic.differences import difference_over_questions
-    from auditor.reports.data.semantic.score_table import mean_over_questions
-    from auditor.reports.sections.experiments.consistency import SemanticTemperatureRow, build_temperature_document
+    from auditor.reports.sections.experiments.consistency import build_temperature_document
 
     values = _parse_temperatures(temperatures)
     scores = ask_models(context, audit, (MORAL_QUESTIONS,), lambda run: scores_by_temperature(run, values))
-    rows = []
-    # Keys are (model, temperature, whether the answers are to paraphrases); values are one consistency per question.
-    for model, value in dict.fromkeys((model, value) for model, value, _ in scores):
-        same_words, other_words = scores[model, value, False], scores[model, value, True]
-        change = difference_over_questions(same_words, other_words)
-        rows.append(
-            SemanticTemperatureRow(
-                model=model,
-                temperature=value,
-                same_words=mean_over_questions(same_words),
-                other_words=mean_over_questions(other_words),
-                difference=change,
-                p_value=change.p_value,
-            )
-        )
+    # Keys are (model, temperature, whether the answers are to paraphrases).
+    rows = [
+        _build_row(model, value, scores[model, value, False], scores[model, value, True])
+        for model, value in dict.fromkeys((model, value) for model, value, _ in scores)
+    ]
     adjusted_rows = adjust_rows(rows)
     return ExperimentResult(adjusted_rows, build_temperature_document(audit, adjusted_rows))
+
+
+def _build_row(model: str, value: float, same_words: GroupScores, other_words: GroupScores) -> SemanticTemperatureRow:
+    """Compare repeated answers to one wording with answers to all wordings, at one temperature."""
+    from auditor.reports.data.semantic.differences import difference_over_questions
+    from auditor.reports.data.semantic.experiment_rows import SemanticTemperatureRow
+    from auditor.reports.data.semantic.measure_changes import compare_wordings
+    from auditor.reports.data.semantic.score_table import mean_over_questions
+
+    change = difference_over_questions(same_words.main, other_words.main)
+    return SemanticTemperatureRow(
+        model=model,
+        temperature=value,
+        same_words=mean_over_questions(same_words.main),
+        other_words=mean_over_questions(other_words.main),
+        difference=change,
+        p_value=change.p_value,
+        measures=compare_wordings(same_words.by_measure, other_words.by_measure),
+    )
 
 
 def _parse_temperatures(text: str) -> list[float]:

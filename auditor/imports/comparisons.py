@@ -19,7 +19,7 @@ from auditor.surveys.row_reader import TextRow, read_rows
 
 REQUIRED_COLUMNS = ("judge", "context", "item_a", "item_b", "relation", "decision")
 OPTIONAL_COLUMNS = ("sample", "paraphrase", "people")
-CRITERIA = ("acceptability", "preference", "relevance", "temporal", "causal")
+CRITERIA = ("acceptability", "preference", "relevance", "coherence", "temporal", "causal")
 
 
 class ImportedComparisons(NamedTuple):

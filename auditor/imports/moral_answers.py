@@ -91,7 +91,8 @@ def import_answers(
     from auditor.models.embeddings import check_encoder, load_encoder  # late: tests replace `load_encoder` there
 
     encoder_name = probe.encoder or EmbeddingSection().model
-    check_encoder(encoder_name)
+    for name in filter(None, (encoder_name, probe.used_bertscore_model)):
+        check_encoder(name)
     check_similarity_packages(probe.rivals)
     collector = _AnswerCollector(_load_known_questions(probe.questions))
     for row in read_answer_rows(file, model):
@@ -171,6 +172,7 @@ class _AnswerCollector:
             measured=probe.measured if has_rots else "answer",
             wordings=max(map(len, self.wordings.values())),
             evidence="",
+            bertscore_model=probe.used_bertscore_model,
         )
 
 
@@ -217,7 +219,7 @@ def _score_answers(
     audit = audits.get_audit(db, name)
     plan = ScoringPlan(
         baseline_names=probe.rivals,
-        load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder),
+        load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder, probe.bertscore_model),
         settings=facts,
         load_encoder=make_encoder,
         on_texts_planned=lambda n: on_progress(n, 0),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._special import betaincinv, stdtrit
-from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
+from auditor.metrics.confidence import LOWER_QUANTILE, NORMAL_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import PLURAL_BY_UNIT
 from auditor.metrics.jackknife_interval import (
     MIN_UNITS,
@@ -25,6 +26,8 @@ Labels = Mapping[str, ArrayLike]
 COUNTRIES_AND_TOPICS = ("country", "topic")
 """Units of which a few with cases tell too little of the others. Items and the like are independent draws: a share has
 at most the variance of one case per item (Hoeffding, Annals of Mathematical Statistics 27, 1956)."""
+MAX_EXACT_CASES, MIN_APPROXIMATE_HITS = 1e8, 100
+"""With more cases and hits the exact interval is that of Wilson to 2%, and scipy's `betaincinv` may be wrong or nan."""
 UnitIndex = Mapping[str, NDArray[np.intp]]
 
 
@@ -175,9 +178,21 @@ def few_units_factor(n_units: int) -> float:
     return float(stdtrit(np.inf, UPPER_QUANTILE) / stdtrit(n_units - 1, UPPER_QUANTILE)) ** 2
 
 
+def _wilson(share: float, n: float) -> tuple[float, float]:
+    """The 95% interval of Wilson for a share of n cases."""
+    spread = NORMAL_QUANTILE * sqrt(share * (1 - share) / n + NORMAL_QUANTILE**2 / (4 * n * n))
+    centre, factor = share + NORMAL_QUANTILE**2 / (2 * n), 1 + NORMAL_QUANTILE**2 / n
+    return (centre - spread) / factor, (centre + spread) / factor
+
+
 def clopper_pearson(share: float, n: float) -> tuple[float, float]:
-    """The 95% interval of Clopper & Pearson for a share of n > 0 cases; hits and n may be fractions."""
+    """The 95% interval of Clopper & Pearson for a share of n > 0 cases; hits and n may be fractions.
+
+    That of Wilson for very many cases.
+    """
     hits = share * n
+    if n > MAX_EXACT_CASES and min(hits, n - hits) > MIN_APPROXIMATE_HITS:
+        return _wilson(share, n)
     low = 0.0 if share == 0 else float(betaincinv(hits, n - hits + 1, LOWER_QUANTILE))
     high = 1.0 if share == 1 else float(betaincinv(hits + 1, n - hits, UPPER_QUANTILE))
     return low, high

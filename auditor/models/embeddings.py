@@ -73,8 +73,7 @@ class SentenceEncoder:
         # Row of each text's first piece in `piece_vectors`; the rows from there to the next text's first are added up.
         first_piece_rows = np.cumsum([0, *map(len, pieces_by_text[:-1])])
         text_vectors = np.add.reduceat(piece_vectors, first_piece_rows, axis=0)
-        # The smallest positive number as the least divisor: a vector of zeros stays one.
-        text_vectors /= np.maximum(np.linalg.norm(text_vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        text_vectors = _normalize_rows(text_vectors)
         row_by_text = {text: i for i, text in enumerate(unique_texts)}
         return text_vectors[[row_by_text[text] for text in texts]]
 
@@ -96,9 +95,40 @@ class SentenceEncoder:
             )
             vectors_by_piece.append(token_vectors)
             word_masks.append(~np.asarray(special_tokens_mask, dtype=np.bool_)[: len(token_vectors)])
-        token_vectors = np.concatenate(vectors_by_piece)
-        token_vectors /= np.maximum(np.linalg.norm(token_vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        return token_vectors, np.concatenate(word_masks)
+        return _normalize_rows(np.concatenate(vectors_by_piece)), np.concatenate(word_masks)
+
+    def encode_layer(self, text: str, layer: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Encode a text token by token in a hidden layer, as the package bert-score does.
+
+        Unlike `encode_tokens`, tokens above the encoder's limit are cut off, as in that package.
+
+        Args:
+            text: white space at its ends is ignored.
+            layer: number of the layer, from 1; 0 are the input embeddings.
+
+        Returns:
+            As `encode_tokens`.
+
+        Raises:
+            ModelSetupError: the encoder has fewer layers.
+        """
+        import torch
+
+        network = getattr(self._model[0], "auto_model", None)
+        n_layers = 0 if network is None else network.config.num_hidden_layers
+        if network is None or n_layers < layer:
+            raise ModelSetupError(
+                f"'{self.name}' has {n_layers} layers, but layer {layer} is needed.",
+                "Use the weights of bert-base-uncased, which have 12.",
+            )
+        max_tokens = min(self._model.tokenizer.model_max_length, network.config.max_position_embeddings)
+        tokens = self._model.tokenizer(
+            text.strip(), truncation=True, max_length=max_tokens, return_special_tokens_mask=True, return_tensors="pt"
+        ).to(network.device)
+        is_word = tokens.pop("special_tokens_mask")[0].cpu().numpy() == 0
+        with torch.inference_mode():
+            hidden_states = network(**tokens, output_hidden_states=True).hidden_states
+        return _normalize_rows(hidden_states[layer][0].cpu().float().numpy()), is_word
 
     def _encode_pieces(self, texts: list[str]) -> NDArray[np.float32]:
         """Unit vectors of texts that are within the encoder's limit, shape (texts, dimensions)."""
@@ -137,6 +167,13 @@ class SentenceEncoder:
         prompt = self._model.prompts.get(self._model.default_prompt_name or "") or ""
         n_overhead_tokens = tokenizer.num_special_tokens_to_add() + len(tokenizer(prompt, **_UNTRUNCATED)["input_ids"])
         return max(1.0, float(max_seq_tokens - n_overhead_tokens))
+
+
+def _normalize_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Vectors scaled to length 1, shape (vectors, dimensions); a vector of zeros stays one."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit_vectors: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return unit_vectors
 
 
 _UNTRUNCATED = {"add_special_tokens": False, "truncation": False, "verbose": False}

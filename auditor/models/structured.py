@@ -68,6 +68,12 @@ class MoralJudgement(Structure):
     score: Annotated[float, Field(ge=SCORE_MIN, le=SCORE_MAX, description="From -1 (never) to 1 (always).")]
 
 
+class ReasonedJudgement(MoralJudgement):
+    """The three steps of a direct score."""
+
+    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
+
+
 class StepwiseJudgement(MoralJudgement):
     """The three steps of a direct score in the form of the paper, which limits no step."""
 
@@ -203,6 +209,12 @@ class MoralAnswer(Structure):
     answer: Annotated[str, _text_field("What is right, and why.")]
 
 
+class OpenAnswer(MoralAnswer):
+    """An answer to a question."""
+
+    answer: Annotated[str, _text_field("The answer, and why.")]
+
+
 class RuleOfThumb(Structure):
     """The rule that an answer follows."""
 
@@ -283,7 +295,10 @@ def counts_schema(n_answers: int) -> type[OpinionCounts]:
 MAX_COUNTS = 20
 """Most answers of a survey that models are asked about; as many next tokens have a known log-probability."""
 COUNTS_SCHEMAS: tuple[type[OpinionCounts], ...] = tuple(map(_create_counts_schema, range(2, MAX_COUNTS + 1)))
-SEMANTIC_SCHEMAS: tuple[type[Structure], ...] = (MoralAnswer, RuleOfThumb, Choice, Paraphrases, Support, Contradiction)
+SEMANTIC_SCHEMAS: tuple[type[Structure], ...] = (
+    *(MoralAnswer, OpenAnswer, RuleOfThumb, Choice),
+    *(Paraphrases, Support, Contradiction),
+)
 TASK_SCHEMAS: tuple[type[Structure], ...] = (
     TaskAnswer,
     ScoredAnswer,
@@ -292,6 +307,7 @@ TASK_SCHEMAS: tuple[type[Structure], ...] = (
 REVIEW_SCHEMAS: tuple[type[Structure], ...] = (TraceReview, AnswerReview, BlindGuess, Restated, SidePreference)
 ALL_SCHEMAS: tuple[type[Structure], ...] = (
     MoralJudgement,
+    ReasonedJudgement,
     StepwiseJudgement,
     *TASK_SCHEMAS,
     *REVIEW_SCHEMAS,

@@ -2,7 +2,8 @@
 
 Each measure is symmetric, so that the order of a question's answers does not matter, except `bleu_nltk`. BLEU itself is
 not symmetric: `bleu` is the mean of both directions. BLEU and ROUGE-L are in [0, 1]; BERTScore is not rescaled and lies
-in [-1, 1]. `bleu_nltk` and `rouge_l_stemmed` equal the released program of SaGE (LREC-COLING 2024).
+in [-1, 1]. `bleu_nltk`, `rouge_l_stemmed` and `bertscore_bert_base` are those of the released program of SaGE
+(LREC-COLING 2024).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import functools
 import importlib.util
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +21,15 @@ from numpy.typing import NDArray
 from auditor.errors import ModelSetupError
 from auditor.metrics.semantic import pairwise_consistency
 
+if TYPE_CHECKING:
+    from auditor.models.embeddings import SentenceEncoder
+
 PACKAGES = {"bleu": "sacrebleu", "bleu_nltk": "nltk", "rouge_l": "rouge-score", "rouge_l_stemmed": "rouge-score"}
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 TOKEN_PATTERN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 """A word, or one character of Thai, Lao, Burmese, Khmer, Japanese or Chinese, which have no spaces between words."""
+BERT_BASE_LAYER = 9
+"""Layer from which the package bert-score takes the tokens of bert-base-uncased."""
 MAX_CACHED_TEXTS = 4096
 """Texts whose token vectors are cached at a time."""
 
@@ -57,18 +64,21 @@ def check_similarity_packages(names: Iterable[str]) -> None:
             )
 
 
-def consistency_measures(names: Iterable[str], encoder: object) -> dict[str, ConsistencyMeasure]:
+def consistency_measures(
+    names: Iterable[str], encoder: object, bertscore_model: str = ""
+) -> dict[str, ConsistencyMeasure]:
     """Build a consistency function for each similarity measure (consistency: Elazar et al. 2021).
 
     Each function takes the answers by question, None for a missing answer, and returns for every question the mean
     similarity over all pairs of its answers: nan for fewer than two.
 
     Args:
-        names: of the measures: `bleu`, `bleu_nltk`, `rouge_l`, `rouge_l_stemmed`, `bertscore`.
-        encoder: encodes tokens for BERTScore; not used otherwise.
+        names: of the measures: `bleu`, `bleu_nltk`, `rouge_l`, `rouge_l_stemmed`, `bertscore`, `bertscore_bert_base`.
+        encoder: encodes tokens for `bertscore`; not used otherwise.
+        bertscore_model: name or folder of the weights for `bertscore_bert_base`; not used otherwise.
 
     Raises:
-        ModelSetupError: a package is missing, or the encoder does not return token vectors.
+        ModelSetupError: a package is missing, the encoder does not return token vectors, or the weights cannot be used.
     """
     names = list(names)
     check_similarity_packages(names)
@@ -81,6 +91,8 @@ def consistency_measures(names: Iterable[str], encoder: object) -> dict[str, Con
                     "Name another in probes.semantic.encoder, or remove bertscore from rivals.",
                 )
             similarities[name] = bertscore(encoder)
+        elif name == "bertscore_bert_base":
+            similarities[name] = bertscore(_load_layer_encoder(bertscore_model))
         else:
             similarities[name] = LEXICAL_MEASURES[name]
     return {name: functools.partial(_consistency_per_question, similarity) for name, similarity in similarities.items()}
@@ -165,8 +177,30 @@ LEXICAL_MEASURES: dict[str, TextSimilarity] = {
 }
 
 
+@dataclass(frozen=True)
+class _LayerEncoder:
+    """Encoder that returns one vector per token, taken from one layer."""
+
+    encoder: SentenceEncoder
+    layer: int
+
+    def encode_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Encode a text token by token; see `SentenceEncoder.encode_layer`."""
+        return self.encoder.encode_layer(text, self.layer)
+
+
+@functools.lru_cache(maxsize=1)
+def _load_layer_encoder(model: str) -> _LayerEncoder:
+    """Load the weights for BERTScore as published; ModelSetupError if they have too few layers or cannot be loaded."""
+    from auditor.models.embeddings import load_encoder  # loads httpx (0.2 s)
+
+    encoder = _LayerEncoder(load_encoder(model), BERT_BASE_LAYER)
+    encoder.encode_tokens("")  # raises at once where a layer is missing
+    return encoder
+
+
 def bertscore(encoder: TokenEncoder) -> TextSimilarity:
-    """Build the BERTScore F1 of two texts (Zhang et al., ICLR 2020, equations 1 and 2) from the encoder's last layer.
+    """Build the BERTScore F1 of two texts (Zhang et al., ICLR 2020, equations 1 and 2) from vectors of their tokens.
 
     No weights by inverse document frequency and no rescaling. As in the authors' program, a token may be matched to a
     special token of the encoder, but special tokens are left out of the averages. The score of a text without tokens of

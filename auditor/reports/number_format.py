@@ -28,14 +28,14 @@ def format_number(value: float | None, digits: int = 2) -> str:
 
 
 def format_styled(value: float | None, style: NumberStyle = "decimal", digits: int = 2) -> str:
-    """Format a number in a style; an integer with the style `decimal` is a count. A dash for None."""
+    """Format a number in a style; an integer with the style `decimal` or `signed` is a count. A dash for None."""
     if value is None:
         return MISSING_SYMBOL
     match style:
         case "decimal":
             return format_count(value) if isinstance(value, int) else format_number(value, digits)
         case "signed":
-            return format_signed(value, digits)
+            return format_signed(value, 0 if isinstance(value, int) else digits)
         case "p_value":
             return format_p_value(value)
         case "percent":

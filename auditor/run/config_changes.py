@@ -14,18 +14,27 @@ MAX_SHOWN_KEYS = 6
 
 
 def keep_earlier_defaults(stored_audit: Audit | None, config: AuditConfig) -> AuditConfig:
-    """The configuration with `conflicts.methods` as an existing audit has it, unless the configuration sets it.
+    """The configuration with settings whose default changed as an existing audit has them, unless it sets them.
 
-    Its default was true. An audit that was begun then resumes unchanged.
+    These are `conflicts.methods`, whose default was true, and `probes.direct.schema_version`, whose default was 1. An
+    audit that was begun then resumes unchanged: its recorded answers are found again.
 
     Args:
         stored_audit: the stored audit of that name; None if there is none, and then the configuration is unchanged.
         config: the configuration of the run that is about to start.
     """
-    if stored_audit is None or stored_audit.config is None or "methods" in config.conflicts.model_fields_set:
+    if stored_audit is None or stored_audit.config is None:
         return config
-    stored_methods = json.loads(stored_audit.config).get("conflicts", {}).get("methods", True)
-    return config.model_copy(update={"conflicts": config.conflicts.model_copy(update={"methods": stored_methods})})
+    stored = json.loads(stored_audit.config)
+    changes: dict[str, Any] = {}
+    if "methods" not in config.conflicts.model_fields_set:
+        methods = stored.get("conflicts", {}).get("methods", True)
+        changes["conflicts"] = config.conflicts.model_copy(update={"methods": methods})
+    direct, stored_direct = config.probes.direct, stored.get("probes", {}).get("direct")
+    if direct is not None and stored_direct is not None and "schema_version" not in direct.model_fields_set:
+        direct = direct.model_copy(update={"schema_version": stored_direct.get("schema_version", 1)})
+        changes["probes"] = config.probes.model_copy(update={"direct": direct})
+    return config.model_copy(update=changes)
 
 
 def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fingerprint: str) -> str | None:

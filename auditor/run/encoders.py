@@ -16,7 +16,7 @@ NO_ENCODER = "none"
 
 
 def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
-    """A function that loads the text encoder of the probe `semantic` once; None without that probe.
+    """A function that loads the text encoder of the probe `semantic` once; None if nothing is to be encoded.
 
     Whether the encoder and the packages of other similarity measures (`rivals`) can be used is checked at once.
 
@@ -24,13 +24,14 @@ def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | 
         AuditorError: they cannot be used.
     """
     probe = config.probes.semantic
-    if probe is None:
+    if probe is None or probe.paraphrases == 0:
         return None
     from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
     from auditor.models.text_similarity import check_similarity_packages  # for this probe only
 
     encoder_name = probe.encoder or config.embedding.model
-    check_encoder(encoder_name)
+    for name in filter(None, (encoder_name, probe.used_bertscore_model)):
+        check_encoder(name)
     check_similarity_packages(probe.rivals)
     return functools.cache(lambda: load_encoder(encoder_name))
 

@@ -55,7 +55,7 @@ def fingerprint(config: AuditConfig) -> str:
         for judge in config.judge_models
     ]
     prompts += [load_prompt(name) for probe in config.probes.stages.values() for name in probe.parts.prompts]
-    prompt_texts = [[prompt.id, prompt.system, prompt.user] for prompt in prompts]
+    prompt_texts = [[prompt.id, prompt.system, *(prompt.opening or ()), prompt.user] for prompt in prompts]
     return canonical_hash(
         [
             config.hash,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.config import REPLAY_PREFIX, ModelSection
+from auditor.config import REPLAY_PREFIX, AuditConfig, ModelSection
 from auditor.domain import Answer, Call, Cell, Outcome, Purpose, Survey
 from auditor.errors import ImportFileError
 from auditor.surveys.country_spelling import make_country_speller
@@ -39,13 +39,17 @@ class ReplayClient:
         return await self._fallback_client.complete(call) if record is None else _replay_answer(call, record)
 
 
-def load_records(models: Iterable[ModelSection], survey: Survey) -> dict[str, ReplayRecord]:
-    """Load the recorded answers of all replayed models, by the model's name in the audit.
+def load_records(config: AuditConfig, survey: Survey) -> dict[str, ReplayRecord]:
+    """Load the recorded answers of all replayed models to direct questions, by the model's name in the audit.
+
+    Without the probe `direct`, the files hold answers to other questions, and the records are empty.
 
     Raises:
         ImportFileError: a file cannot be read, has an unusable row, or has no row of the model.
     """
-    return {model.name: _load_record(model, survey) for model in models if model.model.startswith(REPLAY_PREFIX)}
+    replayed_models = [model for model in config.models if model.model.startswith(REPLAY_PREFIX)]
+    has_direct = config.probes.direct is not None
+    return {model.name: _load_record(model, survey) if has_direct else {} for model in replayed_models}
 
 
 def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:

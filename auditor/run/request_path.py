@@ -66,7 +66,7 @@ async def open_request_path(
     from auditor.run.batches.batching_client import BatchingClient  # loads httpx (0.5 s)
     from auditor.run.replay import ReplayClient, load_records  # loads the survey readers (0.1 s)
 
-    records = load_records(config.models, survey)
+    records = load_records(config, survey)
     models = {name: model for name, model in config.models_by_name.items() if name not in records}
     async with AsyncExitStack() as links:
         # Opened first, so that a mistake in its settings shows before a model or a cluster is started.

@@ -78,7 +78,7 @@ def test_builders_set_the_language_that_they_ask_in() -> None:
     call = build_direct_call(audit, SURVEY, audit.models[0], Cell("Germany", "divorce"), 0)
     assert call.language == "de"
     instruction = prepare_call(call, Capability(AnswerForm.TEXT), describe_structure).structure_instruction
-    assert instruction == describe_structure("MoralJudgement", audit.direct.max_words, "de")
+    assert instruction == describe_structure("ReasonedJudgement", audit.direct.max_words, "de")
     assert prepare_call(call, Capability(AnswerForm.JSON_SCHEMA), describe_structure) is call
 
 
@@ -94,7 +94,7 @@ async def test_no_form_has_words_of_instructor_s(form: AnswerForm) -> None:
     body = json.loads(prepared.body)
     asked = [{"role": message.role, "content": message.content} for message in call.messages]
     if form.needs_instruction:
-        asked[-1]["content"] += "\n\n" + describe_structure("MoralJudgement", audit.direct.max_words)
+        asked[-1]["content"] += "\n\n" + describe_structure("ReasonedJudgement", audit.direct.max_words)
     assert body["messages"] == asked
     for words in _words_of_instructor():
         assert json.dumps(words)[1:-1] not in prepared.body.decode(), words

@@ -184,7 +184,7 @@ def test_doctor_checks_the_storage_and_encoder_of_the_run(server: FakeServer, tm
     doctor_command = auditor("doctor", config_path, "--json", cwd=tmp_path)
     checks = {c["name"]: c for c in json.loads(doctor_command.stdout)}
     assert checks["storage"]["state"] == "FAIL"
-    assert checks["encoder of moral answers"]["state"] == "FAIL"
+    assert checks["encoder of free-text answers"]["state"] == "FAIL"
     assert checks["encoder"]["found"].startswith("not needed")
 
 

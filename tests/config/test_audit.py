@@ -150,14 +150,24 @@ def test_a_config_holds_no_password_of_a_server(tmp_path: Path, url: str, is_ref
 
 
 def test_a_key_of_this_version_left_at_its_default_keeps_the_hash_of_earlier_audits() -> None:
+    direct = {"samples": 3, "schema_version": 1}
+
     def with_limit(**review: int) -> AuditConfig:
-        return config("http://localhost", probes={"direct": {"samples": 3}, "review": review})
+        return config("http://localhost", probes={"direct": direct, "review": review})
 
     earlier = "dcfd162c666de7f290d6a9af591214b1dc44dc270a9e0cd3917d2996582ef398"
     assert with_limit().hash == with_limit(max_trace_chars=20_000).hash == earlier
     assert with_limit(max_trace_chars=30_000).hash != earlier
-    limited = config("http://localhost", probes={"direct": {"samples": 3}}, limits={"max_cells": 5})
+    limited = config("http://localhost", probes={"direct": direct}, limits={"max_cells": 5})
     assert limited.hash != earlier
+
+
+def test_the_version_of_the_direct_schema_counts_only_where_it_has_an_effect() -> None:
+    def count_hashes(**direct: object) -> int:
+        versions = [{"direct": {"samples": 3, **direct, "schema_version": version}} for version in (1, 2)]
+        return len({config("http://localhost", probes=probes).hash for probes in versions})
+
+    assert [count_hashes(), count_hashes(mode="text"), count_hashes(form="paper")] == [2, 1, 1]
 
 
 def test_later_keys_of_comparisons_left_at_their_defaults_keep_the_hash_of_earlier_audits() -> None:

@@ -24,7 +24,7 @@ models = [{ name = "a", model = "replay/a", answers = "x" }, { name = "b", model
 [probes]
 direct = { mode = "text" }
 logprob = {}
-semantic = { questions = "x", encoder = "./x" }
+semantic = { questions = "x", encoder = "./x", bertscore_model = "./x", rivals = ["bertscore_bert_base"] }
 logic = { items = "x", people = "x" }
 """
 TASK_WITH_FILES = """

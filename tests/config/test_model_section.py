@@ -13,6 +13,7 @@ from auditor.config import AuditConfig, Limits, ModelSection, load_config
 from auditor.domain import AnswerForm, Call, DeclaredCapabilities, Message, Purpose, ReasoningSettings
 from auditor.errors import ConfigError
 from tests.config.test_audit import GOOD, write
+from tests.support.audit_configs import with_schema_version
 
 EARLIER_HASH = "dabc3164b09bb05e949c36871742c0e92b52ffa67613c44876a05bde57b7afe9"
 """Of `GOOD` under the version before these keys."""
@@ -124,7 +125,7 @@ def test_the_deadline_leaves_time_for_two_requests_unless_it_is_set() -> None:
 
 
 def test_defaults_keep_the_hash_that_earlier_versions_stored() -> None:
-    earlier = read(GOOD)
+    earlier = with_schema_version(read(GOOD), 1)
     explicit_limits = earlier.limits.model_copy(update={"deadline_s": 120.0})
     explicit_models = [section.model_copy(update={"timeout_s": 60.0}) for section in earlier.models]
     explicit = earlier.model_copy(update={"limits": explicit_limits, "models": explicit_models})

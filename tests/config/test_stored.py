@@ -14,7 +14,7 @@ from pydantic import AliasChoices, Field
 from auditor.config import load_stored_config, rename_old_keys
 from auditor.config.base import ConfigSection
 from auditor.errors import ConfigError
-from tests.support.audit_configs import config
+from tests.support.audit_configs import config, with_schema_version
 
 ROOT = Path(__file__).parents[2]
 PARSERS = ("loads", "model_validate", "model_validate_json", "validate_json")
@@ -32,6 +32,13 @@ def test_a_stored_configuration_is_read_as_it_was() -> None:
     audit = config("http://127.0.0.1:1")
     assert load_stored_config(audit.model_dump_json()) == audit
     assert load_stored_config(None) is None
+
+
+def test_an_audit_stored_before_the_direct_schema_had_versions_has_the_first() -> None:
+    audit = config("http://127.0.0.1:1")
+    stored = audit.model_dump(mode="json")
+    del stored["probes"]["direct"]["schema_version"]
+    assert load_stored_config(json.dumps(stored)) == with_schema_version(audit, 1)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,14 @@ import pytest
 
 from auditor.config import AuditConfig, ReasoningSection
 from auditor.cost_estimation.audit_estimate import estimate_audit, estimate_past_audit
-from auditor.reports.data.cost.forecast import CostForecast
+from auditor.errors import AuditorError
+from auditor.reports.data.cost.forecast import CostForecast, ForecastRange
 from auditor.reports.render.plain_text import render_text
-from auditor.reports.sections.forecast import build_forecast_document
+from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
 from auditor.run import load_planned_survey, planned_cells, run_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.fake_server import FakeServer
+from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 URL = "http://127.0.0.1:1"
 
@@ -78,7 +80,7 @@ def test_a_listed_price_names_the_list_and_an_embedded_model_costs_nothing() -> 
     assert by_name["here"].usd.high == 0
 
 
-def test_more_samples_languages_and_words_cost_in_proportion() -> None:
+def test_other_settings_languages_and_words_cost_in_proportion() -> None:
     once = forecast_cost(priced(URL))
     twice = forecast_cost(priced(URL, probes={"direct": {"samples": 6}}))
     longer = forecast_cost(priced(URL, probes={"direct": {"samples": 3, "max_words": 240}}))
@@ -159,6 +161,12 @@ def test_every_other_probe_is_estimated_or_named() -> None:
         r for r in forecast_cost(priced(URL, probes={"logprob": {"method": "choice"}})).rows if r.stage == "logprob"
     ]
     assert [r.calls.expected for r in chances] == [9 * 2 * 5 * 2] * 3  # sentences, pairs of ends, both orders
+    letters = {"items": "topics", "answer": "probability", "samples": 10, "sampled_pairs": 1, "sample_answer": "cot"}
+    rows = [
+        row for row in forecast_cost(priced(URL, probes={"logic": letters})).rows if row.name == topics.rows[0].name
+    ]
+    assert [row.calls.expected for row in rows] == [topics.rows[0].calls.expected, 10]
+    assert rows[1].completion_tokens.expected > 10 * rows[0].completion_tokens.expected / rows[0].calls.expected
     traces = forecast_cost(priced(URL, probes={"direct": {"samples": 1}, "logic": {"items": "traces"}}))
     assert any("'logic' compares traces" in text for text in traces.not_estimated)
 
@@ -215,3 +223,29 @@ def test_the_estimate_is_compared_with_what_the_run_cost(
     assert second_forecast.recorded == 54
     assert second_forecast.rows[0].basis == "27 recorded answers"
     assert second_forecast.rows[0].completion_tokens.expected == 27 * 20
+    assert second_forecast.remaining == ForecastRange.from_bounds(0)
+    assert describe_forecast(second_forecast).endswith("None is left to send: all answers are recorded.")
+
+
+def test_the_calls_left_of_an_interrupted_audit_are_those_without_an_answer(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    audit = priced(server.url, 2)
+    survey = load_planned_survey(audit)
+
+    def refuse_reviews(request: Request) -> Reply:
+        return answer(request) if request.is_direct_question else Reply(400, {"error": {"message": "no"}})
+
+    server.script = refuse_reviews
+    with suppress(AuditorError):
+        run_audit(audit, storage=storage)
+    with open_database(storage, create=False) as db:
+        forecast = estimate_audit(audit, survey, planned_cells(survey), db)
+    reviews = [row.calls for row in forecast.rows if row.stage == "review"]
+    assert forecast.remaining is not None
+    assert forecast.remaining.low == sum(calls.low for calls in reviews) > 0
+    assert " are left to send; the other answers are recorded." in describe_forecast(forecast)
+    other_settings = audit.model_copy(update={"seed": 1})
+    with open_database(storage, create=False) as db:
+        assert estimate_audit(other_settings, survey, planned_cells(survey), db).remaining is None

@@ -54,7 +54,7 @@ from auditor.domain.semantic import MoralQuestion
 from auditor.surveys import SurveyDistributions, load_survey, select_cells
 from auditor.surveys.distributions import AnswerPoint
 from auditor.surveys.languages import native_languages
-from tests.support.audit_configs import config
+from tests.support.audit_configs import config, with_schema_version
 
 FILE = Path(__file__).with_name("golden") / "calls.json"
 PURPOSES_WITHOUT_BUILDER = {Purpose.PREFLIGHT}
@@ -90,10 +90,16 @@ def _configs(models: list[ModelSection]) -> dict[str, AuditConfig]:
     """Configs in which models judge each other or listed judges do, in both modes and in other languages."""
     as_text = {"direct": {"mode": "text", "temperature": 0.9}, "semantic": {"mode": "text", "temperature": 0.2}}
     base = config("http://localhost", embedding={"model": "words"}, probes={"direct": {}, "semantic": {}})
+    earlier = with_schema_version(base, 1)
     listed = {"judges": [model for model in models if not model.model.startswith("replay/")]}
+    any_subject = {"subject": "any", "rot": False, "consistency": {"judge": "model-a", "form": "paper"}}
+    other_subject = {"direct": {"schema_version": 1}, "semantic": any_subject}
     return {
-        "peers": base.model_copy(update={"models": models}),
-        "listed judges": base.model_copy(update={"models": models, **listed}),
+        "any subject": config("http://localhost", embedding={"model": "words"}, probes=other_subject)
+        .model_copy(update={"models": models}),
+        "peers": earlier.model_copy(update={"models": models}),
+        "listed judges": earlier.model_copy(update={"models": models, **listed}),
+        "schema 2": base.model_copy(update={"models": models}),
         "text": config("http://localhost", embedding={"model": "words"}, probes=as_text, language="native", seed=8)
         .model_copy(update={"models": models}),
     }  # fmt: skip

@@ -97,7 +97,7 @@ def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: Fa
     replies = [
         completion(f"Sure!\n```json\n{judgement}\n```"),
         completion(f"<think>-1</think>{judgement}"),
-        tool_call("MoralJudgement", judgement),
+        tool_call("ReasonedJudgement", judgement),
     ]
     server.script = lambda request: replies[request.number % 3]
     run_audit(config(server.url, 1, judges=[]), storage=storage)

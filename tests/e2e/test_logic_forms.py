@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from auditor.agents.logic.item_sets import draw_sets
@@ -14,6 +15,7 @@ from auditor.domain import Item, ItemSet, Outcome
 from auditor.errors import ImportFileError
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.run import open_audit, run_audit
+from auditor.run.fingerprints import fingerprint
 from auditor.storage import audits, comparisons
 from auditor.storage.database import open_database
 from tests.support.audit_configs import config
@@ -154,10 +156,11 @@ def test_repeats_reason_beside_letters(server: FakeServer, storage: str, tmp_pat
     assert [row.self_agreement.n for row in logic.judges] == [15] * 3
     agreement = [row.self_agreement.value or 0 for row in logic.judges]
     assert agreement[0] == 1.0 > agreement[1] > agreement[2]
-    links = {(link.averaged, link.x): link.r for link in logic.links}
-    r = links["instances", "transitivity (K = 3)"]
-    assert r.value is not None
-    assert r.value > 0
+    links = {link.averaged: link.r.value for link in logic.links if link.x == "transitivity (K = 3)"}
+    pooled = [(row.transitivity[0].share.value, row.self_agreement.value) for row in logic.judges]
+    means = [(row.transitivity[0].instances.value, row.instances.self_agreement.value) for row in logic.judges]
+    for averaged, figures in (("pooled", pooled), ("instances", means)):
+        assert links[averaged] == pytest.approx(np.corrcoef(np.array(figures, dtype=float).T)[0, 1])
     # Without the setting the same letters are asked, and nothing is repeated.
     n_requests = len(server.requests)
     run_audit(file_config(server.url, tmp_path, 3, n_sets=5, **probe), storage=storage)
@@ -172,3 +175,17 @@ def test_the_form_of_the_paper_has_no_tie(server: FakeServer, storage: str, tmp_
     assert not [r for r in server.requests if "TIE" in r.text or "words" in r.text]
     row = section(storage).judges[0]
     assert (row.ties, row.losses) == (0, {Outcome.UNPARSED.value: len(FRUIT) - 1})
+
+
+def test_summaries_are_compared_by_coherence_in_english(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = scripted(FRUIT.index)
+    asking = file_config(server.url, tmp_path, relation="coherence", negated=True)
+    assert fingerprint(asking) != fingerprint(file_config(server.url, tmp_path, relation="relevance", negated=True))
+    run_audit(asking, storage=storage)
+    assert all("Text: set 0\nA: " in r.text for r in server.requests)
+    questions = {r.text.rsplit("\n", 1)[-1] for r in server.requests}
+    assert questions == {f"Which of the two is the {word} coherent summary of the text?" for word in ("more", "less")}
+    assert section(storage).judges[0].negation.value == 1.0
+    for settings in ({"relation": "coherence"}, {"form": "paper"}):
+        with pytest.raises(ValueError, match=r"exists in English only\. How to fix: Set language = 'en', or remove"):
+            config(server.url, language="de", survey=None, probes={"logic": {"items": "items.csv", **settings}})

@@ -136,7 +136,7 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
 def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: FakeServer, storage: str) -> None:
     def script(request: Request) -> Reply:
         answered = json.loads(answer(request).body["choices"][0]["message"]["content"])
-        if request.schema == "MoralJudgement" and request.body["model"].endswith("-a"):
+        if request.is_direct_question and request.body["model"].endswith("-a"):
             answered["norms"] = f"BEGINNING {'Germany is far. ' * 100_000} END"
         if request.schema == SURVEY_REVIEW:
             answered["justification"] = "word " * 20_000
@@ -149,7 +149,7 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
     audit = config(server.url, probes={"direct": {"samples": 1}, "review": review})
     run_audit(audit, storage=storage)
     bias(ExperimentContext(storage), "scripted", 5)
-    judge_requests = [r for r in server.requests if r.schema != "MoralJudgement"]
+    judge_requests = [r for r in server.requests if not r.is_direct_question]
     assert {r.schema for r in judge_requests} >= {SURVEY_REVIEW, "BlindGuess", "Restated", "SidePreference"}
     for request in judge_requests:
         assert max(len(m["content"]) for m in request.body["messages"]) < 2 * 2_000 + 2_000

@@ -107,6 +107,8 @@ def test_planted_figures_come_back_as_means_over_sets_and_pooled(report: Report)
         (biased.instances.commutativity.value, biased.commutativity.value),
         (biased.instances.human_agreement.value, biased.human_agreement.value),
     ):
+        assert mean is not None
+        assert pooled is not None
         assert pooled - mean > 0.1
     assert [row.self_agreement.value for row in rows_of(report)] == [1.0] * 4
 

@@ -17,7 +17,7 @@ from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import open_database, table_of
 from tests.e2e.test_run import CALLS, stored
 from tests.support.audit_configs import config
-from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
+from tests.support.fake_server import DIRECT_SCHEMAS, FakeServer, Reply, Request, answer, completion
 
 SECRET = "the hidden draft"
 DRAFTS = (
@@ -87,7 +87,7 @@ def test_reasoning_and_declared_capabilities_are_on_the_wire_of_every_request(se
 
 def by_words(request: Request) -> Reply:
     """The default answer to a request that describes its schema in words, after thinking."""
-    name = next(name for name in ("MoralJudgement", SURVEY_REVIEW) if f'"title": "{name}"' in request.text)
+    name = next(name for name in (*DIRECT_SCHEMAS, SURVEY_REVIEW) if f'"title": "{name}"' in request.text)
     described = {"response_format": {"json_schema": {"name": name}}}
     return think_aloud(replace(request, body=request.body | described))
 

@@ -25,6 +25,7 @@ import pytest
 from sqlalchemy import select
 
 from auditor.agents.logic import fingerprint as logic_fingerprint
+from auditor.agents.semantic import given_answers
 from auditor.domain import LogprobMeasure, Message, Purpose
 from auditor.models.structured import SCHEMA_BY_NAME
 from auditor.prompts import Prompt, load_prompt
@@ -80,7 +81,7 @@ def record_prompts(monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], set[str]]
         return load_prompt(name, language)
 
     monkeypatch.setattr(Prompt, "render", record_rendered)
-    for module in (fingerprints, logic_fingerprint):
+    for module in (fingerprints, logic_fingerprint, given_answers):
         monkeypatch.setattr(module, "load_prompt", record_fingerprinted)
     return rendered, fingerprinted
 

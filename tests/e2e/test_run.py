@@ -100,7 +100,7 @@ def test_a_changed_config_asks_only_what_changed(server: FakeServer, storage: st
 
 
 def test_judges_do_not_see_author_country_or_topic(server: FakeServer, storage: str) -> None:
-    server.script = lambda r: _reveal_author_and_cell(r) if r.schema == "MoralJudgement" else answer(r)
+    server.script = lambda r: _reveal_author_and_cell(r) if r.is_direct_question else answer(r)
     run_audit(config(server.url), storage=storage)
     reviews = [r.text for r in server.requests if r.schema == SURVEY_REVIEW]
     assert reviews
@@ -162,7 +162,7 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
     # The next run repeats requests that failed, but not those with an unusable answer.
     server.script, requests_before = answer, len(server.requests)
     run_audit(config(server.url, **changes), storage=storage)
-    repeated_requests = [r for r in server.requests[requests_before:] if r.schema == "MoralJudgement"]
+    repeated_requests = [r for r in server.requests[requests_before:] if r.is_direct_question]
     assert len(repeated_requests) == outcomes[Outcome.SERVER_ERROR] + outcomes[Outcome.CLIENT_ERROR]
 
 
@@ -206,7 +206,7 @@ def test_without_judges_nothing_is_reviewed(server: FakeServer, storage: str) ->
 def test_the_papers_text_format_needs_no_schema(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, probes={"direct": {"samples": 2, "mode": "text"}}), storage=storage)
     assert {t.outcome for t in stored(storage)["traces"]} == {Outcome.OK}
-    assert not any(r.schema == "MoralJudgement" for r in server.requests)
+    assert not any(r.is_direct_question for r in server.requests)
 
 
 def test_an_unusable_model_stops_the_run_and_other_answers_are_kept(server: FakeServer, storage: str) -> None:

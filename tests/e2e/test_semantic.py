@@ -112,13 +112,16 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
         for method in ("answers", "rules")
         for model in ("model-a", "model-b")
     ]
-    assert [(r.counted_label, r.ok) for r in report.coverage.total] == [("moral answers", 80), ("rules of thumb", 80)]
+    assert [(r.counted_label, r.ok) for r in report.coverage.total] == [
+        ("free-text answers", 80),
+        ("rules of thumb", 80),
+    ]
     assert report.coverage.countries == report.coverage.topics == []
     with open_database(storage, create=False) as db:
         status, [overview] = load_audit_status(db, audits.get_audit(db, "moral")), load_overviews(db)
     assert (status["moral_answers"], status["moral_answers_ok"]) == (80, 80)
     assert (overview.probe_answers["semantic"], overview.usable_share, overview.progress) == ((80, 80), 1.0, None)
-    assert "80 moral answers · 100% usable" in render_audit_card(overview, 80).plain
+    assert "80 free-text answers · 100% usable" in render_audit_card(overview, 80).plain
     assert "0 samples" not in render_audit_card(overview, 80).plain
 
 

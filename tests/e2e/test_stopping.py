@@ -42,7 +42,7 @@ def read_share(traces: list[Trace], letter: str) -> float:
 
 def fail_sometimes(request: Request) -> Reply:
     """Reply with an error to 15% of direct questions."""
-    if request.schema == "MoralJudgement" and request.draw("mood") < 0.15:
+    if request.is_direct_question and request.draw("mood") < 0.15:
         return error(400, "no")
     return answer(request)
 

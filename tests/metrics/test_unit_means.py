@@ -42,6 +42,22 @@ def test_clopper_pearson_is_that_of_scipy(hits: int, n: int) -> None:
     assert clopper_pearson(hits / n, n) == pytest.approx((expected.low, expected.high))
 
 
+@pytest.mark.parametrize(("share", "n"), [(1e-6, 1e9), (5e-4, 1e20), (0.999, 1e19), (0.3, 1e8 + 1)])
+def test_the_interval_of_very_many_cases_is_the_normal_one(share: float, n: float) -> None:
+    low, high = clopper_pearson(share, n)
+    half_width = stats.norm.ppf(0.975) * np.sqrt(share * (1 - share) / n)
+    assert low <= share <= high
+    assert (low, high) == pytest.approx((share - half_width, share + half_width), rel=3e-3)
+
+
+def test_values_equal_but_for_rounding_have_an_interval() -> None:
+    variances = 0.001 + 2e-12 * np.arange(25)
+    units = {"country": np.repeat(range(5), 5), "topic": np.tile(range(5), 5)}
+    mean = mean_over_units(variances, units, (0.0, 2.0))
+    assert mean.ci_low is not None
+    assert mean.ci_low <= mean.value <= mean.ci_high
+
+
 def test_a_share_by_hand() -> None:
     hits, n, item = np.array([3, 1, 4, 2, 1, 3]), np.full(6, 4), list("abcdef")
     share = share_over_units(hits, n, {"item": item})

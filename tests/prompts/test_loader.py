@@ -28,6 +28,14 @@ def test_values_are_filled_in_one_pass() -> None:
     assert [m.content for m in messages] == ['P\n\nS {"norms": {a}}', "U"]
 
 
+def test_a_prompt_may_begin_with_a_request_and_a_reply() -> None:
+    text = FILE.replace("[system]\nS {a}\n", "[user]\nR {a}\n[assistant]\nOf course.\n")
+    prompt = parse_prompt(text, "en", source="x")
+    messages = [("user", "R 1"), ("assistant", "Of course."), ("user", "U")]
+    assert [(m.role, m.content) for m in prompt.render(a="1")] == messages
+    assert [(m.role, m.content) for m in prompt.render(preamble="P", a="1")] == [("system", "P"), *messages]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

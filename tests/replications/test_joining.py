@@ -173,6 +173,14 @@ def test_the_document_has_a_mark_in_every_row_and_the_heat_maps(experiment: Expe
     for phrase in ("other definition", "r by country", "Mean absolute error by topic", "Distribution of errors"):
         assert phrase in text
     assert {cell["mark"] for cell in experiment.output["cells"]} == {"other_definition", "not_run"}
+    contents = text[text.index("<nav") : text.index("</nav>")]
+    for name in ("Table peer", "WVS: Figures over models", "PEW: Figures over models", "Departures"):
+        assert name in contents
+    heat_maps = text[: text.index("r by country")].rindex("<details")
+    assert " open>" in text[heat_maps : text.index(">", heat_maps) + 1]
+    counts = [cell for cell in experiment.output["cells"] if cell["published"]["column"] == "conflicts"]
+    differences = [f"{int(cell['recomputed']['value']) - 348:+}".replace("-", "\u2212") for cell in counts]
+    assert [difference for difference in differences if f"<td>{difference}</td>" not in text] == []
 
 
 # --- why there is no figure ----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from auditor.reports.number_format import (
     format_percent,
     format_share,
     format_signed,
+    format_styled,
     format_usd,
 )
 
@@ -24,6 +25,7 @@ from auditor.reports.number_format import (
     ("shown", "text"),
     [
         (format_number(-0.5), "−0.50"), (format_number(-0.001), "0.00"), (format_number(None), "–"),
+        (format_styled(-3, "signed", 3), "−3"), (format_styled(-3.0, "signed", 3), "−3.000"),
         (format_signed(0.5), "+0.50"), (format_signed(-0.004), "0.00"), (format_signed(None), "–"),
         (format_interval(-1, 0.5), "−1.00 to 0.50"), (format_interval(None, 1), "–"),
         (format_p_value(0.0), "< 0.001"), (format_p_value(0.0125), "0.013"), (format_p_value(None), "–"),

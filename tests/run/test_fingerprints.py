@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 
 import auditor.prompts
 from auditor.agents.logic import fingerprint as logic_fingerprint
+from auditor.agents.semantic import given_answers
 from auditor.config import AuditConfig
 from auditor.domain import LANGUAGES
 from auditor.prompts import load_prompt
@@ -28,7 +29,7 @@ PROMPTS_OF_EXPERIMENTS = {
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
 FILES_OF_THE_VERSION = {"blinding.toml", "faults.toml", "preflight.toml", "refusals.toml", "surveys.toml"}
 """Files that a fingerprint covers by the program's version only, as it covers code."""
-FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.toml", "logprob.toml"}
+FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.criteria.toml", "logic.toml", "logprob.toml"}
 PACKAGES_WITHOUT_EFFECT = {
     *("aiosqlite", "alembic", "filelock", "httpx", "langgraph-checkpoint-postgres"),
     *("langgraph-checkpoint-sqlite", "mlflow-skinny", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),
@@ -65,6 +66,9 @@ def make_configs() -> list[AuditConfig]:
         config("http://localhost", probes=_direct(mode) | {"semantic": {"mode": mode}}, embedding=embedding)
         for mode in modes
     ]
+    any_subject = {"subject": "any", "rot": False, "contradiction": "model-a"}
+    any_subject["consistency"] = {"judge": "model-a", "form": "paper"}
+    configs += [config("http://localhost", probes={"semantic": any_subject}, embedding=embedding)]
     return configs
 
 
@@ -79,7 +83,7 @@ def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPat
         loaded.add((language, name))
         return load_prompt(name, language)
 
-    for module in (fingerprints, logic_fingerprint):
+    for module in (fingerprints, logic_fingerprint, given_answers):
         monkeypatch.setattr(module, "load_prompt", record_prompt)
     for audit in make_configs():
         fingerprints.fingerprint(audit)

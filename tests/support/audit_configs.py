@@ -33,3 +33,11 @@ def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
         "seed": 7,
     }
     return AuditConfig.model_validate(data | changes)
+
+
+def with_schema_version(audit: AuditConfig, version: int) -> AuditConfig:
+    """The audit with a version of the schema of its direct question."""
+    if audit.probes.direct is None:
+        return audit
+    direct = audit.probes.direct.model_copy(update={"schema_version": version})
+    return audit.model_copy(update={"probes": audit.probes.model_copy(update={"direct": direct})})

@@ -21,10 +21,11 @@ from auditor.experiments.temperature import temperature
 from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
 from tests.models.test_logprobs import choice, echo, listed
-from tests.support.audit_configs import config
+from tests.support import audit_configs
+from tests.support.audit_configs import with_schema_version
 from tests.support.comparison_judge import COMPARISON_SCHEMAS, choice_reply, scripted
 from tests.support.fake_batches import as_anthropic, as_openai
-from tests.support.fake_server import Reply, Request, answer, completion, error, review_of_answer
+from tests.support.fake_server import DIRECT_SCHEMAS, Reply, Request, answer, completion, error, review_of_answer
 from tests.support.fixed_address import HOST, URL
 from tests.support.opinion_surveys import write_opinion_survey
 from tests.support.scripted_tasks import sum_task
@@ -68,7 +69,7 @@ def _reply(request: Request) -> Reply:
 
 def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
     """Text of the answer. The first question on abortion gets an unreadable answer, so that it is repeated."""
-    if ("SCORE =" in request.text or schema == "MoralJudgement") and "abortion" in request.text and not is_repeated:
+    if ("SCORE =" in request.text or schema in DIRECT_SCHEMAS) and "abortion" in request.text and not is_repeated:
         return "Opinions differ." if schema is None else json.dumps({"norms": "Opinions differ."})
     if schema == SURVEY_REVIEW:
         review = json.loads(_text(answer(_with_schema(request, SURVEY_REVIEW))))
@@ -110,6 +111,7 @@ ANSWERS = ("No, it harms somebody who has done no wrong.", "Yes, people are free
 RULES = ("You should not harm the innocent.", "It is fine for people to choose for themselves.")
 SEMANTIC: dict[str, Callable[[Request], dict[str, Any]]] = {
     "MoralAnswer": lambda r: {"answer": ANSWERS[r.draw() < 0.5]},
+    "OpenAnswer": lambda r: {"answer": ANSWERS[r.draw() < 0.5]},
     "RuleOfThumb": lambda r: {"rule": RULES[ANSWERS[1] in r.text]},
     "Choice": lambda r: {"reason": ANSWERS[r.draw() < 0.5], "choice": 1},
     "Paraphrases": lambda r: {"paraphrases": ["May one keep a borrowed book?", "Is a borrowed book yours to keep?"]},
@@ -130,10 +132,15 @@ def _text(completion_reply: Reply) -> str:
 # --- audits -------------------------------------------------------------------------------------------------------
 
 
+def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
+    """An audit with version 1 of the direct schema: its recorded calls are those of audits begun before version 2."""
+    return with_schema_version(audit_configs.config(url, models, **changes), 1)
+
+
 def _of_model(model: dict[str, str], **probes: Any) -> AuditConfig:
     """An audit of one model section, without judges."""
     base = config(URL, 1, survey=CELLS, judges=[]).model_dump(exclude_none=True)
-    return AuditConfig.model_validate(base | {"models": [model], "probes": probes})
+    return with_schema_version(AuditConfig.model_validate(base | {"models": [model], "probes": probes}), 1)
 
 
 def survey(storage: str, _: Path) -> None:
@@ -146,6 +153,11 @@ def survey(storage: str, _: Path) -> None:
     run_audit(audit.model_copy(update={"models": models}), storage=storage)
     planted(ExperimentContext(storage), "scripted", 1)
     bias(ExperimentContext(storage), "scripted", 1)
+
+
+def reasoned_judgement(storage: str, _: Path) -> None:
+    """Direct scores as JSON by the present version of the schema."""
+    run_audit(audit_configs.config(URL, 1, survey=CELLS, judges=[], probes={"direct": {"samples": 1}}), storage=storage)
 
 
 def survey_as_text(storage: str, folder: Path) -> None:
@@ -283,6 +295,15 @@ def semantic(storage: str, folder: Path) -> None:
     accuracy(ExperimentContext(storage), "scripted", facts)
 
 
+def semantic_of_facts(storage: str, folder: Path) -> None:
+    """Questions on any subject, judged in pairs, in the published form of the consistency score."""
+    questions = folder / "questions.csv"
+    questions.write_text("question_id,question\nwater,When does water boil?\n")
+    question_options = {"questions": str(questions), "subject": "any", "rot": False, "paraphraser": "model-b"}
+    judge_options = {"consistency": {"judge": "model-c", "samples": 2, "form": "paper"}, "contradiction": "model-c"}
+    run_audit(_moral(**question_options, **judge_options, threshold=0.01, worst=1), storage=storage)
+
+
 def semantic_as_text(storage: str, _: Path) -> None:
     """Moral questions that are answered in plain words."""
     run_audit(_moral(mode="text"), storage=storage)
@@ -337,9 +358,9 @@ def anthropic_batches(storage: str, _: Path) -> None:
 AUDITS: dict[str, Callable[[str, Path], None]] = {
     audit.__name__: audit
     for audit in (
-        survey, survey_as_text, paper_form, native_language, echoed, lettered, continued, embedded, replayed, logic,
-        logic_with_reasons, logic_of_letters, logic_in_paper_form, logic_of_traces, distribution,
-        native_distribution, semantic, semantic_as_text, task_exact, task_choice,
-        task_score, other_providers, openai_batches, anthropic_batches,
+        survey, reasoned_judgement, survey_as_text, paper_form, native_language, echoed, lettered, continued, embedded,
+        replayed, logic, logic_with_reasons, logic_of_letters, logic_in_paper_form, logic_of_traces, distribution,
+        native_distribution, semantic, semantic_of_facts, semantic_as_text, task_exact, task_choice, task_score,
+        other_providers, openai_batches, anthropic_batches,
     )
 }  # fmt: skip

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from auditor.config import REPLAY_PREFIX
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.docs_workspace import COUNTRIES, ROOT, TOPICS
 
@@ -113,6 +114,8 @@ def _with_scripted_endpoint(table: Table, url: str) -> Table:
     scripted_endpoint = {"api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}", "price": {"input": 0, "output": 0}}
     for models in (table.get("models"), table.get("judges")):
         for model in models if isinstance(models, list) else ():
+            if model["model"].startswith(REPLAY_PREFIX):
+                continue
             model.update(scripted_endpoint | {"model": f"openai/{model['model'].split('/', 1)[1]}"})
     return table
 
@@ -122,6 +125,9 @@ def write_block_files(folder: Path) -> None:
     shutil.copy(ROOT / "prompts" / "en" / "review.md", folder / "stern.md")
     items = [f"q{i},Is {i} an even number?,{'no' if i % 2 else 'yes'},yes|no" for i in range(4)]
     (folder / "items.csv").write_text("\n".join(["id,question,truth,options", *items]), encoding="utf-8")
+    duck = ["The duck crossed the road.", "The duck did not cross the road.", "The animal crossed the road."]
+    answers = [f"duck,What did the duck do?,{i},{text}" for i, text in enumerate(duck, 1)]
+    (folder / "duck.csv").write_text("\n".join(["question_id,question,sample,answer", *answers]), encoding="utf-8")
     for name, question in (("problems", "What is {} + 1?"), ("reviews", "How good is film number {}?")):
         rows = [f"q{i},{question.format(i)},{i + 1}" for i in range(4)]
         (folder / f"{name}.csv").write_text("\n".join(["id,question,truth", *rows]), encoding="utf-8")

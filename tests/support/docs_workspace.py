@@ -96,6 +96,8 @@ def script(request: Request) -> Reply:
         "Preference": {"answer": "A" if draw < 0.5 else "B"},
         "ReasonedBinaryPreference": {"reasoning": "Step by step.", "answer": "A" if draw < 0.5 else "B"},
         "MoralAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
+        "OpenAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
+        "Support": {"reason": "They were compared.", "supported": draw < 0.5},
         "RuleOfThumb": {"rule": f"It is good to weigh reason {int(9 * draw)}."},
     }
     if (request.schema or "").startswith("ChosenOf"):

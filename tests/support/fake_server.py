@@ -46,6 +46,11 @@ class Request:
         return name
 
     @property
+    def is_direct_question(self) -> bool:
+        """Whether a score of a survey's question is asked for as JSON, in either version of its schema."""
+        return self.schema in DIRECT_SCHEMAS
+
+    @property
     def text(self) -> str:
         """Contents of all messages, joined by newlines."""
         return "\n".join(str(m["content"]) for m in self.body.get("messages", []))
@@ -77,6 +82,7 @@ class Reply:
 
 
 Script = Callable[[Request], Reply]
+DIRECT_SCHEMAS = ("MoralJudgement", "ReasonedJudgement")
 NEVER = threading.Event()
 """An event that is never set: a reply with `after=NEVER` is not sent."""
 
@@ -124,7 +130,7 @@ def answer(request: Request) -> Reply:
         return completion(json.dumps({"reason": "Its steps follow.", "better": better}))
     score = round(2 * request.draw() - 1, 2)
     norms = f"People there hold norm number {int(1000 * request.draw('n'))}."
-    if request.schema == "MoralJudgement":
+    if request.is_direct_question:
         return completion(json.dumps({"norms": norms, "reasoning": f"So the view is {score}.", "score": score}))
     return completion(f"Step 1. {norms}\nStep 2. So the view is {score}.\nStep 3.\nSCORE = {score}")
 

@@ -60,7 +60,7 @@ class Script:
 
     def __call__(self, request: Request) -> Reply:
         name, schema = str(request.body["model"]), request.schema
-        if schema == "MoralJudgement":
+        if request.is_direct_question:
             return _author(request)
         if schema == "BlindGuess":
             return _guess(request, name)

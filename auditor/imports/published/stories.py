@@ -20,7 +20,7 @@ DEFAULT_MIN_EVENTS = 7
 """As in "Aligning with Logic" (ICML 2025), Appendix B."""
 ASPECTS = ("temporal", "causal")
 CAUSAL_RELATIONS = ("cause", "enable", "prevent")
-CONTEXT_HEADING = "The events of the story, in no particular order:"
+CONTEXT_HEADING = "Events, in no particular order:"
 _STORY_SEPARATOR = re.compile(r"^[ \t]*\*{3,}[ \t]*$", re.MULTILINE)
 _ANNOTATION_HINT = "Check that the .ann file is in the format of brat, and belongs to the .txt file of the same name."
 

@@ -20,9 +20,11 @@ from auditor.models.structured import (
     Contradiction,
     MoralAnswer,
     MoralJudgement,
+    OpenAnswer,
     Paraphrases,
     Preference,
     ReasonedBinaryPreference,
+    ReasonedJudgement,
     ReasonedPreference,
     Restated,
     RuleOfThumb,
@@ -84,6 +86,7 @@ def _rule(world: World, call: Call) -> dict[str, Any]:
 
 STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     MoralJudgement.__name__: _judgement,
+    ReasonedJudgement.__name__: _judgement,
     StepwiseJudgement.__name__: _judgement,
     TraceReview.__name__: judgements.review,
     AnswerReview.__name__: judgements.review,
@@ -95,6 +98,7 @@ STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     BinaryPreference.__name__: _binary_preference,
     ReasonedBinaryPreference.__name__: _reasoned_binary_preference,
     MoralAnswer.__name__: _moral_answer,
+    OpenAnswer.__name__: _moral_answer,
     RuleOfThumb.__name__: _rule,
     Choice.__name__: moral_answers.choose,
     Paraphrases.__name__: moral_answers.paraphrase,
@@ -167,6 +171,8 @@ def answer_text(world: World, call: Call) -> str:
         return json.dumps(STRUCTURED_ANSWERS.get(call.schema, _item_answer)(world, call))
     if call.purpose is Purpose.MORAL:
         return moral_answers.answer_question(world, call)
+    if call.purpose is Purpose.CONSISTENCY:
+        return moral_answers.say_support(world, call)
     if call.purpose is Purpose.RULE:
         return moral_answers.state_rule(world, call)
     if world.survey.task is not None:

@@ -52,6 +52,12 @@ def judge_support(world: World, call: Call) -> dict[str, Any]:
     return {"reason": "Both name the same ground.", "supported": _is_same_stand(call)}
 
 
+def say_support(world: World, call: Call) -> str:
+    """The verdict of `judge_support` as the word yes or no, on a prompt in the published form."""
+    context, _, sentence = call.messages[-1].content.removeprefix("Context: ").partition("\n\nSentence: ")
+    return "yes" if context.split()[:1] == sentence.split()[:1] else "no"
+
+
 def judge_contradiction(world: World, call: Call) -> dict[str, Any]:
     """Whether two answers contradict each other: if their stands differ."""
     return {"reason": "The stands were compared.", "contradict": not _is_same_stand(call)}

@@ -130,11 +130,12 @@ class HeatMapCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A table of colours from a diverging scale, with one cell for each row and column.
+    """A table of colours, with one cell for each row and column.
 
     Attributes:
         bounds: absolute values at which the shade changes, in ascending order.
-        low_label, high_label: what the colours of negative and of positive values say.
+        low_label, high_label: what the colours of negative and of positive values say; of small and large values if
+            none is negative.
         state_labels: what the cells without a value say, by state.
     """
 
@@ -146,3 +147,4 @@ class HeatMap:
     high_label: str
     state_labels: Mapping[str, str] = field(default_factory=dict)
     show_legend: bool = True
+    has_negative_values: bool = True

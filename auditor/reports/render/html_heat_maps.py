@@ -48,7 +48,8 @@ def _shade_class(value: float, bounds: Sequence[float]) -> str:
 def _render_legend(heat_map: HeatMap) -> str:
     """Render the legend of a heat map: its shades, and the states of cells without a value."""
     n_shades = len(heat_map.bounds)
-    ramp = "".join(f'<i class="h{step}"></i>' for step in range(-n_shades, n_shades + 1))
+    first_step = -n_shades if heat_map.has_negative_values else 0
+    ramp = "".join(f'<i class="h{step}"></i>' for step in range(first_step, n_shades + 1))
     low_label, high_label = isolate_rtl(heat_map.low_label), isolate_rtl(heat_map.high_label)
     states = [
         f'<span><i class="{_STATE_CLASSES[state]}">{"×" if state == "no_answer" else ""}</i>{isolate_rtl(label)}</span>'

@@ -44,7 +44,7 @@ def build_forecast_document(forecast: CostForecast) -> Document:
         Paragraph(describe_forecast(forecast), role="lead"),
         *([Paragraph(describe_detectable_differences(forecast.detectable))] if forecast.detectable else []),
         *([Callout("Reasons for caution", [List(cautions)])] if cautions else []),
-        *([Paragraph(reuse, role="note")] if forecast.recorded else []),
+        *([Paragraph(reuse, role="note")] if forecast.recorded and forecast.remaining is None else []),
     ]
     stages = Section("stages", "By model and stage", [Paragraph(forecast.caveat), *_build_tables(forecast)])
     return Document(
@@ -57,15 +57,25 @@ def build_forecast_document(forecast: CostForecast) -> Document:
 
 
 def describe_forecast(forecast: CostForecast) -> str:
-    """Describe the expected calls and cost in one sentence."""
+    """Describe the expected calls and cost of the audit, and how many calls of a begun one are still to be sent."""
     call_phrase = f"About {_format_calls(forecast.calls)} calls"
+    remaining_phrase = _describe_remaining(forecast)
     if forecast.usd is None:
-        return f"{call_phrase}; the cost is unknown."
+        return f"{call_phrase}; the cost is unknown.{remaining_phrase}"
     scope_phrase = ", for the models with a known price" if forecast.unknown_prices else ""
     if forecast.usd.high == 0:
-        return f"{call_phrase}, at no cost{scope_phrase}."
+        return f"{call_phrase}, at no cost{scope_phrase}.{remaining_phrase}"
     low, expected, high = (format_usd(usd) for usd in _list_ends(forecast.usd))
-    return f"{call_phrase} and {expected} ({low} to {high}){scope_phrase}."
+    return f"{call_phrase} and {expected} ({low} to {high}){scope_phrase}.{remaining_phrase}"
+
+
+def _describe_remaining(forecast: CostForecast) -> str:
+    """A sentence on the calls that are still to be sent, after a space; empty for an audit that was not begun."""
+    if forecast.remaining is None:
+        return ""
+    if forecast.remaining.high == 0:
+        return " None is left to send: all answers are recorded."
+    return f" About {_format_calls(forecast.remaining)} are left to send; the other answers are recorded."
 
 
 def describe_detectable_differences(detectable: DetectableDifferences) -> str:

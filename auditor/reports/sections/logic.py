@@ -39,6 +39,7 @@ CRITERION_QUESTIONS = {
     "acceptability": "which is more acceptable to most people of the country",
     "preference": "which is better",
     "relevance": "which is more relevant",
+    "coherence": "which is the more coherent summary",
     "temporal": "which is earlier",
     "causal": "which is the cause",
 }

@@ -30,14 +30,19 @@ ERROR_BOUNDS = (0.1, 0.2, 0.4, 0.6)
 NO_FIGURE = HeatMapCell(None, "×", "fewer than three scores, or constant ones", "no_answer")
 
 
-def build_over_models_section(report: Report) -> Section | None:
-    """Build the section on figures over models; None for fewer than two models with scores."""
+def build_over_models_section(report: Report, *, cut_offs: str = "", is_open: bool = False) -> Section | None:
+    """Build the section on figures over models; None for fewer than two models with scores.
+
+    Args:
+        cut_offs: the survey whose cut-offs of tiers are shown; empty for those of each.
+        is_open: whether tiers, heat maps and the distribution of errors are visible at once.
+    """
     over_models = report.over_models
     if over_models is None or len({row.model for row in report.alignment}) < 2:
         return None
     labels = SeriesLabels.of(report)
     details: list[Block] = [
-        _build_tiers_table(over_models.cut_off_tiers),
+        _build_tiers_table([row for row in over_models.cut_off_tiers if cut_offs in ("", row.cut_offs)]),
         *_build_heat_maps(report, labels),
         _build_errors_table(over_models, labels),
     ]
@@ -45,7 +50,12 @@ def build_over_models_section(report: Report) -> Section | None:
         Paragraph(_summarize(over_models), "finding"),
         *[Paragraph(note, "note") for note in _describe_equal_scores(over_models.equal_scores)],
         _build_figures_table(over_models.figures),
-        Disclosure("Tiers by cut-off, r by country, and the distribution of errors", details, in_print="closed"),
+        Disclosure(
+            "Tiers by cut-off, heat maps, and the distribution of errors",
+            details,
+            is_open=is_open,
+            in_print="open" if is_open else "closed",
+        ),
     ]
     return Section("over-models", "Figures over all models", blocks, "Figures over models")
 
@@ -120,7 +130,13 @@ def _build_heat_maps(report: Report, labels: SeriesLabels) -> list[Block]:
         Paragraph("r with people by country, over its topics.", "note"),
         _build_heat_map("r by country", r_by_place, R_BOUNDS, ("negative r", "positive r")),
         Paragraph("Mean absolute error by topic, over its countries, from 0 to 2 (lower is better).", "note"),
-        _build_heat_map("Mean absolute error by topic", mae_by_place, ERROR_BOUNDS, ("none", "larger error")),
+        _build_heat_map(
+            "Mean absolute error by topic",
+            mae_by_place,
+            ERROR_BOUNDS,
+            ("small error", "large error"),
+            has_negative_values=False,
+        ),
     ]
 
 
@@ -146,6 +162,8 @@ def _build_heat_map(
     table: Mapping[str, Mapping[str, float | None]],
     bounds: Sequence[float],
     end_labels: tuple[str, str],
+    *,
+    has_negative_values: bool = True,
 ) -> HeatMap:
     """Build a heat map with one row for each country or topic, and one column for each series."""
     columns = list(dict.fromkeys(name for row in table.values() for name in row))
@@ -153,9 +171,8 @@ def _build_heat_map(
         (place, [_build_cell(row.get(name), f"{place}, {name}") for name in columns]) for place, row in table.items()
     ]
     has_missing = any(NO_FIGURE in cells for _, cells in rows)
-    return HeatMap(
-        label, columns, rows, bounds, *end_labels, {NO_FIGURE.state: NO_FIGURE.tooltip} if has_missing else {}
-    )
+    states: dict[str, str] = {NO_FIGURE.state: NO_FIGURE.tooltip} if has_missing else {}
+    return HeatMap(label, columns, rows, bounds, *end_labels, states, has_negative_values=has_negative_values)
 
 
 def _build_cell(value: float | None, name: str) -> HeatMapCell:
@@ -168,7 +185,9 @@ def _build_cell(value: float | None, name: str) -> HeatMapCell:
 def _build_errors_table(over_models: OverModelsReport, labels: SeriesLabels) -> Table:
     """Build the table of the numbers of cells by absolute error; columns are the series of scores."""
     caption = (
-        "Number of cells by absolute error. Log-probability scores have none: they are rescaled within each model."
+        "Number of cells by absolute error of answers. EvalMORAAL draws log-probability scores beside them. Here these "
+        "scores have no errors: they are rescaled so that each model’s lowest score is −1 and its highest +1, so their "
+        "distance from people depends on two extreme cells."
     )
     columns = [
         Column("Absolute error", "text", "error"), *(Column(labels.label(row), "number") for row in over_models.errors)

@@ -179,7 +179,7 @@ def build_run_document(
         rows = [
             (
                 cell.published.row, cell.published.column, cell.published.printed, cell.detail or None, cell.recomputed,
-                cell.difference, _describe_mark(cell),
+                _round_count(cell), _describe_mark(cell),
             )
             for cell in table_cells
         ]  # fmt: skip
@@ -193,6 +193,12 @@ def build_run_document(
         List(list(notes)),
     ]
     return Document("Replication", title, "", [*sections, _build_departures_section(departures), *appended], opening)
+
+
+def _round_count(cell: RecomputedCell) -> float | None:
+    """The difference of a figure of ours from the published one; a whole number if ours is a count."""
+    is_count = cell.recomputed is not None and isinstance(cell.recomputed.value, int)
+    return round(cell.difference) if is_count and cell.difference is not None else cell.difference
 
 
 def _describe_mark(cell: RecomputedCell) -> str:
@@ -226,14 +232,16 @@ def _build_departures_section(departures: Sequence[Departure]) -> Section:
         Column("of what"),
     )
     rows = [(departure.id, departure.description, departure.size, departure.size_note) for departure in departures]
-    return Section("departures", "Departures", [Table("departures", "departures", caption, columns, rows)])
+    table = Table("departures", "departures", caption, columns, rows)
+    return Section("departures", "Departures", [table], "Departures")
 
 
 def prefix_ids(section: Section, prefix: str, heading: str) -> Section:
     """Copy a section of one audit's report for a document with several: ids and headings get a prefix."""
     title = join_texts([heading, section.title], ": ")
     blocks = [_prefix_block(block, prefix) for block in section.blocks]
-    return replace(section, id=f"{prefix}-{section.id}", title=title, blocks=blocks)
+    contents_title = f"{heading}: {section.contents_title}" if section.contents_title else ""
+    return replace(section, id=f"{prefix}-{section.id}", title=title, blocks=blocks, contents_title=contents_title)
 
 
 def _prefix_block(block: Block, prefix: str) -> Block:
@@ -292,4 +300,5 @@ def _build_section(
     if notes:
         items: list[Text] = [f"{row}: {note}" for row, note in notes.items()]
         blocks.append(List(items))
-    return Section(f"published-{first.table}", f"Table {first.table}", blocks)
+    title = f"Table {first.table}"
+    return Section(f"published-{first.table}", title, blocks, title)

@@ -131,7 +131,8 @@ def list_key_figures(report: Report) -> list[tuple[str, str]]:
     if report.task is not None:
         figures.append(_label_count("item", len(report.task.items)))
     if report.semantic is not None:
-        figures.append(_label_count("moral question", report.semantic.questions))
+        noun = "moral question" if report.semantic.subject == "moral" else "question"
+        figures.append(_label_count(noun, report.semantic.questions))
     figures += [(f"{row.counted_label} usable", format_percent(row.ok, row.planned)) for row in report.coverage.total]
     if report.conflicts.total:
         figures.append(_label_count("open conflict", states["open"] + states["disputed"]))

@@ -34,22 +34,15 @@ from auditor.reports.document import (
     Tag,
 )
 from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.sections.consistency_forms import build_form_blocks
+from auditor.reports.sections.consistency_measures import SCORED_TEXT_LABELS, name_measure, name_metric
 from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.judged_consistency import build_judged_blocks, build_judged_tables, name_question
 from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.summary_columns import build_summary_columns
 from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate, tabulate_matrix
 
-SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
-MEASURE_LABELS = {
-    "sage": "SaGE",
-    "sge": "SGE",
-    "bleu": "BLEU",
-    "bleu_nltk": "BLEU (nltk)",
-    "rouge_l": "ROUGE-L",
-    "rouge_l_stemmed": "ROUGE-L (stemmed)",
-    "bertscore": "BERTScore",
-}
 MODEL_TABLE_ID = "paraphrase-scores"
 MAX_PRINTED_QUESTIONS = 20
 """Least consistent questions that are printed; the page has all."""
@@ -61,11 +54,17 @@ def build_semantic_section(report: Report) -> Section | None:
     if semantic is None:
         return None
     marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
-    blocks: list[Block] = [Paragraph(_describe_questions(semantic))]
+    blocks: list[Block]
+    if not semantic.wordings:
+        blocks = build_judged_blocks(semantic, marks)
+        return Section("semantic", "Consistency of repeated answers", blocks, "Consistency")
+    blocks = [Paragraph(_describe_questions(semantic))]
     if semantic.models:
         blocks.append(List([_describe_model(row) for row in semantic.models], is_findings=True))
         blocks += [_build_figure(semantic.models, marks), _build_model_table(semantic.models, marks)]
-    blocks += [*_build_comparison_tables(semantic, marks), *_build_language_and_judge_tables(semantic, marks)]
+    blocks += build_form_blocks(semantic)
+    blocks += [*_build_comparison_tables(semantic, marks), *_build_language_table(semantic, marks)]
+    blocks += build_judged_tables(semantic, marks)
     if semantic.rejected:
         rejections = list_counts(semantic.rejected)
         blocks.append(Paragraph(f"Paraphrases by a model that were rejected and not asked: {rejections}.", "note"))
@@ -74,23 +73,20 @@ def build_semantic_section(report: Report) -> Section | None:
     return Section("semantic", "Consistency under paraphrase", blocks, "Paraphrase")
 
 
-def name_measure(metric: str, text: str) -> str:
-    """Name a measure of similarity and the texts that it compares, such as "cosine of rules of thumb"."""
-    return f"{MEASURE_LABELS.get(metric, metric)} of {SCORED_TEXT_LABELS.get(text, text)}"
-
-
 def _describe_questions(semantic: SemanticReport) -> str:
     """Describe the questions asked and the meaning of the score."""
     weights = (
         f" (weights {semantic.rot_weight:g} and {1 - semantic.rot_weight:g})" if semantic.measured == "mix" else ""
     )
     alpha = f" with α = {semantic.alpha:g}" if semantic.variant == "sage" else ""
+    questions = pluralize(semantic.questions, name_question(semantic))
+    subject = "morals" if semantic.subject == "moral" else "one subject"
     return (
-        f"{pluralize(semantic.questions, 'moral question')}, each asked in {pluralize(semantic.wordings, 'wording')}. "
+        f"{questions}, each asked in {pluralize(semantic.wordings, 'wording')}. "
         "A consistent model answers all wordings of a question alike. The score is "
         f"{name_measure(semantic.variant, semantic.measured)}{weights}{alpha}, by the encoder {semantic.encoder}. It "
-        "is 1 if all texts have the same meaning, and about 0 if they have nothing in common. Texts about morals are "
-        "similar even across questions, so the score by chance is shown too."
+        "is 1 if all texts have the same meaning, and about 0 if they have nothing in common. Texts about "
+        f"{subject} are similar even across questions, so the score by chance is shown too."
     )
 
 
@@ -211,7 +207,7 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
             *marks.columns,
         ]
         labels: DerivedCells[BaselineSimilarityRow] = {
-            "metric": lambda row: MEASURE_LABELS.get(row.metric, row.metric),
+            "metric": lambda row: name_metric(row.metric),
             "text": lambda row: SCORED_TEXT_LABELS[row.text],
             **marks.derived,
         }
@@ -219,8 +215,8 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
         yield Disclosure(title, [tabulate("paraphrase-measures", title, caption, semantic.rivals, columns, labels)])
 
 
-def _build_language_and_judge_tables(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Table]:
-    """Build the tables of consistency across languages, and of consistency as a judge sees it."""
+def _build_language_table(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Table]:
+    """Build the table of consistency across languages, if there are several."""
     if semantic.languages:
         caption = (
             "Similarity of answers across two languages, and within one, with 95% CI; n counts questions. Equal "
@@ -231,21 +227,6 @@ def _build_language_and_judge_tables(semantic: SemanticReport, marks: SamplingMa
         derived: DerivedCells[LanguagePairRow] = {"languages": _name_languages, **marks.derived}
         title = "Consistency across languages"
         yield tabulate("paraphrase-languages", title, caption, semantic.languages, columns, derived)
-    if semantic.judged:
-        caption = (
-            "Share of pairs of answers to the same wording in which a judge finds the second supported by the first, "
-            "with 95% CI over questions. Mean over questions: each question has equal weight. Pooled: each pair has "
-            "equal weight. Failed judgements are excluded. The last three columns count pairs."
-        )
-        columns = [
-            *make_columns("name", {"model": "Model", "judge": "Judge"}),
-            Column("Mean over questions", "estimate", "instances", emphasis=True),
-            Column("Pooled", "estimate", "score"),
-            *make_columns("number", {"consistent": "Consistent", "asked": "Asked", "failed": "Failed"}),
-            *marks.columns,
-        ]
-        title = "Consistency found by a judge"
-        yield tabulate("paraphrase-judged", title, caption, semantic.judged, columns, marks.derived)
 
 
 def _name_languages(row: LanguagePairRow) -> str:
@@ -288,7 +269,7 @@ def _build_question(row: LeastConsistentRow, *, is_printed: bool) -> Disclosure:
 
 def build_summary_tables(report: Report) -> Iterator[Table]:
     """Yield consistency under paraphrase; one row for each model."""
-    if report.semantic is None:
+    if report.semantic is None or not report.semantic.wordings:
         return
     marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
     rows: list[list[Cell]] = [

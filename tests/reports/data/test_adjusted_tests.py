@@ -9,7 +9,7 @@ from scipy import stats
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.paired_difference import paired_difference
 from auditor.reports.data.adjusted_tests import adjust_rows, is_significant
-from auditor.reports.sections.experiments.consistency import RuleFollowingRow
+from auditor.reports.data.semantic.experiment_rows import RuleFollowingRow
 from tests.reports.sections.experiments.test_consistency import make_mean
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,12 @@ def test_the_legend_has_every_shade_and_state() -> None:
     assert "stricter" in legend
     assert "no usable answer" in legend
     assert "<i " not in render_heat_map(map_of(HeatMapCell(0.0, "0", ""), show_legend=False))
+
+
+def test_the_legend_of_a_map_without_negative_values_begins_at_zero() -> None:
+    heat_map = replace(map_of(HeatMapCell(0.0, "0", "")), state_labels={}, has_negative_values=False)
+    html = render_heat_map(heat_map)
+    assert re.findall(r'<i class="([\w-]+)">', html) == ["h0", "h1", "h2", "h3", "h4"]
 
 
 def test_a_map_without_rows_is_rendered() -> None:

@@ -118,7 +118,7 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
     pooled = AveragedEstimate(value=0.7, n=8, ci_low=0.6, ci_high=0.8, averaged="pooled")
     mean = AveragedEstimate(value=0.8, n=4, ci_low=0.6, ci_high=0.9, averaged="instances")
     judged = JudgedConsistencyRow(
-        model="b", judge="j", score=pooled, instances=mean, questions=8, asked=9, consistent=6, failed=1
+        losses={}, model="b", judge="j", score=pooled, instances=mean, questions=8, asked=9, consistent=6, failed=1
     )
     section = build(
         report,

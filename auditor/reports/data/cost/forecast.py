@@ -106,6 +106,8 @@ class CostForecast(ReportModel):
     budget_usd: float | None
     recorded: int | None
     """Calls of the first stage whose answers are already stored; null without storage, or if too many to check."""
+    remaining: ForecastRange | None = None
+    """Calls still to be sent; null if the audit was not begun, or with other settings."""
     caveat: str = TOKEN_ESTIMATE_CAVEAT
     actual_usd: float | None = None
     """Recorded cost, as far as prices are known."""

@@ -16,9 +16,10 @@ class CoverageRow(ReportModel):
 
     stage: Annotated[str, Field(json_schema_extra={"enum": ["direct", "review", *SECTION_BY_PROBE]})]
     """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts. `semantic`: answers to
-    moral questions, and rules of thumb. `logic`: comparisons of items."""
+    questions, rules of thumb, and judgements of pairs. `logic`: comparisons of items."""
     method: str | None
-    """Method of scores; `answers` or `rules` for moral questions; null for verdicts and comparisons of items."""
+    """Method of scores; `answers`, `rules` or `judgements` (of pairs) for the probe `semantic`; null for verdicts and
+    comparisons of items."""
     name: str | None
     """The model, country, topic or judge; null for the total."""
     planned: int

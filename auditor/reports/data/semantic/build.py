@@ -12,6 +12,7 @@ from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.data.semantic.differences import build_difference_rows
+from auditor.reports.data.semantic.forms import build_form_rows, score_questions_only
 from auditor.reports.data.semantic.judged_consistency import build_judged_rows
 from auditor.reports.data.semantic.least_consistent import build_least_consistent_rows
 from auditor.reports.data.semantic.model_rows import build_model_rows
@@ -19,9 +20,10 @@ from auditor.reports.data.semantic.schema import BaselineSimilarityRow, Foundati
 from auditor.reports.data.semantic.score_table import ScoreTable, mean_over_questions
 from auditor.storage import semantic_results
 from auditor.storage.database import Database
+from auditor.storage.probe_answers import list_answering_models
 
 LANGUAGE_METRIC_PREFIX = "languages:"
-BASELINE_METRICS = ("cosine", "bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore")
+BASELINE_METRICS = ("cosine", "bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore", "bertscore_bert_base")
 
 
 def build_semantic_report(db: Database, source: ReportSource, sampling: SamplingReport) -> SemanticReport | None:
@@ -35,11 +37,16 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
     questions = semantic_results.load_questions(db, source.audit.id)
     scores = semantic_results.load_scores(db, source.audit.id)
     score_table = ScoreTable(questions, scores, settings)
-    models = [*source.models, *sorted({score.model for score in scores}.difference(source.models))]
-    models = [model for model in models if model in score_table.models]
+    answering = (
+        score_table.models if settings.wordings else set(list_answering_models(db, source.audit.id, ["semantic"]))
+    )
+    models = [*source.models, *sorted(answering.difference(source.models))]
+    models = [model for model in models if model in answering]
+    scored_models = models if settings.wordings else []
     return SemanticReport(
         source=settings.source,
         questions=len(questions),
+        subject=settings.subject,
         wordings=settings.wordings,
         encoder=settings.encoder,
         revision=settings.revision,
@@ -48,23 +55,29 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         rot_weight=settings.rot_weight,
         measured=settings.measured,
         models=build_model_rows(db, source, models, score_table),
-        foundations=_build_foundation_rows(models, score_table),
-        differences=build_difference_rows(models, score_table, sampling),
+        foundations=_build_foundation_rows(scored_models, score_table),
+        differences=build_difference_rows(scored_models, score_table, sampling),
         rivals=_build_similarity_rows(models, score_table),
         languages=_build_language_rows(models, score_table),
         judged=build_judged_rows(db, source, models),
         worst=build_least_consistent_rows(db, source, settings, models, questions, scores),
         rejected=_count_rejected_paraphrases(db, source),
+        questions_only=score_questions_only(score_table),
+        forms=build_form_rows(models, score_table),
+        bertscore_model=settings.bertscore_model or None,
     )
 
 
 def measure_semantic_coverage(report: SemanticReport) -> Iterator[StageCoverage]:
-    """Yield the coverage of answers to moral questions, and of rules of thumb where they were asked for."""
+    """Yield the coverage of answers to questions, and of rules of thumb and judgements where they were asked for."""
     answers = [(row.model, row.planned, row.ok, row.losses) for row in report.models]
     yield StageCoverage.by_model("semantic", "answers", answers)
     if any(row.rules_planned for row in report.models):
         rules = [(row.model, row.rules_planned, row.rules_ok, row.rules_losses) for row in report.models]
         yield StageCoverage.by_model("semantic", "rules", rules)
+    if report.judged:
+        judged = [(row.model, row.asked, row.asked - row.failed, row.losses) for row in report.judged]
+        yield StageCoverage.by_model("semantic", "judgements", judged)
 
 
 def _build_foundation_rows(models: Sequence[str], table: ScoreTable) -> list[FoundationRow]:

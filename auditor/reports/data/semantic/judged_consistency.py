@@ -45,4 +45,5 @@ def _build_judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict]) -
         asked=len(verdicts),
         consistent=hits.total(),
         failed=len(verdicts) - totals.total(),
+        losses=dict(Counter(verdict.outcome.value for verdict in verdicts if verdict.holds is None)),
     )

@@ -28,7 +28,6 @@ def build_model_rows(
     }
     no_answers_reason = "no question has two usable answers"
     no_rules_reason = "no question has two usable rules of thumb"
-    planned = len(table.questions) * table.settings.wordings if source.config else None
     return [
         SemanticModelRow(
             model=model,
@@ -37,11 +36,27 @@ def build_model_rows(
             answers=mean_over_questions(table.scores_of(model, "answer"), no_answers_reason),
             shuffled=_to_chance_score(null_score_by_key.get((model, "shuffled"))),
             length_matched=_to_chance_score(null_score_by_key.get((model, "length"))),
-            # The first item of a count is the model, the second whether the wording is the original: left out.
-            **_count_coverage([count for count in outcome_counts if count[0] == model and not count[1]], planned),
+            # The first item of a count is the model, the second whether the wording is the original: counted if it is
+            # the only one.
+            **_count_coverage(
+                [count for count in outcome_counts if count[0] == model and count[1] == (not table.settings.wordings)],
+                _count_planned(source, model, table),
+            ),
         )
         for model in models
     ]
+
+
+def _count_planned(source: ReportSource, model: str, table: ScoreTable) -> int | None:
+    """Count the answers that a model is asked for; None where they are given, or imported."""
+    probe = source.config.probes.semantic if source.config is not None else None
+    if source.config is None or probe is None:
+        return None
+    if table.settings.wordings:
+        return len(table.questions) * table.settings.wordings
+    if probe.consistency is None or probe.has_given_answers(source.config, source.config.model(model)):
+        return None
+    return len(table.questions) * probe.consistency.samples
 
 
 def _to_chance_score(null_score: NullScore | None) -> ChanceScore:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
@@ -74,6 +76,20 @@ class BaselineSimilarityRow(ReportModel):
     value: AveragedEstimate
 
 
+class ScoreFormRow(ReportModel):
+    """The score in one form that the papers or their programs use, from the same answers."""
+
+    model: str
+    """Empty for the wordings of the questions themselves."""
+    text: str
+    """`answer`, `rot`, `mix` (of rules of thumb and answers) or `question`."""
+    rot_weight: float | None
+    """Weight of the rules of thumb in the similarity of two answers; null for `question`."""
+    alpha: float | None
+    """Exponent of SaGE: 10 in the released program, 1 in the paper's text; null for SGE."""
+    value: AveragedEstimate
+
+
 class LanguagePairRow(ReportModel):
     """Similarity of a model's answers between wordings in two languages, or within one language."""
 
@@ -98,6 +114,8 @@ class JudgedConsistencyRow(ReportModel):
     consistent: int
     failed: int
     """Failed judgements, left out of numerator and denominator."""
+    losses: dict[str, int]
+    """Failed judgements by outcome."""
 
 
 class WordedAnswer(ReportModel):
@@ -132,8 +150,10 @@ class SemanticReport(ReportModel):
     source: str
     """Source of the questions."""
     questions: int
+    subject: str = "moral"
+    """What the questions are about: `moral` or `any`."""
     wordings: int
-    """Number of wordings of each question."""
+    """Number of wordings of each question; 0 if only `judged` was measured."""
     encoder: str
     revision: str
     """SHA-256 of the encoder's weights."""
@@ -154,3 +174,10 @@ class SemanticReport(ReportModel):
     worst: list[LeastConsistentRow]
     rejected: dict[str, int]
     """Model-written paraphrases that were not asked, by reason."""
+    questions_only: AveragedEstimate | None = None
+    """Score of the wordings of the questions themselves, as if they were answers: the upper bound of SGE's authors.
+    Null where it was not computed."""
+    forms: list[ScoreFormRow] = Field(default_factory=list)
+    """The score with each published exponent and weight of the rules; empty where they were not computed."""
+    bertscore_model: str | None = None
+    """Weights of the measure `bertscore_bert_base`; null where it was not computed."""

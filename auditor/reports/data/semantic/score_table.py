@@ -32,17 +32,18 @@ class ScoreTable:
     @property
     def models(self) -> set[str]:
         """Models with at least one score."""
-        return {model for model, _, _ in self._scores}
+        return {model for model, _, _ in self._scores if model}
 
     @property
     def metrics(self) -> set[tuple[str, str]]:
-        """Pairs of text and metric with scores, without the audit's own variant (`sage` or `sge`)."""
+        """Pairs of text and metric with scores, without those of the audit's own variant (`sage` or `sge`)."""
         return {(text, metric) for _, text, metric in self._scores if metric != self.settings.variant}
 
     def scores_of(self, model: str, text: str | None = None, metric: str | None = None) -> FloatArray:
         """Scores by question, nan where there is none.
 
         Args:
+            model: empty for the wordings of the questions themselves.
             text: `rot`, `answer` or `mix`; by default the text that the audit measures.
             metric: by default the audit's variant, `sage` or `sge`.
         """

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.adjusted_tests import is_significant
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.semantic.experiment_rows import (
+    ConsistencyAccuracyRow,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+)
 from auditor.reports.data.semantic.human_judgements import (
     CorrelationDifferenceRow,
     HumanCorrelationRow,
     HumanJudgementReport,
 )
 from auditor.reports.document import Block, Column, Document, Inline, Name, Paragraph, Section
-from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.number_format import describe_model_correlation, format_number, pluralize
+from auditor.reports.sections.consistency_measures import name_measure
 from auditor.reports.sections.experiments.common import (
     P_VALUE_COLUMN,
     build_experiment_document,
@@ -23,60 +27,13 @@ from auditor.reports.sections.experiments.common import (
     count_finding,
     plot_estimates,
 )
+from auditor.reports.sections.experiments.consistency_tables import build_rule_measures, build_wording_measures
+from auditor.reports.sections.model_correlations import CORRELATION_REMARK
 from auditor.reports.sections.phrasing import describe_estimate
-from auditor.reports.sections.semantic import name_measure
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
 
 NOTHING_COMPARED = "Nothing was compared."
 P_VALUE_NOTE = "p: by the method of the interval; p (adjusted): the same, adjusted for all rows (Holm)."
-
-
-class SemanticTemperatureRow(ReportModel):
-    """One model at one temperature; n counts questions."""
-
-    model: str
-    temperature: float
-    same_words: AveragedEstimate
-    """Consistency over repeated answers to the original question, asked as often as there are wordings."""
-    other_words: AveragedEstimate
-    """Consistency over one answer to each wording."""
-    difference: Estimate
-    """`other_words` minus `same_words`, on the questions that have both."""
-    p_value: float | None
-    """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all models and temperatures (Holm); null without a test."""
-
-
-class RuleFollowingRow(ReportModel):
-    """One model before and after an instruction to follow its own first rule of thumb; n counts questions."""
-
-    model: str
-    before: AveragedEstimate
-    after: AveragedEstimate
-    change: Estimate
-    p_value: float | None
-    """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all models (Holm); null without a test."""
-
-
-class ConsistencyAccuracyRow(ReportModel):
-    """One model on questions with a known answer; n of both estimates counts questions."""
-
-    model: str
-    accuracy: AveragedEstimate
-    """Mean over questions of the share of correct answers among usable ones."""
-    consistency: AveragedEstimate
-    """Mean consistency score of the stated reasons."""
-    n: int
-    """Questions that have both."""
-    r: float | None
-    """Pearson's r of consistency and accuracy over questions, with an interval over other questions."""
-    p_value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    reason: str | None = None
 
 
 def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow]) -> Document:
@@ -115,13 +72,16 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
         "similar the answers are. Below 0, paraphrasing changes answers more than sampling does."
     )
     sections = build_result_sections("temperatures", "Results at each temperature", table, plots, remark)
+    sections += build_wording_measures(rows)
     return build_experiment_document(
         audit, "paraphrasing compared with sampling", [finding], sections, NOTHING_COMPARED
     )
 
 
 def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Document:
-    """Build the document on whether a model is more consistent if it is told to follow its own rule of thumb."""
+    """Build the document on whether a model is more consistent if it is told to follow a rule of thumb."""
+    files = {row.rules_file for row in rows}
+    followed = f"a rule of {', '.join(sorted(filter(None, files)))}" if any(files) else "its own first rule of thumb"
     changes = [(row.model, row.change) for row in rows]
     findings = [
         count_finding(
@@ -136,8 +96,8 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
     table = tabulate(
         "rules",
         title,
-        "Consistency score before and after a model is told to follow its own first rule of thumb, with 95% CI; n "
-        f"counts questions. {P_VALUE_NOTE}",
+        f"Consistency score before and after a model is told to follow {followed}, with 95% CI; n counts questions. "
+        f"{P_VALUE_NOTE}",
         rows,
         [
             Column("Model", "name"),
@@ -151,7 +111,7 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
     plot_title = "Consistency with a rule minus consistency without"
     axis_title = "Difference of scores (above 0: more consistent with a rule)"
     plots = plot_estimates("rules-plot", plot_title, changes, axis_title, table_id=table.id)
-    sections = build_result_sections("rules-results", title, table, plots)
+    sections = [*build_result_sections("rules-results", title, table, plots), *build_rule_measures(rows)]
     return build_experiment_document(audit, "following a rule of thumb", findings, sections, NOTHING_COMPARED)
 
 
@@ -165,6 +125,8 @@ def build_accuracy_document(audit: str, rows: Sequence[ConsistencyAccuracyRow]) 
         ]
         for row in rows
     ]
+    if rows and (over_models := rows[0].over_models) is not None:
+        findings.append([f"Over models: {describe_model_correlation(over_models)}."])
     table = tabulate(
         "accuracy",
         "Accuracy and consistency",
@@ -182,7 +144,8 @@ def build_accuracy_document(audit: str, rows: Sequence[ConsistencyAccuracyRow]) 
     )
     accuracies = [(row.model, row.accuracy) for row in rows]
     plots = plot_estimates("accuracy-plot", "Share of correct answers", accuracies, SHARE_AXIS, table_id=table.id)
-    sections = build_result_sections("accuracy-results", "Questions with a known answer", table, plots)
+    remark = f"Over models, mean consistency is compared with accuracy. {CORRELATION_REMARK}" if len(rows) > 1 else ""
+    sections = build_result_sections("accuracy-results", "Questions with a known answer", table, plots, remark)
     return build_experiment_document(
         audit, "accuracy and consistency", findings, sections, "No model answered these questions."
     )

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.semantic.experiment_rows import (
+    ConsistencyAccuracyRow,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+)
 from auditor.reports.data.semantic.human_judgements import (
     CorrelationDifferenceRow,
     HumanCorrelationRow,
@@ -11,11 +16,6 @@ from auditor.reports.data.semantic.human_judgements import (
 )
 from auditor.reports.document import Document, Paragraph
 from auditor.reports.sections.experiments import consistency
-from auditor.reports.sections.experiments.consistency import (
-    ConsistencyAccuracyRow,
-    RuleFollowingRow,
-    SemanticTemperatureRow,
-)
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 

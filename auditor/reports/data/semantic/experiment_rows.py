@@ -1,0 +1,91 @@
+"""Rows of the experiments on consistency: temperatures, a rule to follow, and accuracy."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from auditor.metrics.averaging import AveragedEstimate
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.model_correlation import ModelCorrelation
+from auditor.reports.data.report_model import ReportModel
+
+
+class MeasureByWordingRow(ReportModel):
+    """One measure at one temperature, of one kind of text; n counts questions."""
+
+    text: str
+    """`answer`, `rot` (rules of thumb), `mix`, or `mix:0.2` as in the released program of SaGE."""
+    metric: str
+    """`sage`, `sge`, `sage:alpha=1` (SaGE with another exponent), `cosine`, or one of `rivals`."""
+    same_words: AveragedEstimate
+    other_words: AveragedEstimate
+    difference: Estimate
+    """`other_words` minus `same_words`; the interval is not adjusted for the number of measures."""
+
+
+class MeasureByRuleRow(ReportModel):
+    """One measure before and after a rule to follow, of one kind of text; n counts questions."""
+
+    text: str
+    """As in `MeasureByWordingRow`."""
+    metric: str
+    before: AveragedEstimate
+    after: AveragedEstimate
+    change: Estimate
+    """`after` minus `before`; the interval is not adjusted for the number of measures."""
+
+
+class SemanticTemperatureRow(ReportModel):
+    """One model at one temperature; n counts questions."""
+
+    model: str
+    temperature: float
+    same_words: AveragedEstimate
+    """Consistency over repeated answers to the original question, asked as often as there are wordings."""
+    other_words: AveragedEstimate
+    """Consistency over one answer to each wording."""
+    difference: Estimate
+    """`other_words` minus `same_words`, on the questions that have both."""
+    p_value: float | None
+    """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all models and temperatures (Holm); null without a test."""
+    measures: list[MeasureByWordingRow] = Field(default_factory=list)
+    """By every measure of the audit, its own score included."""
+
+
+class RuleFollowingRow(ReportModel):
+    """One model before and after an instruction to follow a rule of thumb; n counts questions."""
+
+    model: str
+    before: AveragedEstimate
+    after: AveragedEstimate
+    change: Estimate
+    p_value: float | None
+    """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all models (Holm); null without a test."""
+    rules_file: str | None = None
+    """Name of the file of rules; null where each model followed its own first rule."""
+    measures: list[MeasureByRuleRow] = Field(default_factory=list)
+    """By every measure of the audit, its own score included."""
+
+
+class ConsistencyAccuracyRow(ReportModel):
+    """One model on questions with a known answer; n of both estimates counts questions."""
+
+    model: str
+    accuracy: AveragedEstimate
+    """Mean over questions of the share of correct answers among usable ones."""
+    consistency: AveragedEstimate
+    """Mean consistency score of the stated reasons."""
+    n: int
+    """Questions that have both."""
+    r: float | None
+    """Pearson's r of consistency and accuracy over questions, with an interval over other questions."""
+    p_value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    reason: str | None = None
+    over_models: ModelCorrelation | None = None
+    """Pearson's r of mean consistency and accuracy over the models; the same in all rows."""

@@ -1,0 +1,67 @@
+"""Tables of the experiments on consistency by every measure of the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from auditor.reports.data.semantic.experiment_rows import (
+    MeasureByRuleRow,
+    MeasureByWordingRow,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+)
+from auditor.reports.document import Column, Section
+from auditor.reports.sections.consistency_measures import SCORED_TEXT_LABELS, name_metric
+from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate
+
+ALL_MEASURES_TITLE = "All measures"
+ALL_MEASURES_NOTE = "with 95% CI, which are not adjusted for the number of measures; n counts questions."
+M = TypeVar("M", MeasureByWordingRow, MeasureByRuleRow)
+R = TypeVar("R", SemanticTemperatureRow, RuleFollowingRow)
+
+
+class _Record(NamedTuple, Generic[R, M]):
+    """A measure and the row that it belongs to."""
+
+    row: R
+    measure: M
+
+
+def build_wording_measures(rows: Sequence[SemanticTemperatureRow]) -> list[Section]:
+    """The section with every measure at each temperature; an empty list where there is none."""
+    records = [_Record(row, measure) for row in rows for measure in row.measures]
+    columns = [
+        Column("Model", "name", "row.model"),
+        Column("Temperature", "number", "row.temperature"),
+        *make_columns("text", {"metric": "Measure", "text": "Texts"}),
+        Column("Same wording", "estimate", "measure.same_words"),
+        Column("Other wordings", "estimate", "measure.other_words"),
+        Column("Other minus same", "estimate", "measure.difference", style="signed", emphasis=True),
+    ]
+    caption = f"Every measure at each temperature, {ALL_MEASURES_NOTE}"
+    table = tabulate("temperature-measures", ALL_MEASURES_TITLE, caption, records, columns, _measure_cells())
+    return [Section("temperature-all", ALL_MEASURES_TITLE, [table])] if records else []
+
+
+def build_rule_measures(rows: Sequence[RuleFollowingRow]) -> list[Section]:
+    """The section with every measure with and without a rule; an empty list where there is none."""
+    records = [_Record(row, measure) for row in rows for measure in row.measures]
+    columns = [
+        Column("Model", "name", "row.model"),
+        *make_columns("text", {"metric": "Measure", "text": "Texts"}),
+        Column("Without a rule", "estimate", "measure.before"),
+        Column("With a rule", "estimate", "measure.after"),
+        Column("Change", "estimate", "measure.change", style="signed", emphasis=True),
+    ]
+    caption = f"Every measure with and without a rule to follow, {ALL_MEASURES_NOTE}"
+    table = tabulate("rules-measures", ALL_MEASURES_TITLE, caption, records, columns, _measure_cells())
+    return [Section("rules-all", ALL_MEASURES_TITLE, [table])] if records else []
+
+
+def _measure_cells() -> DerivedCells[_Record[R, M]]:
+    """Cells that name the measure of a record and its texts."""
+    return {
+        "metric": lambda record: name_metric(record.measure.metric),
+        "text": lambda record: SCORED_TEXT_LABELS[record.measure.text],
+    }

@@ -1,0 +1,210 @@
+"""Recorded answers and verdicts with planted figures: the document of the replication shows these figures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditor.replications.presets import load_paper
+from tests.support import planted_figures
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.review_answers import rate_aspects
+
+COUNTRIES = (
+    *("Germany", "Nigeria", "France", "Egypt", "Italy", "Japan"),
+    *("United States", "Pakistan", "Australia", "Mexico"),
+)
+SURVEYS = {
+    "WVS": (COUNTRIES, ("divorce", "abortion", "suicide", "euthanasia", "prostitution", "death penalty")),
+    "PEW": (COUNTRIES[:6], ("gambling", "drinking alcohol", "premarital sex", "having an affair", "contraceptives")),
+}
+MODELS = ("first", "second", "third", "fourth", "fifth")
+JUDGES = ("judge-a", "judge-b", "judge-c")
+R = (0.9, 0.75, 0.6, 0.35, -0.1)
+"""Planted correlation of each model with people, in both surveys."""
+VARIANCE = (0.001, 0.004, 0.003, 0.012, 0.02)
+GROUNDS = ((0, 0, 0, 0, 0), (0, 0, 0, 0, 1), (0, 0, 0, 1, 1), (0, 0, 0, 1, 2), (0, 0, 1, 2, 3))
+"""Which of several unrelated reasonings each model gives in its five samples."""
+SELF_CONSISTENCY = (1.0, 0.6, 0.4, 0.3, 0.1)
+"""Shares of the ten pairs of samples with the same reasoning."""
+N_INVALID = (0, 2, 3, 5, 8)
+"""Of each ten cells, how many of a model's answers the judges find INVALID."""
+PATTERN = np.array([-2, -1, 0, 1, 2]) / np.sqrt(2.5)
+"""Deviations of five samples from their mean, with variance 1."""
+WORDS = ("custom", "religion", "harm", "fairness")
+COMPARED = {
+    ("1", "r, highest"), ("self-consistency", "self-consistency"), ("self-consistency", "r with alignment"),
+    ("variance", "mean"), ("variance", "standard deviation"), ("variance", "r with alignment"), ("peer", "A"),
+    ("peer", "r with alignment, WVS"), ("peer", "r with alignment, PEW"), ("peer", "Fleiss kappa"),
+    ("conflicts", "conflicts"), ("conflicts", "binary"), ("conflicts", "settled by majority"),
+    ("regions", "Western"), ("regions", "non-Western"), ("regions", "gap"),
+}  # fmt: skip
+
+
+class ReasoningEncoder:
+    """A sentence encoder in which texts with different first words are unrelated."""
+
+    name = "reasonings"
+    revision = "1"
+    dimensions = len(WORDS)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape (texts, dimensions)."""
+        return np.eye(len(WORDS), dtype=np.float32)[[WORDS.index(text.split()[0]) for text in texts]]
+
+
+def plant_scores(people: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Scores of each model, shape (models, cells), with the planted correlations with people."""
+    noise = rng.normal(size=(len(MODELS), len(people)))
+    basis, _ = np.linalg.qr(np.vstack([np.ones(len(people)), people, noise]).T)
+    direction = (people - people.mean()) / np.linalg.norm(people - people.mean())
+    scale = 0.2 * np.sqrt(len(people))
+    return np.array(
+        [scale * (r * direction + np.sqrt(1 - r * r) * basis[:, 2 + i]) for i, r in enumerate(R)], dtype=np.float64
+    )
+
+
+def is_valid(model: int, cell: int, judge: int) -> bool:
+    """A planted verdict: judges mostly agree, and each differs in some cells of its own."""
+    return (cell % 10 >= N_INVALID[model]) != ((cell + 3 * judge) % 11 == 0)
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([columns, *rows])
+
+
+def plant(folder: Path, server_url: str) -> dict[int, dict[str, bool]]:
+    """Write surveys, answers, verdicts and the models' configuration.
+
+    Returns:
+        The verdict of each judge by the number in the reviewed answer's text.
+    """
+    rng = np.random.default_rng(5)
+    answers: list[tuple[object, ...]] = []
+    verdicts: list[tuple[object, ...]] = []
+    verdict_by_number: dict[int, dict[str, bool]] = {}
+    for survey, (countries, topics) in SURVEYS.items():
+        cells = list(product(countries, topics))
+        people = np.round(rng.uniform(-0.9, 0.9, len(cells)), 3)
+        write_table(
+            folder / f"{survey}.csv",
+            ("country", "topic", "score"),
+            [(*cell, score) for cell, score in zip(cells, people, strict=True)],
+        )
+        scores = plant_scores(people, rng)
+        for (i, model), (c, cell) in product(enumerate(MODELS), enumerate(cells)):
+            number = len(verdict_by_number) + 1000
+            samples = scores[i, c] + np.sqrt(VARIANCE[i]) * PATTERN
+            assert np.abs(samples).max() <= 1
+            for k, score in enumerate(samples):
+                reasoning = f"{WORDS[GROUNDS[i][k]]} decides this, by file number {number}."
+                answers.append((model, *cell, k, f"{reasoning}\nSCORE = {score:.9f}"))
+            verdict_by_number[number] = {judge: is_valid(i, c, j) for j, judge in enumerate(JUDGES)}
+            verdicts += [
+                (judge, model, *cell, "VALID" if valid else "INVALID")
+                for judge, valid in verdict_by_number[number].items()
+            ]
+    write_table(folder / "answers.csv", ("model", "country", "topic", "sample", "text"), answers)
+    write_table(folder / "verdicts.csv", ("judge", "model", "country", "topic", "verdict"), verdicts)
+    sections = [
+        f'[[models]]\nname = "{name}"\nmodel = "replay/{name}"\nanswers = "{folder}/answers.csv"\n' for name in MODELS
+    ]
+    sections += [
+        f'[[judges]]\nname = "{name}"\nmodel = "openai/{name}"\napi_base = "{server_url}"\n'
+        f'api_key = "os.environ/{KEY_VARIABLE}"\n'
+        for name in JUDGES
+    ]
+    header = f'name = "planted"\nsurvey = {{ source = "{folder}/WVS.csv" }}\n'
+    (folder / "models.toml").write_text(header + "\n".join(sections), encoding="utf-8")
+    return verdict_by_number
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("planted")
+
+
+@pytest.fixture(scope="module")
+def output(folder: Path) -> Iterator[dict[str, Any]]:
+    """What the command prints as JSON about the planted answers."""
+    verdict_by_number: dict[int, dict[str, bool]] = {}
+
+    def rule(request: Request) -> Reply:
+        number = re.search(r"file number (\d+)", request.text)  # None in a test of the judge before the run
+        valid = number is None or verdict_by_number[int(number[1])][str(request.body["model"])]
+        verdict = {"verdict": "VALID" if valid else "INVALID", "confidence": 90}
+        return completion(json.dumps({**rate_aspects(valid), "justification": "It is planted.", **verdict}))
+
+    with (
+        FakeServer(rule) as server,
+        pytest.MonkeyPatch.context() as monkeypatch,
+        mock.patch("auditor.models.embeddings.check_encoder"),
+        mock.patch("auditor.models.embeddings.load_encoder", return_value=ReasoningEncoder()),
+    ):
+        monkeypatch.setenv(KEY_VARIABLE, KEY)
+        monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@{urlsplit(server.url).netloc}")
+        verdict_by_number.update(plant(folder, server.url))
+        data = [word for name in SURVEYS for word in ("--data", f"{name}={folder}/{name}.csv")]
+        storage = ("--storage", f"sqlite:///{folder}/planted.db")
+        words = ("replicate", "evalmoraal", "--models", str(folder / "models.toml"), *data, *storage)
+        result = auditor(*words, "--json")
+        assert result.returncode == 0, result.stderr
+        yield json.loads(result.stdout)
+
+
+def compute_independently(folder: Path) -> dict[str, dict[str, Any]]:
+    """The figures by a program that imports numpy, and nothing of this one."""
+    command = [sys.executable, str(Path(planted_figures.__file__)), str(folder)]
+    figures: dict[str, dict[str, Any]] = json.loads(subprocess.check_output(command, text=True))
+    return figures
+
+
+@pytest.mark.usefixtures("output")
+def test_the_answers_have_the_planted_figures(folder: Path) -> None:
+    for figures in compute_independently(folder).values():
+        for name, planted in (
+            ("r by model", R), ("variance by model", VARIANCE), ("self-consistency by model", SELF_CONSISTENCY),
+        ):  # fmt: skip
+            assert [figures[name][model] for model in MODELS] == pytest.approx(planted, abs=1e-6)
+        agreement = [figures["agreement by model"][model] for model in MODELS]
+        assert agreement == sorted(agreement, reverse=True)
+
+
+def test_the_document_shows_the_planted_figures(folder: Path, output: dict[str, Any]) -> None:
+    expected = compute_independently(folder)
+    paper = load_paper("evalmoraal")
+    compared = set()
+    for table in paper.tables:
+        for row, column in [(line, name) for line in table.rows for name in table.read_row(line)]:
+            for source in table.find_figures(row, column):
+                for survey, figures in expected.items():
+                    if source.figure not in figures or source.audit not in ("", survey):
+                        continue
+                    detail = ", ".join(filter(None, (survey, source.label)))
+                    [cell] = [
+                        cell
+                        for cell in output["cells"]
+                        if (cell["published"]["table"], cell["published"]["row"], cell["published"]["column"])
+                        == (table.id, row.row, column)
+                        and cell["detail"] == detail
+                    ]
+                    assert cell["recomputed"] is not None, (table.id, row.row, column, cell)
+                    assert cell["recomputed"]["value"] == pytest.approx(figures[source.figure], abs=1e-6), source.figure
+                    compared.add((table.id, column))
+    assert compared == COMPARED
