@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from auditor.config import AuditConfig, LogicProbe
+from auditor.config.semantic import SemanticProbe
 from auditor.metrics.ranking_methods import PAIRS_GREEDY
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
+from auditor.replications.semantic_settings import SEMANTIC_SETTINGS
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
 
@@ -81,6 +84,12 @@ def _describe_pairs(probe: LogicProbe) -> str:
     return "all" if probe.max_pairs is None else f"at most {probe.max_pairs} of a set"
 
 
+def _read_semantic_setting(read: Callable[[AuditConfig, SemanticProbe], Any], audit: MeasuredAudit) -> Any:
+    """A setting of the probe `semantic`; `NOT_SET` without the probe."""
+    probe = audit.config.probes.semantic
+    return NOT_SET if probe is None else read(audit.config, probe)
+
+
 COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     "direct.temperature": lambda audit: _read_temperatures(audit.config.models, audit.config.direct.temperature),
     "review.temperature": lambda audit: _read_temperatures(
@@ -96,6 +105,8 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     "logic.repeat_temperature": lambda audit: _read_temperatures(
         audit.config.models, _logic_probe(audit).sample_temperature
     ),
+    "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
+    **{key: partial(_read_semantic_setting, read) for key, read in SEMANTIC_SETTINGS.items()},
 }
 """Settings that follow from several keys of a configuration."""
 
@@ -122,7 +133,7 @@ def derive_mark(
     """Compare an audit with the published settings that bear on a figure.
 
     Args:
-        parts: the parts that the figure depends on.
+        parts: the parts that the figures of the table depend on.
 
     Returns:
         The mark, and the departures in the order of the preset.
@@ -130,7 +141,7 @@ def derive_mark(
     departures = [
         departure
         for setting in experiment.settings
-        if setting.parts & parts and (departure := _compare(setting, audit)) is not None
+        if setting.parts & (parts | source.parts) and (departure := _compare(setting, audit)) is not None
     ]
     departures += [
         Departure(
