@@ -184,8 +184,8 @@ def _score_from_shares(cell: SurveyCell, treatment: Treatment) -> float:
     score = score_by_treatment.get(treatment)
     if score is None:
         raise SurveyError(
-            f"{cell.cell.country} × {cell.cell.topic}: the survey has too little information on nonresponse to count it "
-            "as 'survey.nonresponse' says.",
+            f"{cell.cell.country} × {cell.cell.topic}: the survey has too little information on nonresponse to count "
+            "it as 'survey.nonresponse' says.",
             "Import the official file with `auditor surveys import`, which keeps the necessary information.",
         )
     return score
