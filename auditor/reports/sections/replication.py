@@ -320,7 +320,7 @@ def _build_section(
 ) -> Section:
     """Build the section of one table: its figures, and the notes on its rows."""
     caption = f"{first.title}. Source: {first.place}, read from {ORIGINS[first.origin]}."
-    name = f"Table {first.table}" if first.table.isdigit() else first.table.replace("-", " ").capitalize()
+    name = first.table.replace("figure-", "Figure ") if first.table.startswith("figure-") else f"Table {first.table}"
     blocks: list[Block] = [Table(f"table-{first.table}", name, caption, columns, rows)]
     notes = {cell.row: cell.note for cell in cells if cell.table == first.table and cell.note}
     if notes:
