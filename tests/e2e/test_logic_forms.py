@@ -138,7 +138,7 @@ def letters_and_reasons(request: Request) -> Reply:
     )
 
 
-def test_repeats_reason_beside_letters(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_repeats_reason_where_first_answers_are_letters(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = letters_and_reasons
     probe: dict[str, Any] = {"answer": "probability", "k": [3], "samples": 10, "sampled_pairs": 3}
     asking = file_config(server.url, tmp_path, 3, n_sets=5, **probe, sample_answer="cot", form="paper")
@@ -159,8 +159,8 @@ def test_repeats_reason_beside_letters(server: FakeServer, storage: str, tmp_pat
     links = {link.averaged: link.r.value for link in logic.links if link.x == "transitivity (K = 3)"}
     pooled = [(row.transitivity[0].share.value, row.self_agreement.value) for row in logic.judges]
     means = [(row.transitivity[0].instances.value, row.instances.self_agreement.value) for row in logic.judges]
-    for averaged, figures in (("pooled", pooled), ("instances", means)):
-        assert links[averaged] == pytest.approx(np.corrcoef(np.array(figures, dtype=float).T)[0, 1])
+    for r, figures in ((links["pooled"], pooled), (links["instances"], means)):
+        assert r == pytest.approx(np.corrcoef(np.array(figures, dtype=float).T)[0, 1])
     # Without the setting the same letters are asked, and nothing is repeated.
     n_requests = len(server.requests)
     run_audit(file_config(server.url, tmp_path, 3, n_sets=5, **probe), storage=storage)

@@ -398,6 +398,55 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
     assert "Consistency score" in page
 
 
+def test_published_forms_and_the_questions_alone_are_scored_from_the_same_answers(
+    server: FakeServer, storage: str
+) -> None:
+    server.script = script
+    run_audit(config(server.url), storage=storage)
+    report = report_of(storage)
+    section = report.semantic
+    assert section is not None
+    values = {(form.model, form.text, form.rot_weight, form.alpha): form.value for form in section.forms}
+    forms = [("answer", 0.0), ("rot", 1.0), ("mix", 0.2)]
+    assert set(values) == {
+        *((model, *form, alpha) for model in ("model-a", "model-b") for form in forms for alpha in (10.0, 1.0)),
+        *(("", "question", None, alpha) for alpha in (10.0, 1.0)),
+    }
+    wavering = section.models[1]
+    assert values["model-b", "rot", 1.0, 10.0] == wavering.consistency == wavering.rules
+    assert values["model-b", "answer", 0.0, 10.0] == wavering.answers
+    # The exponent emphasizes answers that resemble many others, which lowers the entropy.
+    assert (values["model-b", "rot", 1.0, 1.0].value or 0) > (wavering.rules.value or 1)
+    assert section.questions_only == values["", "question", None, 10.0]
+    assert (section.questions_only.n, [row.model for row in section.models]) == (8, ["model-a", "model-b"])
+    assert 0.2 < (section.questions_only.value or 0) < 0.6
+    assert_report_shows_figures(report)
+    assert "SaGE of the questions themselves" in render_report(report, "markdown")
+    requests = len(server.requests)
+    run_audit(config(server.url), storage=storage)
+    assert len(server.requests) == requests
+
+
+def test_the_released_mix_is_the_audits_score_where_that_weight_is_set(server: FakeServer, storage: str) -> None:
+    server.script = script
+    run_audit(config(server.url, models=1, rot_weight=0.2, variant="sge"), storage=storage)
+    section = report_of(storage).semantic
+    assert section is not None
+    values = {(form.text, form.rot_weight, form.alpha): form.value for form in section.forms}
+    assert set(values) == {("question", None, None), ("answer", 0.0, None), ("rot", 1.0, None), ("mix", 0.2, None)}
+    assert values["mix", 0.2, None] == section.models[0].consistency
+
+
+def test_imported_numbers_of_wordings_are_not_scored_as_questions(storage: str, tmp_path: Path) -> None:
+    rows: list[list[object]] = [["m", q, i, f"Answer {i} to {q}."] for q in range(6) for i in range(3)]
+    file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], rows)
+    import_answers(file, audit="numbers", storage=storage)
+    section = report_of(storage, "numbers").semantic
+    assert section is not None
+    assert section.questions_only is None
+    assert {(form.model, form.text) for form in section.forms} == {("m", "answer")}
+
+
 def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeServer, storage: str) -> None:
     server.script = script
     baseline_metrics = ["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from auditor.cost_estimation.audit_estimate import estimate_audit
@@ -18,10 +19,12 @@ from auditor.imports.moral_answers import import_answers
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.multiple_testing import holm
 from auditor.models import weights
+from auditor.reports.document import Table
 from auditor.run import EMPTY_SURVEY, open_audit, run_audit
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database
 from tests.e2e.test_semantic import RULES, STANDS, config, write
+from tests.reports.sections.node_text import iterate_blocks
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 
 
@@ -49,7 +52,7 @@ def script(request: Request) -> Reply:
 
 def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeServer, storage: str) -> None:
     server.script = script
-    run_audit(config(server.url, models=1, limit=6), storage=storage)
+    run_audit(config(server.url, models=1, limit=6, rivals=["bleu_nltk"]), storage=storage)
     requests_before = len(server.requests)
     [cold, warm] = temperature(ExperimentContext(storage), "moral", "0,1").data
     assert (cold.temperature, warm.temperature) == (0.0, 1.0)
@@ -61,6 +64,13 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     # At the audit's own temperature the experiment reuses the audit's answers.
     assert value(cold.other_words) == pytest.approx(value(semantic_section.models[0].consistency))
     assert value(cold.difference) == pytest.approx(value(cold.other_words) - value(cold.same_words))
+    by_measure = {(row.text, row.metric): row for row in cold.measures}
+    for rival in semantic_section.rivals:
+        assert by_measure[rival.text, rival.metric].other_words == rival.value
+    assert by_measure["rot", "sage"].difference == cold.difference
+    assert {("answer", "bleu_nltk"), ("rot", "bleu_nltk"), ("mix:0.2", "sage"), ("answer", "sage:alpha=1")} < set(
+        by_measure
+    )
     new_requests = len(server.requests) - requests_before
     assert new_requests <= 6 * 5 * 3 * 2
     temperature(ExperimentContext(storage), "moral", "0,1")
@@ -78,6 +88,55 @@ def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: 
     assert row.adjusted_p_value == row.p_value < 0.05
 
 
+def test_rules_of_a_file_are_followed(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = script
+    run_audit(config(server.url, models=2, limit=8, rivals=["rouge_l"]), storage=storage)
+    with open_database(storage, create=False) as db:
+        questions = [question.id for question in semantic_results.load_questions(db, audits.get_audit(db, "moral").id)]
+    file = write(tmp_path / "rules.csv", ["question_id", "rule"], [[id_, RULES[0]] for id_ in questions[:6]])
+    requests_before = len(server.requests)
+    result = rules(ExperimentContext(storage), "moral", file)
+    # With the rule, answers and the rules behind them; the answers without it are those of the audit.
+    assert 0 < len(server.requests) - requests_before <= 2 * 6 * 5 * 2
+    asked = [request for request in server.requests[requests_before:] if request.schema == "MoralAnswer"]
+    assert len(asked) == 2 * 6 * 5
+    assert all(RULES[0] in request.text for request in asked)
+    for row in result.data:
+        assert (row.rules_file, row.before.n, row.after.n) == ("rules.csv", 6, 6)
+        by_measure = {(measure.text, measure.metric): measure for measure in row.measures}
+        assert by_measure["rot", "sage"].change == row.change
+        for key in (("answer", "rouge_l"), ("rot", "rouge_l"), ("answer", "sage"), ("mix:0.2", "sage:alpha=1")):
+            assert value(by_measure[key].after) == pytest.approx(1.0, abs=1e-6)
+            assert value(by_measure[key].before) < 0.9
+    [table] = [block for block in iterate_blocks(result.document.sections[-1]) if isinstance(block, Table)]
+    assert len(table.rows) == sum(len(row.measures) for row in result.data)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([["care-1", "Be kind."], ["nowhere", "Be kind."]], "line 3.*the audit 'moral' has no question 'nowhere'"),
+        ([["care-1", "Be kind."], ["care-1", "Be fair."]], "line 3.*'care-1' has a rule in an earlier row"),
+        ([["care-1", ""]], "line 2.*'rule' is empty"),
+        ([], "has no rows"),
+    ],
+)
+def test_rules_that_cannot_be_used_say_where(
+    rows: list[list[object]], message: str, server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    questions = write(
+        tmp_path / "q.csv",
+        ["question_id", "question", "paraphrase"],
+        [["care-1", "May one lie?", text] for text in ("Is it fine to lie?", "Are lies allowed?")],
+    )
+    server.script = script
+    run_audit(config(server.url, models=1, questions=str(questions), paraphrases=2, limit=None), storage=storage)
+    requests_before = len(server.requests)
+    with pytest.raises(ImportFileError, match=message):
+        rules(ExperimentContext(storage), "moral", write(tmp_path / "rules.csv", ["question_id", "rule"], rows))
+    assert len(server.requests) == requests_before
+
+
 def test_accuracy_is_reported_with_consistency(server: FakeServer, storage: str, tmp_path: Path) -> None:
     def answer_easy_questions(request: Request) -> Reply:
         if request.schema == "Choice":
@@ -87,14 +146,20 @@ def test_accuracy_is_reported_with_consistency(server: FakeServer, storage: str,
         return script(request)
 
     server.script = answer_easy_questions
-    run_audit(config(server.url, models=1, limit=1), storage=storage)
+    run_audit(config(server.url, models=3, limit=1), storage=storage)
     columns = ["question_id", "question", "choices", "correct", "paraphrase"]
     rows: list[list[object]] = [
         [i, f"{'easy' if i % 2 else 'hard'} question {i}?", "no|yes", "yes", f"{'easy' if i % 2 else 'hard'} {i}-{j}?"]
         for i in range(16)
         for j in range(4)
     ]
-    [row] = accuracy(ExperimentContext(storage), "moral", write(tmp_path / "facts.csv", columns, rows)).data
+    result = accuracy(ExperimentContext(storage), "moral", write(tmp_path / "facts.csv", columns, rows))
+    row = result.data[0]
+    assert all(other.over_models == row.over_models for other in result.data)
+    assert row.over_models.models == 3
+    assert row.over_models.r_over_models == pytest.approx(
+        np.corrcoef([value(r.consistency) for r in result.data], [value(r.accuracy) for r in result.data])[0, 1]
+    )
     assert row.n == row.accuracy.n == row.consistency.n == 16
     assert 0.5 < value(row.accuracy) < 1
     assert row.r is not None
@@ -136,6 +201,14 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     assert sage.n == 24
     assert sage.r is not None
     assert sage.r > 0.5
+    # Entropy over pairs, as the paper words it: log2 of the number of pairs alike, where raters agree.
+    n_alike = [
+        sum(row[-1] == "Y" for row in rows if row[0] == "bob" and row[1:3] == [model, question])
+        for model, question in dict.fromkeys((row[1], row[2]) for row in rows)
+    ]
+    assert part.pair_entropy.value == pytest.approx(np.mean([np.log2(n) for n in n_alike if n]))
+    assert part.pair_entropy.n == sum(n > 0 for n in n_alike)
+    assert sage.r_pair_entropy is not None
     assert {(d.text, d.metric) for d in part.differences} == set(correlation_by_metric) - {("rot", "sage")}
     metric_difference = next(d for d in part.differences if (d.text, d.metric) == ("answer", "rouge_l"))
     rouge_correlation = correlation_by_metric["answer", "rouge_l"].r

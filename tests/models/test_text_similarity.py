@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from auditor.models.text_similarity import (
     rouge_l,
     rouge_l_stemmed,
 )
+from tests.support.tiny_bert import MAX_TOKENS, save_tiny_bert
 
 TEXTS = ("You should keep a promise that you gave.", "Keeping promises is right.", "Bread is cheap in the market.")
 
@@ -75,6 +77,40 @@ def test_bertscore_is_the_papers_greedy_match(encoder: SentenceEncoder) -> None:
     precision = np.mean([max(float(x @ y) for y in b) for x in a[words_a]])
     f1 = 2 * precision * recall / (precision + recall)
     assert bertscore(encoder)(TEXTS[0], TEXTS[1]) == pytest.approx(f1, abs=1e-6)
+
+
+def layer_nine(folder: Path, text: str) -> tuple[Any, Any]:
+    """Unit vectors of all tokens in layer 9, and of the tokens without the first and the last, which are special."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(folder)(text, truncation=True, max_length=MAX_TOKENS, return_tensors="pt")
+    with torch.no_grad():
+        output = AutoModel.from_pretrained(folder)(**tokens, output_hidden_states=True)
+    vectors = torch.nn.functional.normalize(output.hidden_states[9][0], dim=-1).numpy()
+    return vectors, vectors[1:-1]
+
+
+def test_published_bertscore_is_that_of_layer_nine(tmp_path: Path) -> None:
+    folder = save_tiny_bert(tmp_path / "bert")
+    measure = consistency_measures(["bertscore_bert_base"], None, str(folder))["bertscore_bert_base"]
+    long_text = "keep a promise " * 20  # cut off, as the package bert-score does
+    pairs = [(TEXTS[0], TEXTS[1]), (TEXTS[0], TEXTS[2]), (TEXTS[2], long_text)]
+    expected = []
+    for left, right in pairs:
+        (a, words_a), (b, words_b) = layer_nine(folder, left), layer_nine(folder, right)
+        precision, recall = (words_a @ b.T).max(axis=1).mean(), (words_b @ a.T).max(axis=1).mean()
+        expected.append(2 * precision * recall / (precision + recall))
+    assert measure(pairs) == pytest.approx(expected, abs=1e-6)
+    [identical] = measure([[TEXTS[0]] * 3])
+    assert identical == pytest.approx(1.0, abs=1e-6)
+
+
+def test_published_bertscore_needs_the_layers_of_its_weights(minilm: Path) -> None:
+    with pytest.raises(ModelSetupError, match="'all-MiniLM-L6-v2' has 6 layers, but layer 9 is needed"):
+        consistency_measures(["bertscore_bert_base"], None, "all-MiniLM-L6-v2")
+    with pytest.raises(ModelSetupError, match="path to a folder that does not exist"):
+        consistency_measures(["bertscore_bert_base"], None, "./nowhere")
 
 
 def test_every_measure_is_symmetric_one_for_equal_texts_and_higher_for_likeness(encoder: SentenceEncoder) -> None:

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from auditor.agents.logic.item_sets import load_item_sets
+from auditor.agents.logic.people_labels import check_people_labels, read_people_labels
 from auditor.errors import ImportFileError
 from auditor.imports.comparisons import import_comparisons
 from auditor.imports.published.feedback import read_summarize_from_feedback
@@ -78,6 +80,17 @@ def test_comparisons_become_an_audit_of_people(tmp_path: Path, storage: str) -> 
     logic = open_audit("feedback", storage=storage).report().logic
     assert logic is not None
     assert logic.judges[0].judge == "people"
+
+
+def test_comparisons_are_labels_on_the_items(tmp_path: Path) -> None:
+    records = (*VOTES, make_record("a" * 500, "b" * 500, 1))
+    dataset = read_summarize_from_feedback(write_json_lines(tmp_path / "x.json", *records), ConversionOptions())
+    items, people = tmp_path / "items.jsonl", tmp_path / "people.jsonl"
+    write_rows(dataset, items, "items")
+    write_rows(dataset, people, "comparisons")
+    labels = read_people_labels(people)
+    check_people_labels(labels, load_item_sets(items, "preference"), items)
+    assert [label.decision.value for label in labels.values()] == ["B", "TIE", "B"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from auditor.agents.logic.item_sets import load_item_sets
+from auditor.agents.logic.people_labels import check_people_labels, read_people_labels
 from auditor.errors import ImportFileError, UsageError
+from auditor.imports.published.registry import write_rows
 from auditor.imports.published.rows import ConversionOptions, PublishedDataset, PublishedDecision, PublishedItem
 from auditor.imports.published.stories import CONTEXT_HEADING, orders_events, read_caters
 
@@ -56,6 +59,16 @@ def test_items_are_lines_with_the_event_in_brackets_and_no_order(tmp_path: Path)
     assert {row[0] for row in dataset.rows["comparisons"]} == {context}
     assert decided_pairs(read(tmp_path, aspect="causal")) == {("fell (T1)", "cried (T2)")}
     assert dataset.notes == ["Stories with at least 2 events: 1 of 2. Their events: 3."]
+
+
+def test_relations_are_labels_on_the_items(tmp_path: Path) -> None:
+    dataset = read(write_story_file(tmp_path / "train", *MARKS, *RELATIONS).parent)
+    items, people = tmp_path / "items.jsonl", tmp_path / "people.jsonl"
+    write_rows(dataset, items, "items")
+    write_rows(dataset, people, "comparisons")
+    labels = read_people_labels(people)
+    check_people_labels(labels, load_item_sets(items, "temporal"), items)
+    assert len(labels) == len(decided_pairs(dataset)) == 2
 
 
 def test_the_order_of_events_is_random_and_the_same_for_one_seed(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from auditor.reports.data.semantic.schema import (
     JudgedConsistencyRow,
     LanguagePairRow,
     LeastConsistentRow,
+    ScoreFormRow,
     SemanticDifferenceRow,
     SemanticModelRow,
     SemanticReport,
@@ -110,6 +111,25 @@ def test_the_table_has_every_score_and_the_causes_of_exclusion(report: Report) -
         "m", score, score, MISSING, Estimate(0.5, 8, 0.4, 0.6), Estimate(None, 0, reason="not computed"), 30, 40,
         "7 rate limited, 3 not asked; rules: 1 refused",
     ]  # fmt: skip
+
+
+def test_published_forms_are_side_by_side_with_the_questions_alone(report: Report) -> None:
+    ten, one, mixed = (make_score(value, 8, value - 0.1, value + 0.1) for value in (0.4, 0.6, 0.5))
+    rows = [("", "question", None, 10.0, ten), ("", "question", None, 1.0, one)]
+    rows += [(NAME, "mix", 0.2, 10.0, mixed), (NAME, "rot", 1.0, 10.0, ten), (NAME, "rot", 1.0, 1.0, one)]
+    forms = [
+        ScoreFormRow(model=model, text=text, rot_weight=weight, alpha=alpha, value=value)
+        for model, text, weight, alpha, value in rows
+    ]
+    section = build(report, [make_model(NAME, ten)], forms=forms, questions_only=ten)
+    table = tables_of(section)["paraphrase-forms"]
+    assert [column.title for column in table.columns[2:]] == ["α = 10 (released program)", "α = 1 (paper’s text)"]
+    assert cells_of(table) == [
+        ["–", "questions only", ten, one],
+        [NAME, "rules of thumb (0.2) and answers (0.8)", mixed, None],
+        [NAME, "rules of thumb", ten, one],
+    ]
+    assert "SaGE of the questions themselves = 0.40, 95% CI 0.30 to 0.50" in text_of(section)
 
 
 def test_each_further_measure_has_a_table(report: Report) -> None:

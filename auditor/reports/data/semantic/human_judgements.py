@@ -37,6 +37,8 @@ class HumanCorrelationRow(ReportModel):
     reason: str | None = None
     r_entropy: float | None
     """Correlation with the entropy of the judgements: questions on which people disagree should be less consistent."""
+    r_pair_entropy: float | None = None
+    """Correlation with the entropy over pairs: where people find many pairs alike, answers should be consistent."""
 
 
 class CorrelationDifferenceRow(ReportModel):
@@ -65,6 +67,10 @@ class HumanJudgementReport(ReportModel):
     """Nominal Krippendorff's alpha of the raters over pairs; NA counts as no judgement."""
     entropy: Estimate
     """Mean entropy of the judgements on a question, in bits."""
+    pair_entropy: Estimate | None = None
+    """Mean entropy over the pairs of a question, in bits, as the SaGE paper words it: the labels 1 and 0 of the pairs,
+    divided by their sum, are one distribution a question. NA is dropped; n counts the pairs of model and question with
+    a pair that people find alike, since others have no distribution."""
     correlations: list[HumanCorrelationRow]
     differences: list[CorrelationDifferenceRow]
 
@@ -110,6 +116,7 @@ def compare_with_human_judgements(
         if (score.model, score.question) in unit_index and score.value is not None:
             column = columns.setdefault((score.text, score.metric), np.full(len(units), np.nan))
             column[unit_index[score.model, score.question]] = score.value
+    pair_entropy = np.array([_entropy_over_pairs(judgements, unit) for unit in units])
     questions = [question for _, question in units]
     main_key = (facts.measured, facts.variant)  # the audit's own measure, with which the others are compared
     return HumanJudgementReport(
@@ -119,8 +126,14 @@ def compare_with_human_judgements(
         entropy=mean_over_units(
             entropy, {"question": questions}, (0.0, MAX_ENTROPY), empty_reason="there are no judgements"
         ),
+        pair_entropy=mean_over_units(
+            pair_entropy,
+            {"question": questions},
+            (0.0, max(1.0, float(np.log2(len(judgements))))),
+            empty_reason="people find no pair alike",
+        ),
         correlations=[
-            _correlation_row(key, values, consistent_shares, entropy, questions)
+            _correlation_row(key, values, consistent_shares, entropy, pair_entropy, questions)
             for key, values in sorted(columns.items())
         ],
         differences=[
@@ -150,6 +163,21 @@ def _judgement_entropy(labels: Sequence[float]) -> float:
     return float(-(shares * np.log2(shares)).sum()) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
+def _entropy_over_pairs(judgements: JudgementsByPair, unit: tuple[str, str]) -> float:
+    """Entropy in bits over the pairs of a model and question, each with its share of Y; nan without a Y.
+
+    The SaGE paper (section 5.2) maps Y to 1 and N to 0 and converts this into a probability distribution for each
+    question. Its program has no code for it; here the values are divided by their sum. NA is dropped.
+    """
+    labels_by_pair: dict[tuple[str, str], list[float]] = {}
+    for (_, model, question, left, right), label in judgements.items():
+        if (model, question) == unit and label == label:  # nan is not equal to itself
+            labels_by_pair.setdefault((left, right), []).append(label)
+    means = np.array([np.mean(labels) for labels in labels_by_pair.values()])
+    shares = means[means > 0] / means.sum() if len(means) else means
+    return float(-(shares * np.log2(shares)).sum()) + 0.0 if len(shares) else float("nan")
+
+
 def _krippendorff_estimate(judgements: JudgementsByPair) -> Estimate:
     """Krippendorff's alpha of the raters over the judged pairs, with an interval over questions; NA is no rating."""
     # key[0] is the rater, key[1:] the pair: model, question and the two wordings.
@@ -169,14 +197,19 @@ def _rating_table(judgements: JudgementsByPair, pairs: Sequence[tuple[str, str, 
 
 
 def _correlation_row(
-    metric_key: tuple[str, str], values: Floats, human_scores: Floats, entropy: Floats, questions: Sequence[str]
+    metric_key: tuple[str, str],
+    values: Floats,
+    human_scores: Floats,
+    entropy: Floats,
+    pair_entropy: Floats,
+    questions: Sequence[str],
 ) -> HumanCorrelationRow:
     """Correlate one measure with the share of consistent judgements, and with the entropy of the judgements.
 
     Args:
         metric_key: the scored text, and the measure.
-        values, human_scores, entropy: one value per model and question: of the measure, the share judged consistent,
-            and the entropy of its judgements in bits.
+        values, human_scores, entropy, pair_entropy: one value per model and question: of the measure, the share judged
+            consistent, and the entropies of its judgements and over its pairs in bits.
         questions: of these values.
     """
     with_people = correlate_over_units(human_scores, values, {"question": questions})
@@ -189,6 +222,7 @@ def _correlation_row(
         ci_high=with_people.ci_high,
         reason=with_people.reason,
         r_entropy=correlate_over_units(entropy, values, {"question": questions}).value,
+        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}).value,
     )
 
 

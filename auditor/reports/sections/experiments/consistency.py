@@ -166,11 +166,19 @@ def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> D
         f"{pluralize(judgements.judgements, 'judgement')} on {pluralize(judgements.questions, 'question')}. "
         f"Agreement of the raters: {describe_estimate('Krippendorff’s alpha', judgements.alpha, 'pair')}. "
         f"Mean entropy of a question’s judgements, in bits: {describe_estimate('', judgements.entropy)}."
+        f"{_describe_pair_entropy(judgements)}"
     )
     sections = [Section("judgements-results", "Results for each measure", [basis, *_tabulate_judgements(judgements)])]
     return build_experiment_document(
         audit, "measures compared with people", [finding], sections, "No measure can be compared with these judgements."
     )
+
+
+def _describe_pair_entropy(judgements: HumanJudgementReport) -> str:
+    """Describe the mean entropy over pairs; empty where it was not computed."""
+    if judgements.pair_entropy is None:
+        return ""
+    return f" Mean entropy over a question’s pairs, in bits: {describe_estimate('', judgements.pair_entropy)}."
 
 
 def _describe_correlations(measured: Sequence[HumanCorrelationRow]) -> str:
@@ -194,12 +202,15 @@ def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
         "judgements",
         "Measures of consistency and human judgements",
         "Pearson’s r of each measure with the share of judgements that find two answers alike, with 95% CI, and with "
-        "the entropy of the judgements (higher where people disagree). n counts pairs of model and question.",
+        "the entropy of the judgements (higher where people disagree). Entropy over pairs is worded as in the SaGE "
+        "paper: the labels 1 and 0 of the pairs are divided by their sum, so that it is higher where more pairs are "
+        "alike. n counts pairs of model and question.",
         judgements.correlations,
         [
             Column("Measure", "text", "metric"),
             Column("r with people", "estimate", "r", emphasis=True),
             Column("r with entropy", "number", "r_entropy"),
+            Column("r with entropy over pairs", "number", "r_pair_entropy"),
         ],
         {"metric": lambda row: name_measure(row.metric, row.text), "r": _estimate_correlation},
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.semantic.experiment_rows import (
     ConsistencyAccuracyRow,
+    MeasureByRuleRow,
+    MeasureByWordingRow,
     RuleFollowingRow,
     SemanticTemperatureRow,
 )
@@ -129,6 +132,50 @@ def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
     assert checked_finding(consistency.build_judgements_document("x", only_one)) == (
         "SaGE of answers and human judgements: r = 0.50, 95% CI 0.10 to 0.80."
     )
+
+
+def test_the_judgements_document_has_both_entropies() -> None:
+    row = HumanCorrelationRow(
+        text="rot", metric="sage:alpha=1", n=20, r=0.5, ci_low=0.1, ci_high=0.8, r_entropy=-0.3, r_pair_entropy=0.4
+    )
+    judgements = HumanJudgementReport(
+        questions=20, judgements=80, alpha=make_estimate(0.6), entropy=make_estimate(0.3), correlations=[row],
+        differences=[], pair_entropy=make_estimate(1.5),
+    )  # fmt: skip
+    document = consistency.build_judgements_document("x", judgements)
+    [cells] = cells_of(tables_of(document)["judgements"])
+    assert cells == ["SaGE (α = 1) of rules of thumb", Estimate(0.5, 20, 0.1, 0.8), -0.3, 0.4]
+    assert "Mean entropy over a question’s pairs, in bits: 1.50, 95% CI 1.40 to 1.60" in text_of(document.sections)
+
+
+def test_accuracy_is_compared_with_consistency_over_models() -> None:
+    row = ConsistencyAccuracyRow(
+        model="a", accuracy=make_mean(0.5), consistency=make_mean(0.5), n=30, r=0.4, p_value=0.1, ci_low=0.1,
+        ci_high=0.6, over_models=ModelCorrelation(0.28, 9, -0.4, 0.8, p_value=0.47, models=9, r_over_models=0.28),
+    )  # fmt: skip
+    finding = checked_finding(consistency.build_accuracy_document("x", [row, row]))
+    assert finding.endswith("Over models: r = 0.28, 95% CI −0.40 to 0.80, p = 0.470, 9 models.")
+
+
+def test_every_measure_has_a_row_in_the_documents_of_both_experiments() -> None:
+    mean, change = make_mean(0.5), make_estimate(0.1)
+    by_rule = RuleFollowingRow(
+        model=HOSTILE, before=mean, after=mean, change=change, p_value=None, rules_file="rules.csv",
+        measures=[MeasureByRuleRow(text="answer", metric="bleu_nltk", before=mean, after=mean, change=change)],
+    )  # fmt: skip
+    document = consistency.build_rules_document("x", [by_rule])
+    tables = tables_of(document)
+    assert cells_of(tables["rules-measures"]) == [[HOSTILE, "BLEU (nltk)", "answers", mean, mean, change]]
+    assert "told to follow a rule of rules.csv" in text_of(tables["rules"].caption)
+    by_wording = SemanticTemperatureRow(
+        model="m", temperature=0.5, same_words=mean, other_words=mean, difference=change, p_value=None,
+        measures=[
+            MeasureByWordingRow(text="mix:0.2", metric="sage", same_words=mean, other_words=mean, difference=change)
+        ],
+    )  # fmt: skip
+    tables = tables_of(consistency.build_temperature_document("x", [by_wording]))
+    texts = "rules of thumb (0.2) and answers (0.8)"
+    assert cells_of(tables["temperature-measures"]) == [["m", 0.5, "SaGE", texts, mean, mean, change]]
 
 
 def test_differences_between_measures_are_a_table() -> None:
