@@ -49,7 +49,9 @@ AsOption: TypeAlias = Annotated[
 ]
 DataOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--data", metavar="NAME=FILE", help="File of a survey, such as WVS=wvs7.csv; may be repeated."),
+    typer.Option(
+        "--data", metavar="NAME=FILE", help="File of a survey or data set, such as WVS=wvs7.csv; may be repeated."
+    ),
 ]
 AsPublishedOption: TypeAlias = Annotated[
     bool, typer.Option("--as-published", help="Treat missing survey answers as the paper did, such as counting them 0.")
@@ -78,8 +80,8 @@ def replicate(
 ) -> None:
     """Set the figures of a paper's tables beside your own.
 
-    --models or --small runs the experiment as ordinary audits, one for each survey: the same command resumes them, and
-    recorded answers are never requested again. Each of our figures says whether it is defined as the published one.
+    --models or --small runs the experiment as ordinary audits, one for each survey or data set: the same command
+    resumes them, and recorded answers are never requested again. Each of our figures says whether it is defined as the published one.
     --recorded reads the scores that a paper's authors released, from your download; no model is asked.
 
     Example: auditor replicate evalmoraal --small

@@ -204,8 +204,8 @@ def _list_other_models(cells: Sequence[PublishedCell]) -> Disclosure:
     names = list(dict.fromkeys(cell.column for cell in cells))
     printed = {(cell.row, cell.column): cell.printed for cell in cells}
     rows = [(name, *(printed.get((name, column)) for column in names)) for name in by_row]
-    summary = f"{pluralize(len(cells), 'published figure')} {NOT_RUN['no_counterpart']}"
-    caption = "As the paper prints them."
+    summary = f"{pluralize(len(cells), 'published figure')} without a model of yours (--as MY=THEIRS)"
+    caption = f"{cells[0].title}. As the paper prints them."
     columns = (Column("row", "name"), *map(Column, names))
     return Disclosure(summary, [Table(f"table-{cells[0].table}-others", "published only", caption, columns, rows)])
 
