@@ -157,7 +157,7 @@ def _run_experiment(
     from auditor.experiments.declaration import ExperimentContext
     from auditor.replications.joining import join_figures, load_measured_audits, match_models
     from auditor.replications.people_comparisons import import_people_comparisons
-    from auditor.replications.planning import plan_audits, plan_imports, select_runnable_tables
+    from auditor.replications.planning import list_data_files, plan_audits, plan_imports, select_runnable_tables
     from auditor.replications.trials import run_trials
     from auditor.reports.sections import replication
     from auditor.reports.sections.forecast import describe_forecast
@@ -181,7 +181,7 @@ def _run_experiment(
     context = ExperimentContext(storage, open_progress, handles_signals=True)
     assert paper.experiment is not None  # it has audits
     tables = select_runnable_tables(paper, options.table_id)
-    measured = run_trials(paper.experiment, tables, options.files, measured, context)
+    measured = run_trials(paper.experiment, tables, list_data_files(paper.experiment, options), measured, context)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
     document = replication.build_run_document(
         paper.title, paper.source, cells, departures, _describe_audits(measured), _list_sections(measured)
@@ -231,6 +231,7 @@ def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     from auditor.reports.sections.paper_tables import group_model_tables
     from auditor.reports.sections.replication import prefix_ids
     from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
+    from auditor.reports.sections.semantic import build_semantic_section
 
     sections = [
         (audit.name, section)
@@ -241,6 +242,7 @@ def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
             build_over_models_section(audit.report, cut_offs=audit.name, is_open=True),
             build_consistency_section(audit.report),
             group_logic_tables(audit.report),
+            build_semantic_section(audit.report),
         )
     ]
     return [prefix_ids(section, name.lower(), name) for name, section in sections if section is not None]

@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any
 
 from auditor.config import AuditConfig, LogicProbe
+from auditor.config.semantic import SemanticProbe
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
 from auditor.replications.logic_settings import LOGIC_SETTINGS
+from auditor.replications.semantic_settings import SEMANTIC_SETTINGS
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
 
@@ -65,6 +67,12 @@ def _read_logic_setting(read: Callable[[LogicProbe, Report], Any], audit: Measur
     return read(_logic_probe(audit), audit.report)
 
 
+def _read_semantic_setting(read: Callable[[AuditConfig, SemanticProbe], Any], audit: MeasuredAudit) -> Any:
+    """A setting of the probe `semantic`; `NOT_SET` without the probe."""
+    probe = audit.config.probes.semantic
+    return NOT_SET if probe is None else read(audit.config, probe)
+
+
 COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     "direct.temperature": lambda audit: _read_temperatures(audit.config.models, audit.config.direct.temperature),
     "review.temperature": lambda audit: _read_temperatures(
@@ -76,6 +84,8 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     "logic.repeat_temperature": lambda audit: _read_temperatures(
         audit.config.models, _logic_probe(audit).sample_temperature
     ),
+    "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
+    **{key: partial(_read_semantic_setting, read) for key, read in SEMANTIC_SETTINGS.items()},
 }
 """Settings that follow from several keys of a configuration."""
 
@@ -102,7 +112,7 @@ def derive_mark(
     """Compare an audit with the published settings that bear on a figure.
 
     Args:
-        parts: the parts that the figure depends on.
+        parts: the parts that the figures of the table depend on.
 
     Returns:
         The mark, and the departures in the order of the preset.
@@ -110,7 +120,7 @@ def derive_mark(
     departures = [
         departure
         for setting in experiment.settings
-        if setting.parts & parts and (departure := _compare(setting, audit)) is not None
+        if setting.parts & (parts | source.parts) and (departure := _compare(setting, audit)) is not None
     ]
     departures += [
         Departure(

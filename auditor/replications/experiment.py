@@ -22,6 +22,7 @@ class FigureSource(BaseModel):
         trial: the trial of the audit that gives the figure; empty for the audit's report.
         min_models: fewest models for a value.
         label: what tells this figure from another one of the cell, such as the unit that is counted.
+        parts: further parts that it depends on, besides those of its table.
         departures: ids of the departures of this figure from the published definition.
     """
 
@@ -33,6 +34,7 @@ class FigureSource(BaseModel):
     trial: str = ""
     min_models: int = 1
     label: str = ""
+    parts: frozenset[Part] = frozenset()
     departures: tuple[str, ...] = ()
 
 

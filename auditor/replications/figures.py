@@ -8,6 +8,7 @@ from typing import TypeAlias
 from auditor.metrics.estimate import Estimate
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.logic_figures import LOGIC_FIGURES, LOGIC_MODEL_FIGURES
+from auditor.replications.semantic_figures import SEMANTIC_FIGURES, SEMANTIC_MODEL_FIGURES
 from auditor.replications.survey_figures import SURVEY_FIGURES, SURVEY_MODEL_FIGURES
 from auditor.reports.data.report_schema import Report
 
@@ -28,9 +29,11 @@ def _of_model_in_report(read: Callable[[Report, str], Estimate]) -> ModelFigureR
 FIGURES: Mapping[str, FigureReader] = {
     **{name: _of_report(read) for name, read in SURVEY_FIGURES.items()},
     **LOGIC_FIGURES,
+    **SEMANTIC_FIGURES,
 }
 """Readers of figures over all models of an audit."""
 MODEL_FIGURES: Mapping[str, ModelFigureReader] = {
-    name: _of_model_in_report(read) for name, read in {**SURVEY_MODEL_FIGURES, **LOGIC_MODEL_FIGURES}.items()
+    **{name: _of_model_in_report(read) for name, read in {**SURVEY_MODEL_FIGURES, **LOGIC_MODEL_FIGURES}.items()},
+    **SEMANTIC_MODEL_FIGURES,
 }
 """Readers of figures of one model."""

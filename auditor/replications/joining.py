@@ -121,6 +121,8 @@ def _join_own_rows(
                     value=None, printed="", quote="", place=table.place, origin=table.origin or paper.origin,
                 )  # fmt: skip
                 for audit in _select_audits(experiment, source, measured):
+                    if model not in {section.name for section in audit.config.models}:
+                        continue
                     label = ", ".join(filter(None, (audit.name, source.label)))
                     cell, of_cell = _measure(experiment, table, place, source, audit, model, label)
                     yield cell.model_copy(update={"is_own_row": True}), of_cell

@@ -19,6 +19,8 @@ from auditor.replications.presets import Paper, PublishedTable
 
 AUDIT_PREFIX = "rep"
 PRESET_FILE_PREFIX = "preset:"
+FIRST_JUDGE = "user:judge"
+"""Stands for the name of the first judge, where a setting names one."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def _build_config(
         if not needed_by & parts:
             settings = _leave_out(settings, key)
     try:
-        return AuditConfig.model_validate(_locate_preset_files(settings))
+        return AuditConfig.model_validate(_name_first_judge(_locate_preset_files(settings), settings.get("judges")))
     except pydantic.ValidationError as error:
         problem = explain_validation_error(error, settings, AuditConfig)
         raise ConfigError(f"The audit {settings['name']} cannot be planned: {problem}") from None
@@ -211,6 +213,17 @@ def _locate_preset_files(settings: Any) -> Any:
         name = settings.removeprefix(PRESET_FILE_PREFIX)
         return str(package_files("auditor.replications") / "presets" / "data" / name)
     return settings
+
+
+def _name_first_judge(settings: Any, judges: Any) -> Any:
+    """A copy of nested settings with the name of the first judge for `FIRST_JUDGE`; UsageError without a judge."""
+    if isinstance(settings, Mapping):
+        return {key: _name_first_judge(value, judges) for key, value in settings.items()}
+    if settings != FIRST_JUDGE:
+        return settings
+    if not isinstance(judges, list) or not judges:
+        raise UsageError("The experiment needs a judge.", "Add [[judges]] with a name and a model to the file.")
+    return judges[0]["name"]
 
 
 def merge_settings(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def _read_variance_deviation(report: Report) -> Estimate:
     return Estimate(value, n, reason=NO_INTERVAL if value is not None else NOT_MEASURED)
 
 
-def _from_correlation(correlation: ModelCorrelation | None) -> Estimate:
+def from_correlation(correlation: ModelCorrelation | None) -> Estimate:
     """A correlation in which each model counts once, as papers report it.
 
     The report's interval is that of the value with families averaged; it is shown only where both are the same.
@@ -67,13 +67,13 @@ def _from_correlation(correlation: ModelCorrelation | None) -> Estimate:
 def _read_consistency_alignment(report: Report, *, figure: str) -> Estimate:
     """Correlation over models of self-consistency (`cosine`) or `variance` with r."""
     rows = [row.r for row in report.consistency_alignment if (row.method, row.figure) == (DIRECT, figure)]
-    return _from_correlation(rows[0] if rows else None)
+    return from_correlation(rows[0] if rows else None)
 
 
 def _read_peer_alignment(report: Report) -> Estimate:
     """Correlation over models of peer agreement with r."""
     rows = [row.r for row in report.panel.peer_alignment if row.method == DIRECT]
-    return _from_correlation(rows[0] if rows else None)
+    return from_correlation(rows[0] if rows else None)
 
 
 def _read_conflict_count(report: Report, *, is_by_cell: bool) -> Estimate:

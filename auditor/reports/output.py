@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from auditor.errors import UsageError
-from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Document
+
+if TYPE_CHECKING:
+    from auditor.reports.data.report_schema import Report
+    from auditor.reports.document import Document
 
 DocumentFormat = Literal["html", "markdown", "text"]
 ReportFormat = Literal["html", "markdown", "text", "json"]

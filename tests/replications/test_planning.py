@@ -95,7 +95,6 @@ def test_all_figures_are_in_a_preset() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["sage", "--small"], "There is no experiment for the tables of 'sage'"),
         (["evalmoraal", "--small", "--table", "ramezani-xu"], "no experiment for table ramezani-xu"),
         (["evalmoraal"], "--published, --recorded FOLDER, --models FILE and --small"),
         (["evalmoraal", "--small", "--published"], "What should be shown"),

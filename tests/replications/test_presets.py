@@ -34,7 +34,7 @@ N_CELLS = {
         "ramezani-xu": 2,
     },
     "logic": {"1": 240, "2": 16, "3": 16, "4": 25, "5": 24, "6": 16, "7": 15},
-    "sage": {"1": 88, "2": 8, "3": 36, "4": 8},
+    "sage": {"1": 88, "2": 8, "people": 1, "3": 36, "4": 8},
     "sge": {"people": 1},
 }
 
@@ -117,7 +117,7 @@ def test_a_quote_of_another_form_is_an_error(paper: Paper, message: str) -> None
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"no paper 'sag'.*consistency, evalmoraal"):
         load_paper("sag")
-    with pytest.raises(UsageError, match=r"no table '9'.*1, 2, 3, 4"):
+    with pytest.raises(UsageError, match=r"no table '9'.*1, 2, people, figure-3, 3, figure-4, 4"):
         load_paper("sage").select_tables("9")
 
 

@@ -1,0 +1,174 @@
+"""Figures of audits with the probe `semantic`, and of the trials on them. Nothing is computed here.
+
+Names of figures: a measure and the texts that it compares, such as `rouge_l_stemmed.rot`, after the trial if there is
+one. SaGE has its exponent in its name, since the authors' program and their text differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from auditor.metrics.estimate import Estimate
+from auditor.replications.survey_figures import NOT_MEASURED, from_correlation
+from auditor.reports.data.semantic.schema import SemanticReport
+
+if TYPE_CHECKING:
+    from auditor.replications.definitions import MeasuredAudit
+
+TEMPERATURES = (0.0, 0.5, 1.0)
+"""Of the experiment on temperatures."""
+TEXTS = ("answer", "rot")
+TASKS = ("TruthfulQA", "HellaSwag")
+"""Trials on questions with known answers."""
+LEXICAL_METRICS = ("bleu_nltk", "rouge_l_stemmed")
+BERTSCORES = ("bertscore_bert_base", "bertscore")
+"""Names of BERTScore: from the published weights, and from those of the sentence encoder."""
+SAGE_METRICS = {"sage": ("sage:alpha=10", "sage"), "sage.alpha_1": ("sage:alpha=1",)}
+"""Names of SaGE with the exponents 10 and 1: it is `sage` with the audit's own exponent, which these presets set to 10.
+"""
+MISSING = Estimate(None, 0, reason=NOT_MEASURED)
+
+
+def _read_semantic(audit: MeasuredAudit) -> SemanticReport:
+    report = audit.report.semantic
+    assert report is not None  # the audits of these presets have the probe
+    return report
+
+
+# --- an audit's report ---------------------------------------------------------------------------------------------
+
+
+def _read_similarity(audit: MeasuredAudit, model: str, *, metrics: Iterable[str], text: str) -> Estimate:
+    """Mean over questions of the first of the metrics that the audit measured."""
+    rows = {(row.metric, row.text): row.value for row in _read_semantic(audit).rivals if row.model == model}
+    return next((rows[metric, text] for metric in metrics if (metric, text) in rows), MISSING)
+
+
+def _read_form(audit: MeasuredAudit, model: str, *, text: str, alpha: float | None) -> Estimate:
+    """SaGE with an exponent, or SGE (None); `model` is empty for the wordings of the questions themselves."""
+    rows = (row for row in _read_semantic(audit).forms if (row.model, row.text, row.alpha) == (model, text, alpha))
+    return next((row.value for row in rows), MISSING)
+
+
+def _read_questions_only(audit: MeasuredAudit, _model: str) -> Estimate:
+    """Score of the questions' wordings themselves, the same for every model."""
+    return _read_semantic(audit).questions_only or MISSING
+
+
+def _read_judged(audit: MeasuredAudit, model: str, *, figure: str) -> Estimate:
+    """Consistency score of one model: its mean over questions (`instances`), or of all pairs (`score`)."""
+    rows = [row for row in _read_semantic(audit).judged if row.model == model]
+    return getattr(rows[0], figure) if rows else MISSING
+
+
+def _read_only_judged(audit: MeasuredAudit) -> Estimate:
+    """Consistency score of the only model of an audit."""
+    [model] = audit.config.models
+    return _read_judged(audit, model.name, figure="score")
+
+
+REPORT_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {
+    **{
+        f"{metric}.{text}": partial(_read_similarity, metrics=(metric,), text=text)
+        for metric, text in product(LEXICAL_METRICS, TEXTS)
+    },
+    **{f"bertscore.{text}": partial(_read_similarity, metrics=BERTSCORES, text=text) for text in TEXTS},
+    **{
+        f"{name}.{text}": partial(_read_form, text=text, alpha=alpha)
+        for (name, alpha), text in product((("sage", 10.0), ("sage.alpha_1", 1.0)), (*TEXTS, "mix"))
+    },
+    **{f"sge.{text}": partial(_read_form, text=text, alpha=None) for text in TEXTS},
+    "sge.questions": _read_questions_only,
+    "consistency.instances": partial(_read_judged, figure="instances"),
+    "consistency.pooled": partial(_read_judged, figure="score"),
+}
+
+
+# --- trials --------------------------------------------------------------------------------------------------------
+
+
+def _find_measure(rows: Iterable[Any], metrics: Iterable[str], text: str) -> Any:
+    """The row of a trial's measure: of the first of the metrics that there is one of; None if there is none."""
+    by_key = {(row.metric, row.text): row for row in rows}
+    return next((by_key[metric, text] for metric in metrics if (metric, text) in by_key), None)
+
+
+def _read_temperature(
+    audit: MeasuredAudit, model: str, *, temperature: float, wordings: str, metrics: Iterable[str]
+) -> Estimate:
+    """A measure of answers at one temperature, to the same words or to other words."""
+    rows = [row for row in audit.trials["temperature"] if (row.model, row.temperature) == (model, temperature)]
+    measure = _find_measure(rows[0].measures, metrics, "answer") if rows else None
+    return MISSING if measure is None else getattr(measure, wordings)
+
+
+def _read_rule_following(
+    audit: MeasuredAudit, model: str, *, stage: str, metrics: Iterable[str], text: str
+) -> Estimate:
+    """A measure before or after an instruction to follow a rule."""
+    rows = [row for row in audit.trials["rules"] if row.model == model]
+    measure = _find_measure(rows[0].measures, metrics, text) if rows else None
+    return MISSING if measure is None else getattr(measure, stage)
+
+
+def _read_human_correlation(audit: MeasuredAudit, *, metrics: Iterable[str], text: str) -> Estimate:
+    """Correlation of a measure with people's judgements, over models and questions."""
+    row = _find_measure(audit.trials["people"].correlations, metrics, text)
+    return MISSING if row is None else _to_estimate(row.r, row)
+
+
+def _read_accuracy(audit: MeasuredAudit, model: str, *, task: str, figure: str) -> Estimate:
+    """A figure of one model on a task whose answers are known: `accuracy` or `consistency`."""
+    rows = [row for row in audit.trials[task] if row.model == model]
+    return getattr(rows[0], figure) if rows else MISSING
+
+
+def _read_accuracy_correlation(audit: MeasuredAudit, _model: str, *, task: str) -> Estimate:
+    """Correlation of consistency and accuracy over models, the same for every model."""
+    return from_correlation(audit.trials[task][0].over_models)
+
+
+def _to_estimate(value: float | None, row: Any) -> Estimate:
+    """A correlation of a trial as an estimate over questions."""
+    resampled = () if row.ci_low is None else ("question",)
+    return Estimate(value, row.n, row.ci_low, row.ci_high, row.reason, resampled)
+
+
+METRICS_BY_NAME: Mapping[str, tuple[str, ...]] = {
+    **{metric: (metric,) for metric in LEXICAL_METRICS},
+    "bertscore": BERTSCORES,
+    **SAGE_METRICS,
+}
+TRIAL_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {
+    **{
+        f"temperature.{wordings}.{temperature:g}.{name}": partial(
+            _read_temperature, temperature=temperature, wordings=wordings, metrics=metrics
+        )
+        for (name, metrics), temperature, wordings in product(
+            METRICS_BY_NAME.items(), TEMPERATURES, ("same_words", "other_words")
+        )
+    },
+    **{
+        f"rules.{stage}.{name}.{text}": partial(_read_rule_following, stage=stage, metrics=metrics, text=text)
+        for (name, metrics), stage, text in product(METRICS_BY_NAME.items(), ("before", "after"), TEXTS)
+    },
+    **{
+        f"{task}.{figure}": partial(_read_accuracy, task=task, figure=figure)
+        for task, figure in product(TASKS, ("accuracy", "consistency"))
+    },
+    **{f"{task}.over_models": partial(_read_accuracy_correlation, task=task) for task in TASKS},
+}
+SEMANTIC_FIGURES: Mapping[str, Callable[[MeasuredAudit], Estimate]] = {
+    **{
+        f"people.{name}.{text}": partial(_read_human_correlation, metrics=metrics, text=text)
+        for (name, metrics), text in product(METRICS_BY_NAME.items(), TEXTS)
+    },
+    "people.alpha": lambda audit: audit.trials["people"].alpha,
+    "consistency.example": _read_only_judged,
+}
+"""Readers of figures over all models, by the names that presets use."""
+SEMANTIC_MODEL_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {**REPORT_FIGURES, **TRIAL_FIGURES}
+"""Readers of figures of one model, by the names that presets use."""

@@ -1,0 +1,78 @@
+"""Settings of the probe `semantic` that follow from several keys of a configuration, such as those of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from auditor.agents.semantic.call_builders import build_answer_call, build_pair_call
+from auditor.config import AuditConfig
+from auditor.config.semantic import BUILT_IN_QUESTIONS, SemanticProbe
+from auditor.domain import Purpose
+
+OWN_RULES = "each model its own"
+NO_JUDGE = "no judge"
+
+
+def _describe_questions(_config: AuditConfig, probe: SemanticProbe) -> str:
+    """Whether the questions are those of the program, or of a file."""
+    return "built-in questions" if probe.questions == BUILT_IN_QUESTIONS else "a file"
+
+
+def _read_answer_param(config: AuditConfig, _probe: SemanticProbe, *, param: str) -> Any:
+    """A parameter of the calls for answers; all values if the models' own differ."""
+    return _collapse(build_answer_call(config, model, "").params[param] for model in config.models)
+
+
+def _read_sample_temperature(config: AuditConfig, probe: SemanticProbe) -> Any:
+    """The temperature of the answers that a judge compares; all values if the models' own differ."""
+    if probe.consistency is None:
+        return NO_JUDGE
+    calls = (build_answer_call(config, model, "", temperature=probe.consistency.temperature) for model in config.models)
+    return _collapse(call.params["temperature"] for call in calls)
+
+
+def _collapse(values: Iterable[Any]) -> Any:
+    """The value that all are; sorted values if they differ."""
+    unique_values = sorted(set(values))
+    return unique_values[0] if len(unique_values) == 1 else unique_values
+
+
+def _read_encoder(config: AuditConfig, probe: SemanticProbe) -> str:
+    """Name of the sentence encoder, without its organisation or folder."""
+    return (probe.encoder or config.embedding.model).rpartition("/")[2]
+
+
+def _read_bertscore_model(_config: AuditConfig, probe: SemanticProbe) -> str:
+    """Weights that BERTScore is computed from, without their organisation or folder."""
+    return probe.used_bertscore_model.rpartition("/")[2] or "the sentence encoder"
+
+
+def _read_judge_model(config: AuditConfig, probe: SemanticProbe) -> str:
+    """Name of the model that judges the consistency of answers, without its provider."""
+    section = probe.consistency
+    return NO_JUDGE if section is None else config.models_by_name[section.judge].model.rpartition("/")[2]
+
+
+def _read_judge_param(config: AuditConfig, probe: SemanticProbe, *, param: str) -> Any:
+    """A parameter of the judge's calls."""
+    if probe.consistency is None:
+        return NO_JUDGE
+    judge = config.models_by_name[probe.consistency.judge]
+    return build_pair_call(config, judge, Purpose.CONSISTENCY, "", "", "").params[param]
+
+
+SEMANTIC_SETTINGS: Mapping[str, Callable[[AuditConfig, SemanticProbe], Any]] = {
+    "semantic.source": _describe_questions,
+    "semantic.temperature": partial(_read_answer_param, param="temperature"),
+    "semantic.max_tokens": partial(_read_answer_param, param="max_tokens"),
+    "semantic.encoder": _read_encoder,
+    "semantic.bertscore": _read_bertscore_model,
+    "semantic.rot_model": lambda _config, probe: probe.rot_model or OWN_RULES,
+    "consistency.temperature": _read_sample_temperature,
+    "consistency.judge": _read_judge_model,
+    "consistency.judge_temperature": partial(_read_judge_param, param="temperature"),
+    "consistency.judge_tokens": partial(_read_judge_param, param="max_tokens"),
+}
+"""Readers of settings, by the keys that presets use."""

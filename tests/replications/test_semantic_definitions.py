@@ -1,0 +1,157 @@
+"""Marks of SaGE, SGE and the consistency score are derived from the stored configuration of the audit."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.replications.definitions import NOT_SET, MeasuredAudit, derive_mark, read_setting
+from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
+from auditor.replications.planning import merge_settings
+from auditor.replications.presets import load_paper
+from auditor.reports.data.report_schema import Report
+
+PAPERS = ("sage", "sge", "consistency")
+AUDITS = {"sage": "MCC", "sge": "MIC", "consistency": "questions"}
+N_QUESTIONS = {"MCC": 10000, "selected": 500, "temperatures": 500}
+JUDGE = {"name": "judge", "model": "openai/gpt-3.5-turbo"}
+AS_PUBLISHED: dict[str, dict[str, Any]] = {
+    "sage": {
+        "probes": {"semantic": {"questions": "mcc.csv", "rot_model": "vicuna-13b"}},
+        "judges": [{"name": "vicuna-13b", "model": "openai/vicuna"}],
+    },
+    "sge": {"probes": {"semantic": {"questions": "mic.csv"}}},
+    "consistency": {"probes": {"semantic": {"consistency": {"judge": "judge"}}}, "judges": [JUDGE]},
+}
+"""What a user adds to the experiment to measure as published, by paper."""
+CHANGES: dict[str, dict[str, dict[str, Any]]] = {
+    "sage": {
+        "questions": {"probes": {"semantic": {"questions": "built-in"}}},
+        "paraphrases": {"probes": {"semantic": {"paraphrases": 4}}},
+        "prompts": {"language": "native"},
+        "answer-form": {"probes": {"semantic": {"mode": "structured"}}},
+        "max-tokens": {"probes": {"semantic": {"max_tokens": 100}}},
+        "temperature": {"probes": {"semantic": {"temperature": 0.7}}},
+        "rules-author": {"probes": {"semantic": {"rot_model": None}}},
+        "encoder": {"probes": {"semantic": {"encoder": "all-MiniLM-L6-v2"}}},
+        "bertscore": {"probes": {"semantic": {"rivals": ["bertscore"]}}},
+    },
+    "sge": {
+        "questions": {"probes": {"semantic": {"questions": "built-in"}}},
+        "paraphrases": {"probes": {"semantic": {"paraphrases": 5}}},
+        "variant": {"probes": {"semantic": {"variant": "sage"}}},
+        "prompts": {"language": "native"},
+        "answer-form": {"probes": {"semantic": {"mode": "structured"}}},
+    },
+    "consistency": {
+        "judge": {"judges": [{**JUDGE, "model": "openai/gpt-4"}]},
+        "judge-prompt": {"probes": {"semantic": {"consistency": {"form": "standard"}}}},
+        "judge-temperature": {"judges": [{**JUDGE, "params": {"temperature": 0}}]},
+        "judge-tokens": {"judges": [{**JUDGE, "params": {"max_tokens": 200}}]},
+        "pairs": {"probes": {"semantic": {"consistency": {"pairs": "all"}}}},
+        "samples": {"probes": {"semantic": {"consistency": {"samples": 4}}}},
+        "temperature": {"probes": {"semantic": {"consistency": {"temperature": 0.5}}}},
+    },
+}
+"""A change of the configuration, by paper and id of the departure that it must be."""
+
+
+def experiment(paper: str) -> Experiment:
+    loaded = load_paper(paper).experiment
+    assert loaded is not None
+    return loaded
+
+
+def as_published(paper: str) -> dict[str, Any]:
+    """The configuration of the experiment as published."""
+    settings = merge_settings({"name": "rep", "models": [{"name": "a", "model": "openai/a"}]}, experiment(paper).config)
+    settings = merge_settings(settings, experiment(paper).audits[AUDITS[paper]])
+    return merge_settings(merge_settings(settings, experiment(paper).as_published), AS_PUBLISHED[paper])
+
+
+def measured(paper: str, settings: dict[str, Any], n_questions: int = 10000, audit: str | None = None) -> MeasuredAudit:
+    """An audit with this configuration and number of questions, as it is stored: its JSON read again."""
+    stored = AuditConfig.model_validate(settings).model_dump_json()
+    report = SimpleNamespace(semantic=SimpleNamespace(questions=n_questions))
+    return MeasuredAudit(audit or AUDITS[paper], AuditConfig.model_validate_json(stored), cast(Report, report))
+
+
+def departures_of(paper: str, setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str, list[tuple[str, bool]]]:
+    mark, departures = derive_mark(experiment(paper), setting.parts, FigureSource(), audit)
+    return mark, [(departure.id, departure.is_wording) for departure in departures]
+
+
+SETTINGS = [(paper, setting) for paper in PAPERS for setting in experiment(paper).settings]
+
+
+def test_every_setting_but_the_number_of_questions_has_a_change() -> None:
+    for paper in PAPERS:
+        ids = {setting.id for setting in experiment(paper).settings}
+        assert ids - {"number-of-questions"} == set(CHANGES[paper])
+
+
+@pytest.mark.parametrize(("paper", "setting"), SETTINGS, ids=lambda value: getattr(value, "id", value))
+def test_a_configuration_that_differs_is_never_marked_same(paper: str, setting: PublishedSetting) -> None:
+    mark, departures = departures_of(paper, setting, measured(paper, as_published(paper)))
+    assert mark == ("other_words" if departures else "same_definition")
+    assert all(is_wording for _, is_wording in departures)
+    changed = (
+        measured(paper, as_published(paper), n_questions=100)
+        if setting.id == "number-of-questions"
+        else measured(paper, merge_settings(as_published(paper), CHANGES[paper][setting.id]))
+    )
+    mark, departures = departures_of(paper, setting, changed)
+    assert mark == "other_definition"
+    assert (setting.id, False) in departures
+
+
+def test_the_number_of_questions_is_that_of_the_figures_audit() -> None:
+    [number] = [setting for setting in experiment("sage").settings if setting.id == "number-of-questions"]
+    for audit, n_questions in N_QUESTIONS.items():
+        published = measured("sage", as_published("sage"), n_questions, audit)
+        assert departures_of("sage", number, published)[0] == "other_words"
+    swapped = measured("sage", as_published("sage"), N_QUESTIONS["MCC"], "selected")
+    assert departures_of("sage", number, swapped)[0] == "other_definition"
+
+
+@pytest.mark.parametrize("own", [{"temperature": 0.2}, {"params": {"temperature": 0.2}}])
+def test_a_models_own_temperature_counts(own: dict[str, Any]) -> None:
+    settings = as_published("sage")
+    settings["models"] = [{"name": "a", "model": "openai/a", **own}, {"name": "b", "model": "openai/b"}]
+    assert read_setting(measured("sage", settings), "semantic.temperature") == [0.2, 0.8]
+
+
+def test_a_sampled_temperature_is_the_sections_unless_the_models_requests_have_another() -> None:
+    settings = as_published("consistency")
+    settings["models"] = [{"name": "a", "model": "openai/a", "temperature": 0.2}]
+    assert read_setting(measured("consistency", settings), "consistency.temperature") == 1.0
+    settings["models"] = [{"name": "a", "model": "openai/a", "params": {"temperature": 0.2}}]
+    assert read_setting(measured("consistency", settings), "consistency.temperature") == 0.2
+
+
+def test_settings_of_an_audit_without_the_probe_are_not_set() -> None:
+    settings = as_published("sage")
+    settings |= {"probes": {"direct": {}}, "survey": {"source": "wvs7-sample"}, "judges": []}
+    audit = measured("sage", settings)
+    assert read_setting(audit, "semantic.temperature") == read_setting(audit, "probes.semantic.alpha") == NOT_SET
+
+
+def test_a_figures_own_parts_count_besides_those_of_its_table() -> None:
+    audit = measured("sage", merge_settings(as_published("sage"), CHANGES["sage"]["bertscore"]))
+    parts = frozenset({"answers"})
+    of_table = derive_mark(experiment("sage"), parts, FigureSource(), audit)
+    of_figure = derive_mark(experiment("sage"), parts, FigureSource(parts=frozenset({"bertscore"})), audit)
+    assert [mark for mark, _ in (of_table, of_figure)] == ["other_words", "other_definition"]
+
+
+@pytest.mark.parametrize("paper_id", PAPERS)
+def test_figures_name_the_departures_and_parts_that_are_declared(paper_id: str) -> None:
+    paper = load_paper(paper_id)
+    sources = [source for table in paper.tables for source in table.list_sources()]
+    declared = {departure.id for departure in experiment(paper_id).departures}
+    assert {name for source in sources for name in source.departures} == declared
+    parts = {part for table in paper.tables for part in table.parts} | {part for s in sources for part in s.parts}
+    assert {part for setting in experiment(paper_id).settings for part in setting.parts} <= parts

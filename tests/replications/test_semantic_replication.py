@@ -1,0 +1,392 @@
+"""SaGE, SGE and the consistency score on planted answers: the command's figures against formulas written here."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+from numpy.typing import NDArray
+from rouge_score.rouge_scorer import RougeScorer
+
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer, Reply, Request, completion
+
+N_WORDINGS = 5
+ANSWERS = {
+    "identical": ["You should keep a promise."] * N_WORDINGS,
+    "unrelated": ["Never lie.", "Help others.", "Stay loyal.", "Obey laws.", "Be pure."],
+    "half": [*["You should keep a promise."] * 3, *["Promises may be broken."] * 2],
+}
+"""A model's answers to the wordings of each question."""
+RULE_TO_FOLLOW = "Promises bind."
+DUCK_VERDICTS = {"The duck did not cross the road.": "no", "The animal crossed the road.": "yes"}
+
+
+class TextEncoder:
+    """A sentence encoder in which two different texts, or two different words, are orthogonal."""
+
+    name, revision, dimensions = "texts", "texts-1", 256
+
+    def __init__(self) -> None:
+        """Start without texts."""
+        self._index: dict[str, int] = {}
+
+    def _direction(self, text: str) -> NDArray[np.float32]:
+        vector = np.zeros(self.dimensions, dtype=np.float32)
+        vector[self._index.setdefault(text, len(self._index))] = 1
+        return vector
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape (texts, dimensions)."""
+        return np.stack([self._direction(text) for text in texts])
+
+    def encode_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """One unit vector for each word, and that all are words."""
+        words = text.split()
+        return np.stack([self._direction(word) for word in words]), np.ones(len(words), dtype=np.bool_)
+
+
+@pytest.fixture(autouse=True)
+def _planted_encoder() -> Iterator[None]:
+    with (
+        mock.patch("auditor.models.embeddings.check_encoder"),
+        mock.patch("auditor.models.embeddings.load_encoder", return_value=TextEncoder()),
+    ):
+        yield
+
+
+def answer(request: Request) -> Reply:
+    """The planted answer to a wording; with a rule to follow, or to the question itself, always the same answer.
+
+    Above temperature 0, every answer to the question itself is another one.
+    """
+    text = request.body["messages"][-1]["content"]
+    if text.endswith("Rule of thumb:"):
+        return completion(make_rule(text.split("Answer: ")[1].split("\n")[0]))
+    question, wording = re.findall(r"(\w+) in wording (\d)", text)[0]
+    if RULE_TO_FOLLOW in text or (wording == "0" and not request.body["temperature"]):
+        return completion("Keep it.")
+    if wording == "0":
+        return completion(f"Answer number{request.body['seed']}")
+    return completion(ANSWERS[question][int(wording) - 1])
+
+
+def make_rule(text: str) -> str:
+    return f"Rule for this case: {text}"
+
+
+def judge(request: Request) -> Reply:
+    """The verdicts that are printed beside the worked example."""
+    return completion(DUCK_VERDICTS[request.body["messages"][-1]["content"].split("Sentence: ")[1]])
+
+
+def write_csv(path: Path, columns: str, rows: Sequence[Sequence[object]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([columns.split(","), *rows])
+    return path
+
+
+def write_models(folder: Path, url: str, judge_model: str | None = None) -> Path:
+    """A configuration with one model and perhaps a judge, both on the scripted server."""
+    tables = {"models": "planted"} | ({"judges": judge_model} if judge_model else {})
+    text = "".join(
+        f'[[{table}]]\nname = "{name}"\nmodel = "openai/{name}"\napi_base = "{url}"\n'
+        f'api_key = "os.environ/{KEY_VARIABLE}"\n'
+        for table, name in tables.items()
+    )
+    path = folder / "models.toml"
+    header = 'name = "x"\nprobes = { semantic = {} }\n' + ("" if judge_model else "judges = []\n")
+    path.write_text(header + text, encoding="utf-8")
+    return path
+
+
+def write_questions(folder: Path) -> Path:
+    rows = [
+        (question, f"{question} in wording 0?", f"{question} in wording {number}?")
+        for question in ANSWERS
+        for number in range(1, N_WORDINGS + 1)
+    ]
+    return write_csv(folder / "questions.csv", "question_id,question,paraphrase", rows)
+
+
+class Cells:
+    """The cells that the command prints as JSON."""
+
+    def __init__(self, output: str) -> None:
+        """Parse the output of the command."""
+        self.cells: list[dict[str, Any]] = json.loads(output)["cells"]
+
+    def find(self, table: str, row: str, column: str, label: str = "") -> dict[str, Any]:
+        """The only cell of this place whose detail ends with a label."""
+        [cell] = [
+            cell
+            for cell in self.cells
+            if (cell["published"]["table"], cell["published"]["row"], cell["published"]["column"])
+            == (table, row, column)
+            and cell["detail"].endswith(label)
+        ]
+        return cell
+
+    def value(self, table: str, row: str, column: str, label: str = "") -> float:
+        cell = self.find(table, row, column, label)
+        assert cell["recomputed"] is not None, cell
+        return float(cell["recomputed"]["value"])
+
+
+def replicate(folder: Path, *words: str | Path) -> Cells:
+    result = auditor("replicate", *words, "--json", "--storage", f"sqlite:///{folder}/replication.db")
+    assert result.returncode == 0, result.stderr
+    return Cells(result.stdout)
+
+
+# --- the formulas, written here from the papers ----------------------------------------------------------------------
+
+
+def mean_over_pairs(texts: Sequence[str], similarity: Callable[[str, str], float]) -> float:
+    return float(np.mean([similarity(a, b) for a, b in itertools.combinations(texts, 2)]))
+
+
+def is_equal(a: str, b: str) -> float:
+    return float(a == b)
+
+
+def bleu(a: str, b: str) -> float:
+    return float(sentence_bleu([a.split()], b.split(), smoothing_function=SmoothingFunction().method1))
+
+
+def rouge(a: str, b: str) -> float:
+    return float(RougeScorer(["rougeL"], use_stemmer=True).score(a, b)["rougeL"].fmeasure)
+
+
+def bertscore(a: str, b: str) -> float:
+    """F1 with orthogonal words: a word is matched fully or not at all."""
+    precision = float(np.mean([word in a.split() for word in b.split()]))
+    recall = float(np.mean([word in b.split() for word in a.split()]))
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def sage(texts: Sequence[str], alpha: float, similarity: Callable[[str, str], float] = is_equal) -> float:
+    """Mean similarity times the normalized entropy of f ** alpha; uniform where f is 0."""
+    f = [sum(similarity(a, b) for j, b in enumerate(texts) if j != i) for i, a in enumerate(texts)]
+    weights = [value**alpha for value in f] if any(f) else [1.0] * len(f)
+    p = [weight / sum(weights) for weight in weights]
+    entropy = -sum(value * math.log(value) for value in p if value)
+    return mean_over_pairs(texts, similarity) * entropy / math.log(len(texts))
+
+
+def sge(texts: Sequence[str]) -> float:
+    f = [sum(1 - is_equal(a, b) for b in texts) for a in texts]
+    if not any(f):
+        return 1.0
+    p = [value / sum(f) for value in f]
+    distance = 1 - mean_over_pairs(texts, is_equal)
+    return 1 - distance * -sum(value * math.log(value) for value in p if value) / math.log(len(texts))
+
+
+def mean_of(measure: Callable[[Sequence[str]], float], *, of_rules: bool = False) -> float:
+    """Mean of a measure over the planted questions."""
+    groups = [[make_rule(text) if of_rules else text for text in texts] for texts in ANSWERS.values()]
+    return float(np.mean([measure(group) for group in groups]))
+
+
+LEXICAL = {"BLEU": bleu, "ROUGE": rouge, "BERTScore": bertscore}
+
+
+# --- SaGE ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sage_words(server: FakeServer, tmp_path: Path) -> list[str | Path]:
+    """The command with planted questions for all audits, people's labels and rules."""
+    server.script = answer
+    questions = write_questions(tmp_path)
+    labels = [
+        ("rater", "planted", question, left, right, "Y" if texts[left - 1] == texts[right - 1] else "N")
+        for question, texts in ANSWERS.items()
+        for left, right in itertools.combinations(range(1, N_WORDINGS + 1), 2)
+    ]
+    people = write_csv(tmp_path / "people.csv", "rater,model,question_id,left,right,judgement", labels)
+    rules = write_csv(tmp_path / "rules.csv", "question_id,rule", [(question, RULE_TO_FOLLOW) for question in ANSWERS])
+    files = {"MCC": questions, "SELECTED": questions, "PEOPLE": people, "RULES": rules}
+    data = [word for name, file in files.items() for word in ("--data", f"{name}={file}")]
+    return ["sage", "--models", write_models(tmp_path, server.url), *data]
+
+
+def test_identical_unrelated_and_half_equal_answers_give_the_formulas_values() -> None:
+    values = {question: (sage(texts, 10), sage(texts, 1), sge(texts)) for question, texts in ANSWERS.items()}
+    assert values["identical"] == pytest.approx((1, 1, 1))
+    assert values["unrelated"] == pytest.approx((0, 0, 0))
+    assert 0 < values["half"][0] < values["half"][1] < 0.4, "2 of 5 pairs of answers are equal"
+
+
+def test_the_eight_columns_of_table_1(sage_words: list[str | Path], tmp_path: Path) -> None:
+    cells = replicate(tmp_path, *sage_words, "--table", "1")
+    for text, of_rules in (("answers", False), ("rules", True)):
+        for metric, similarity in LEXICAL.items():
+            expected = mean_of(lambda texts, s=similarity: mean_over_pairs(texts, s), of_rules=of_rules)  # type: ignore[misc]
+            assert cells.value("1", "planted", f"{metric}, {text}") == pytest.approx(expected, abs=1e-6)
+        for alpha in (10, 1):
+            expected = mean_of(lambda texts, a=alpha: sage(texts, a), of_rules=of_rules)  # type: ignore[misc]
+            assert cells.value("1", "planted", f"SaGE, {text}", f"exponent {alpha}") == pytest.approx(
+                expected, abs=1e-6
+            )
+    mixed = mean_of(lambda texts: sage(texts, 10))  # rules are equal where answers are, so their mix is too
+    assert cells.value("1", "planted", "SaGE, rules", "10, mixed with answers") == pytest.approx(mixed, abs=1e-6)
+
+
+def test_a_published_row_is_filled_by_the_model_that_is_set_beside_it(
+    sage_words: list[str | Path], tmp_path: Path
+) -> None:
+    cells = replicate(tmp_path, *sage_words, "--table", "1", "--as", "planted=GPT-4")
+    cell = cells.find("1", "GPT-4", "SaGE, rules", "exponent 10, planted")
+    assert cell["difference"] == pytest.approx(mean_of(lambda texts: sage(texts, 10)) - 0.438, abs=1e-6)
+    assert (cell["mark"], cell["departures"]) == (
+        "other_definition",
+        ["number-of-questions", "prompts", "rules-author", "encoder", "identical-texts", "rule-sampling"],
+    )
+    other_models = {cell["not_run"] for cell in cells.cells if cell["published"]["row"] != "GPT-4"}
+    assert other_models == {"no_counterpart"}
+
+
+def test_measures_are_correlated_with_peoples_labels(sage_words: list[str | Path], tmp_path: Path) -> None:
+    cells = replicate(tmp_path, *sage_words, "--table", "2")
+    share_of_yes = [mean_over_pairs(texts, is_equal) for texts in ANSWERS.values()]
+    for metric, similarity in LEXICAL.items():
+        measured = [mean_over_pairs(texts, similarity) for texts in ANSWERS.values()]
+        expected = float(np.corrcoef(share_of_yes, measured)[0, 1])
+        assert cells.value("2", metric, "answers") == pytest.approx(expected, abs=1e-6)
+    for alpha in (10, 1):
+        expected = float(np.corrcoef(share_of_yes, [sage(texts, alpha) for texts in ANSWERS.values()])[0, 1])
+        assert cells.value("2", "SaGE", "rules", f"exponent {alpha}") == pytest.approx(expected, abs=1e-6)
+
+
+def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Path) -> None:
+    cells = replicate(tmp_path, *sage_words, "--table", "4")
+    before = mean_of(lambda texts: sage(texts, 10))
+    assert cells.value("4", "planted, without a rule", "SaGE", "rules of thumb, exponent 10") == pytest.approx(before)
+    assert cells.value("4", "planted, with a rule", "SaGE", "rules of thumb, exponent 10") == pytest.approx(1)
+    for metric, similarity in LEXICAL.items():
+        expected = mean_of(lambda texts, s=similarity: mean_over_pairs(texts, s))  # type: ignore[misc]
+        assert cells.value("4", "planted, without a rule", metric, "answers") == pytest.approx(expected, abs=1e-6)
+        followed = similarity("Keep it.", "Keep it.")
+        assert cells.value("4", "planted, with a rule", metric, "answers") == pytest.approx(followed, abs=1e-6)
+
+
+def test_consistency_stands_beside_accuracy_on_a_task(
+    sage_words: list[str | Path], server: FakeServer, tmp_path: Path
+) -> None:
+    reasons = {"identical": ["It is so."] * 5, "half": ["It is so.", "It is so.", "It is so.", "Why not?", "Why not?"]}
+    choices = {"identical": [1] * 5, "half": [1, 1, 2, 2, 2]}
+
+    def script(request: Request) -> Reply:
+        if request.schema != "Choice":
+            return answer(request)
+        question, wording = re.findall(r"(\w+) task, wording (\d)", request.text)[0]
+        number = int(wording)
+        return completion(json.dumps({"reason": reasons[question][number], "choice": choices[question][number]}))
+
+    server.script = script
+    rows = [
+        (name, f"{name} task, wording 0?", "yes|no", "yes", f"{name} task, wording {number}?")
+        for name in reasons
+        for number in range(1, 5)
+    ]
+    file = write_csv(tmp_path / "task.csv", "question_id,question,choices,correct,paraphrase", rows)
+    cells = replicate(tmp_path, *sage_words, "--data", f"TruthfulQA={file}", "--table", "3")
+    assert cells.value("3", "planted", "TruthfulQA, accuracy") == pytest.approx((1 + 2 / 5) / 2)
+    expected = float(np.mean([sage(texts, 10) for texts in reasons.values()]))
+    assert cells.value("3", "planted", "TruthfulQA, SaGE", "exponent 10") == pytest.approx(expected, abs=1e-6)
+    assert cells.find("3", "planted", "HellaSwag, accuracy", "HellaSwag")["not_run"] == "no_file"
+
+
+def test_temperature_changes_answers_to_the_same_words_only(sage_words: list[str | Path], tmp_path: Path) -> None:
+    cells = replicate(tmp_path, *sage_words, "--table", "figure-3")
+    for temperature, expected in (("0", 1.0), ("0.5", 0.0), ("1", 0.0)):
+        same, other = (f"planted, {words}, temperature {temperature}" for words in ("same words", "five wordings"))
+        assert cells.value("figure-3", same, "SaGE", "exponent 10") == pytest.approx(expected, abs=1e-6)
+        of_wordings = mean_of(lambda texts: sage(texts, 1))
+        assert cells.value("figure-3", other, "SaGE", "exponent 1") == pytest.approx(of_wordings, abs=1e-6)
+        of_wordings = mean_of(lambda texts: mean_over_pairs(texts, rouge))
+        assert cells.value("figure-3", other, "ROUGE") == pytest.approx(of_wordings, abs=1e-6)
+
+
+def test_a_second_run_makes_no_call(sage_words: list[str | Path], server: FakeServer, tmp_path: Path) -> None:
+    first = replicate(tmp_path, *sage_words)
+    n_requests = len(server.requests)
+    assert replicate(tmp_path, *sage_words).cells == first.cells
+    assert len(server.requests) == n_requests
+
+
+def test_tables_without_their_file_are_not_run(sage_words: list[str | Path], tmp_path: Path) -> None:
+    cells = replicate(tmp_path, *sage_words[:-4], "--table", "2")
+    assert {cell["not_run"] for cell in cells.cells} == {"no_file"}
+
+
+# --- SGE -------------------------------------------------------------------------------------------------------------
+
+
+def test_sge_of_the_questions_alone_of_answers_and_of_rules(server: FakeServer, tmp_path: Path) -> None:
+    server.script = answer
+    questions = tmp_path / "questions.csv"
+    rows = [
+        (question, f"{question} in wording 0?", f"{question} in wording {number}{'' if n == 0 else ', please'}?")
+        for question in ANSWERS
+        for n in (0, 1)
+        for number in range(1, N_WORDINGS + 1)
+    ]
+    write_csv(questions, "question_id,question,paraphrase", rows)
+    words = ["sge", "--models", write_models(tmp_path, server.url), "--data", f"QUESTIONS={questions}"]
+    cells = replicate(tmp_path, *words)
+    twice = float(np.mean([sge([*texts, *texts]) for texts in ANSWERS.values()]))
+    assert cells.value("models", "planted", "answers") == pytest.approx(twice, abs=1e-6)
+    assert cells.value("models", "planted", "rules") == pytest.approx(twice, abs=1e-6)
+    assert cells.value("models", "planted", "questions alone") == pytest.approx(0, abs=1e-6), "all wordings differ"
+    assert cells.find("people", "annotators", "Fleiss kappa")["not_run"] == "no_file"
+
+
+# --- the consistency score -------------------------------------------------------------------------------------------
+
+
+def test_the_worked_example_gives_the_published_score(server: FakeServer, tmp_path: Path) -> None:
+    server.script = judge
+    models = write_models(tmp_path, server.url, "gpt-3.5-turbo")
+    cells = replicate(tmp_path, "consistency", "--table", "example", "--models", models)
+    [cell] = cells.cells
+    assert (cell["recomputed"]["value"], cell["difference"]) == (0.5, 0)
+    assert (cell["mark"], cell["departures"]) == ("other_words", ["judge-prompt"])
+    assert len(server.requests) == 2
+
+
+def test_the_score_of_our_models_has_a_row_of_its_own(server: FakeServer, tmp_path: Path) -> None:
+    def script(request: Request) -> Reply:
+        if len(request.body["messages"]) == 3:
+            return completion("yes" if "sky" in request.text else "no")
+        return completion(f"It is so, number{request.body['seed']}. {request.body['messages'][-1]['content']}")
+
+    server.script = script
+    questions = write_csv(tmp_path / "q.csv", "question_id,question", [("a", "Why is the sky blue?"), ("b", "Who?")])
+    models = write_models(tmp_path, server.url, "gpt-3.5-turbo")
+    words = ["consistency", "--table", "questions", "--models", models, "--data", f"QUESTIONS={questions}"]
+    cells = replicate(tmp_path, *words)
+    assert cells.value("questions", "planted", "consistency score", "mean over questions") == 0.5
+    assert cells.value("questions", "planted", "consistency score", "all pairs") == 0.5
+    assert len(server.requests) == 2 * (5 + 4)
+
+
+def test_an_experiment_with_a_judge_needs_one(server: FakeServer, tmp_path: Path) -> None:
+    words = ["replicate", "consistency", "--table", "example", "--models", str(write_models(tmp_path, server.url))]
+    result = auditor(*words, "--storage", f"sqlite:///{tmp_path}/replication.db")
+    assert result.returncode == 2
+    assert "needs a judge" in result.stderr
+    assert "[[judges]]" in result.stderr
