@@ -49,7 +49,9 @@ AsOption: TypeAlias = Annotated[
 ]
 DataOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--data", metavar="NAME=FILE", help="File of a survey, such as WVS=wvs7.csv; may be repeated."),
+    typer.Option(
+        "--data", metavar="NAME=FILE", help="File of a survey or data set, such as WVS=wvs7.csv; may be repeated."
+    ),
 ]
 AsPublishedOption: TypeAlias = Annotated[
     bool, typer.Option("--as-published", help="Treat missing survey answers as the paper did, such as counting them 0.")
@@ -78,8 +80,9 @@ def replicate(
 ) -> None:
     """Set the figures of a paper's tables beside your own.
 
-    --models or --small runs the experiment as ordinary audits, one for each survey: the same command resumes them, and
-    recorded answers are never requested again. Each of our figures says whether it is defined as the published one.
+    --models or --small runs the experiment as ordinary audits, one for each survey or data set: the same command
+    resumes them, and recorded answers are never requested again. Each of our figures says whether it is defined as the
+    published one.
     --recorded reads the scores that a paper's authors released, from your download; no model is asked.
 
     Example: auditor replicate evalmoraal --small
@@ -157,8 +160,8 @@ def _run_experiment(
     from auditor.replications.people_comparisons import import_people_comparisons
     from auditor.replications.planning import list_data_files, plan_audits, plan_imports, select_runnable_tables
     from auditor.replications.trials import run_trials
-    from auditor.reports.sections import replication
     from auditor.reports.sections.forecast import describe_forecast
+    from auditor.reports.sections.replication_run import build_run_document
     from auditor.run import resolve_storage_url
 
     configs, imports = plan_audits(paper, options), plan_imports(paper, options)
@@ -181,7 +184,7 @@ def _run_experiment(
     tables = select_runnable_tables(paper, options.table_id)
     measured = run_trials(paper.experiment, tables, list_data_files(paper.experiment, options), measured, context)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    document = replication.build_run_document(
+    document = build_run_document(
         paper.title, paper.source, cells, departures, _describe_audits(measured), _list_sections(measured)
     )
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
@@ -227,7 +230,7 @@ def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     from auditor.reports.sections.logic import group_logic_tables
     from auditor.reports.sections.over_models import build_over_models_section
     from auditor.reports.sections.paper_tables import group_model_tables
-    from auditor.reports.sections.replication import prefix_ids
+    from auditor.reports.sections.replication_run import prefix_ids
     from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
     from auditor.reports.sections.semantic import build_semantic_section
 

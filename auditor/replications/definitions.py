@@ -9,8 +9,8 @@ from typing import Any
 
 from auditor.config import AuditConfig, LogicProbe
 from auditor.config.semantic import SemanticProbe
-from auditor.metrics.ranking_methods import PAIRS_GREEDY
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
+from auditor.replications.logic_settings import LOGIC_SETTINGS
 from auditor.replications.semantic_settings import SEMANTIC_SETTINGS
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
@@ -62,26 +62,9 @@ def _logic_probe(audit: MeasuredAudit) -> LogicProbe:
     return audit.config.probes.logic or LogicProbe()
 
 
-def _describe_answers(probe: LogicProbe) -> str:
-    """The form of an answer about two items."""
-    return "letter" if probe.answer == "probability" else "JSON after reasoning" if probe.cot else "JSON"
-
-
-def _describe_choices(probe: LogicProbe) -> str:
-    """The answers that a model may give to any question."""
-    asks_json = probe.answer == "structured" or probe.sample_answer == "cot"
-    return "A, B, TIE" if asks_json and probe.form == "standard" else "A, B"
-
-
-def _count_starts(report: Report) -> int:
-    """Number of starting orders of PairS in each set; 0 where it was not computed."""
-    rows = report.logic.rankings if report.logic else []
-    return next((row.runs for row in rows if row.method == PAIRS_GREEDY), 0)
-
-
-def _describe_pairs(probe: LogicProbe) -> str:
-    """Which pairs of a set are compared."""
-    return "all" if probe.max_pairs is None else f"at most {probe.max_pairs} of a set"
+def _read_logic_setting(read: Callable[[LogicProbe, Report], Any], audit: MeasuredAudit) -> Any:
+    """A setting of the probe `logic`."""
+    return read(_logic_probe(audit), audit.report)
 
 
 def _read_semantic_setting(read: Callable[[AuditConfig, SemanticProbe], Any], audit: MeasuredAudit) -> Any:
@@ -97,11 +80,7 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     ),
     "review.judges": _describe_judges,
     "survey.cells": lambda audit: audit.report.audit.survey.asked,
-    "logic.answer": lambda audit: _describe_answers(_logic_probe(audit)),
-    "logic.choices": lambda audit: _describe_choices(_logic_probe(audit)),
-    "logic.starts": lambda audit: _count_starts(audit.report),
-    "logic.sets": lambda audit: audit.report.logic.sets if audit.report.logic else 0,
-    "logic.pairs": lambda audit: _describe_pairs(_logic_probe(audit)),
+    **{key: partial(_read_logic_setting, read) for key, read in LOGIC_SETTINGS.items()},
     "logic.repeat_temperature": lambda audit: _read_temperatures(
         audit.config.models, _logic_probe(audit).sample_temperature
     ),

@@ -245,9 +245,7 @@ def test_the_eight_columns_of_table_1(sage_words: list[str | Path], tmp_path: Pa
     assert cells.value("1", "planted", "SaGE, rules", "10, mixed with answers") == pytest.approx(mixed, abs=1e-6)
 
 
-def test_a_published_row_is_filled_by_the_compared_model(
-    sage_words: list[str | Path], tmp_path: Path
-) -> None:
+def test_a_published_row_is_filled_by_the_compared_model(sage_words: list[str | Path], tmp_path: Path) -> None:
     cells = replicate(tmp_path, *sage_words, "--table", "1", "--as", "planted=GPT-4")
     cell = cells.find("1", "GPT-4", "SaGE, rules", "exponent 10, planted")
     assert cell["difference"] == pytest.approx(mean_of(lambda texts: sage(texts, 10)) - 0.438, abs=1e-6)
@@ -346,7 +344,13 @@ def test_sge_of_the_questions_alone_of_answers_and_of_rules(server: FakeServer, 
         for number in range(1, N_WORDINGS + 1)
     ]
     write_csv(questions, "question_id,question,paraphrase", rows)
-    words: list[str | Path] = ["sge", "--models", write_models(tmp_path, server.url), "--data", f"QUESTIONS={questions}"]
+    words: list[str | Path] = [
+        "sge",
+        "--models",
+        write_models(tmp_path, server.url),
+        "--data",
+        f"QUESTIONS={questions}",
+    ]
     cells = replicate(tmp_path, *words)
     twice = float(np.mean([sge([*texts, *texts]) for texts in ANSWERS.values()]))
     assert cells.value("models", "planted", "answers") == pytest.approx(twice, abs=1e-6)
@@ -377,7 +381,15 @@ def test_the_score_of_our_models_has_a_row_of_its_own(server: FakeServer, tmp_pa
     server.script = script
     questions = write_csv(tmp_path / "q.csv", "question_id,question", [("a", "Why is the sky blue?"), ("b", "Who?")])
     models = write_models(tmp_path, server.url, "gpt-3.5-turbo")
-    words: list[str | Path] = ["consistency", "--table", "questions", "--models", models, "--data", f"QUESTIONS={questions}"]
+    words: list[str | Path] = [
+        "consistency",
+        "--table",
+        "questions",
+        "--models",
+        models,
+        "--data",
+        f"QUESTIONS={questions}",
+    ]
     cells = replicate(tmp_path, *words)
     assert cells.value("questions", "planted", "consistency score", "mean over questions") == 0.5
     assert cells.value("questions", "planted", "consistency score", "all pairs") == 0.5

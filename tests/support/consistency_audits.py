@@ -12,7 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Purpose, Relation
-from auditor.domain.semantic import FOUNDATIONS, MoralQuestion, PairVerdict, QuestionScore, SemanticScoringSettings
+from auditor.domain.semantic import (
+    FOUNDATIONS,
+    QUESTION_TEXT,
+    MoralQuestion,
+    PairVerdict,
+    QuestionScore,
+    SemanticScoringSettings,
+)
 from auditor.run import EMPTY_SURVEY
 from auditor.storage import audits, comparisons, semantic_results
 from auditor.storage.audits import Audit
@@ -73,6 +80,10 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
         QuestionScore(model, question.id, text, metric, float(rng.uniform(0.2 * i, 0.9)), 2, 0, 1, 0.1)
         for i, model in enumerate(MODELS)
         for text, metric in [*measures, ("rot", "languages:de-en")]
+        for question in questions
+    ]
+    scores += [
+        QuestionScore("", question.id, QUESTION_TEXT, "sage", float(rng.uniform(0.2, 0.9)), 2, 0, 1, 0.1)
         for question in questions
     ]
     settings = SemanticScoringSettings("synthetic", "encoder", "0" * 64, "sage", 10.0, 1.0, "rot", 2, "0" * 64)

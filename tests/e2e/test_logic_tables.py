@@ -96,10 +96,10 @@ def prefer_first_letter(request: Request) -> Reply:
     return choice_reply(request, "A") if request.schema else letter_reply(0.9 if names_first else 0.2)
 
 
-def replicate(server: FakeServer, folder: Path, items: Path, *words: str) -> CommandOutput:
+def replicate(server: FakeServer, folder: Path, items: Path, *words: str, data: str = "SummEval") -> CommandOutput:
     models = write_models(folder, "mine", "other", url=server.url)
     storage = f"sqlite:///{folder}/logic.db"
-    source = f"SummEval={items}"
+    source = f"{data}={items}"
     return auditor(
         "replicate", "logic", "--models", models, "--data", source, "--storage", storage, *words, SCRIPTED_KEY=KEY
     )
@@ -131,11 +131,11 @@ def test_letters_and_reasoning_fill_the_rows_of_a_model(server: FakeServer, tmp_
     assert reasons == {"no_counterpart", "no_audit"}
     assert {cell["published"]["row"] for cell in cells if cell["is_own_row"]} == {"other, direct", "other, CoT"}
     n_requests = len(server.requests)
-    again = list_cells(replicate(server, tmp_path, items, "--table", "1", "--as", "mine=Gemma-2-9B", "--json"))
-    assert (again, len(server.requests)) == (cells, n_requests)
+    repeated = list_cells(replicate(server, tmp_path, items, "--table", "1", "--as", "mine=Gemma-2-9B", "--json"))
+    assert (repeated, len(server.requests)) == (cells, n_requests)
 
 
-def test_a_model_beside_a_row_of_one_table_has_a_row_of_its_own_in_others(
+def test_a_model_compared_with_a_row_of_one_table_is_listed_in_the_others(
     server: FakeServer, tmp_path: Path, items: Path
 ) -> None:
     server.script = prefer_first_letter
@@ -145,7 +145,7 @@ def test_a_model_beside_a_row_of_one_table_has_a_row_of_its_own_in_others(
     assert [cell["published"]["column"] for cell in cells if cell["not_run"]] == ["s_tran(7)", "s_tran(8)"] * 2
 
 
-def test_rankings_are_beside_the_published_ones(server: FakeServer, tmp_path: Path, items: Path) -> None:
+def test_rankings_are_compared_with_the_published_ones(server: FakeServer, tmp_path: Path, items: Path) -> None:
     server.script = prefer_first_letter
     page = tmp_path / "page.html"
     words = ("--table", "4", "--as", "mine=GPT-3.5-0125")
@@ -156,5 +156,29 @@ def test_rankings_are_beside_the_published_ones(server: FakeServer, tmp_path: Pa
     assert filled["PairS"]["difference"] == pytest.approx(1 - 0.335)
     assert replicate(server, tmp_path, items, *words, "-o", str(page)).returncode == 0
     text = page.read_text("utf-8")
-    for phrase in ("no model of yours is set beside it", "other definition", "Consistency of preferences"):
+    for phrase in ("published figures without a model of yours", "other definition", "Consistency of preferences"):
         assert phrase in text
+
+
+@pytest.mark.parametrize(
+    ("table", "data", "row", "model", "published"),
+    [
+        ("3", "Feedback", "REPAIR-ed data", "repaired", 0.701),
+        ("5", "MS-MARCO", "Perturbed data", "perturbed-marco", 0.747),
+        ("6", "Feedback", "REPAIR-ed data (sampled)", "repaired-sampled", 0.691),
+        ("7", "Feedback", "REPAIR-ed data B-T", "repaired-bradley-terry", 0.712),
+    ],
+)
+def test_tuned_models_are_named_by_the_data_that_they_were_tuned_on(
+    server: FakeServer, tmp_path: Path, items: Path, table: str, data: str, row: str, model: str, published: float
+) -> None:
+    server.script = prefer_first_letter
+    words = ("--table", table, "--as", f"mine={model}", "--json")
+    cells = list_cells(replicate(server, tmp_path, items, *words, data=data))
+    differences = {
+        (cell["published"]["row"], cell["published"]["column"]): cell["difference"]
+        for cell in cells
+        if cell["recomputed"] and not cell["is_own_row"]
+    }
+    assert {name for name, _ in differences} == {row}
+    assert differences[row, "H."] == pytest.approx(1 - published)

@@ -26,6 +26,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "repeat-answers": {"sample_answer": "same"},
     "repeat-temperature": {"sample_temperature": 1.0},
     "wordings": {"paraphrases": 3},
+    "language": {"form": "standard"},  # the paper's form is in English only
 }
 """A change of the probe, by id of the departure that it must be."""
 TRIAL_CHANGES: dict[str, dict[str, Any]] = {"noise": {"noise": 0.2}, "repair-k": {"k": 3}, "rating": {"method": "elo"}}

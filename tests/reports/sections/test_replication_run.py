@@ -1,11 +1,11 @@
-"""Documents of replications."""
+"""Documents of experiments that replicate a paper."""
 
 from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
 from auditor.reports.document import Disclosure, Figure, Paragraph, Section, Table
-from auditor.reports.sections.replication import build_run_document, prefix_ids
+from auditor.reports.sections.replication_run import build_run_document, prefix_ids
 from tests.reports.sections.node_text import text_of
 
 ESTIMATE = Estimate(0.5, 9, 0.4, 0.6)
