@@ -220,11 +220,14 @@ def test_the_stages_of_repair_need_no_model(tmp_path: Path) -> None:
         "replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--json", "--storage", storage
     )
     assert result.returncode == 0, result.stderr
-    values = {
-        (cell["published"]["row"], cell["published"]["column"]): cell["recomputed"]["value"]
+    recomputed = {
+        (cell["published"]["row"], cell["published"]["column"]): cell["recomputed"]
         for cell in json.loads(result.stdout)["cells"]
         if cell["recomputed"]
     }
+    values = {place: estimate["value"] for place, estimate in recomputed.items()}
+    n_sets = {column: estimate["n"] for (_, column), estimate in recomputed.items()}
+    assert n_sets == {"s_tran(5)": 1, "# Data": 2, "AvgComp/Inst": 2, "s_comm": 2}
     assert values["Raw data", "s_tran(5)"] == 0
     assert values["Raw data", "# Data"] == values["Perturbed data", "# Data"] == len(rows)
     assert values["Raw data", "AvgComp/Inst"] == len(rows) / 2
