@@ -11,12 +11,12 @@ WORDS = ("you", "should", "keep", "a", "promise", "gave", "is", "right", "bread"
 def save_tiny_bert(folder: Path) -> Path:
     """Save the weights and a tokenizer of `WORDS` in a folder, and return it; texts are cut off at `MAX_TOKENS`."""
     import torch
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+    from transformers import BertConfig, BertModel, BertTokenizer
 
     folder.mkdir(parents=True, exist_ok=True)
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
     (folder / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
-    tokenizer = BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), model_max_length=MAX_TOKENS)
+    tokenizer = BertTokenizer(vocab_file=str(folder / "vocab.txt"), model_max_length=MAX_TOKENS)
     tokenizer.save_pretrained(str(folder))
     torch.manual_seed(0)
     config = BertConfig(

@@ -115,6 +115,7 @@ def test_the_table_has_every_score_and_the_causes_of_exclusion(report: Report) -
 
 def test_published_forms_are_side_by_side_with_the_questions_alone(report: Report) -> None:
     ten, one, mixed = (make_score(value, 8, value - 0.1, value + 0.1) for value in (0.4, 0.6, 0.5))
+    rows: list[tuple[str, str, float | None, float, AveragedEstimate]]
     rows = [("", "question", None, 10.0, ten), ("", "question", None, 1.0, one)]
     rows += [(NAME, "mix", 0.2, 10.0, mixed), (NAME, "rot", 1.0, 10.0, ten), (NAME, "rot", 1.0, 1.0, one)]
     forms = [

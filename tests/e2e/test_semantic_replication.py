@@ -245,7 +245,7 @@ def test_the_eight_columns_of_table_1(sage_words: list[str | Path], tmp_path: Pa
     assert cells.value("1", "planted", "SaGE, rules", "10, mixed with answers") == pytest.approx(mixed, abs=1e-6)
 
 
-def test_a_published_row_is_filled_by_the_model_that_is_set_beside_it(
+def test_a_published_row_is_filled_by_the_compared_model(
     sage_words: list[str | Path], tmp_path: Path
 ) -> None:
     cells = replicate(tmp_path, *sage_words, "--table", "1", "--as", "planted=GPT-4")
@@ -283,7 +283,7 @@ def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Pat
         assert cells.value("4", "planted, with a rule", metric, "answers") == pytest.approx(followed, abs=1e-6)
 
 
-def test_consistency_stands_beside_accuracy_on_a_task(
+def test_consistency_and_accuracy_on_a_task_are_in_one_table(
     sage_words: list[str | Path], server: FakeServer, tmp_path: Path
 ) -> None:
     reasons = {"identical": ["It is so."] * 5, "half": ["It is so.", "It is so.", "It is so.", "Why not?", "Why not?"]}
@@ -346,7 +346,7 @@ def test_sge_of_the_questions_alone_of_answers_and_of_rules(server: FakeServer, 
         for number in range(1, N_WORDINGS + 1)
     ]
     write_csv(questions, "question_id,question,paraphrase", rows)
-    words = ["sge", "--models", write_models(tmp_path, server.url), "--data", f"QUESTIONS={questions}"]
+    words: list[str | Path] = ["sge", "--models", write_models(tmp_path, server.url), "--data", f"QUESTIONS={questions}"]
     cells = replicate(tmp_path, *words)
     twice = float(np.mean([sge([*texts, *texts]) for texts in ANSWERS.values()]))
     assert cells.value("models", "planted", "answers") == pytest.approx(twice, abs=1e-6)
@@ -377,7 +377,7 @@ def test_the_score_of_our_models_has_a_row_of_its_own(server: FakeServer, tmp_pa
     server.script = script
     questions = write_csv(tmp_path / "q.csv", "question_id,question", [("a", "Why is the sky blue?"), ("b", "Who?")])
     models = write_models(tmp_path, server.url, "gpt-3.5-turbo")
-    words = ["consistency", "--table", "questions", "--models", models, "--data", f"QUESTIONS={questions}"]
+    words: list[str | Path] = ["consistency", "--table", "questions", "--models", models, "--data", f"QUESTIONS={questions}"]
     cells = replicate(tmp_path, *words)
     assert cells.value("questions", "planted", "consistency score", "mean over questions") == 0.5
     assert cells.value("questions", "planted", "consistency score", "all pairs") == 0.5

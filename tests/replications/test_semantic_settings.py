@@ -112,15 +112,15 @@ def test_the_number_of_questions_is_that_of_the_figures_audit() -> None:
     [number] = [setting for setting in experiment("sage").settings if setting.id == "number-of-questions"]
     for audit, n_questions in N_QUESTIONS.items():
         published = measured("sage", as_published("sage"), n_questions, audit)
-        assert departures_of("sage", number, published)[0] == "other_words"
+        assert departures_of("sage", number, published)[0] == "same_definition"
     swapped = measured("sage", as_published("sage"), N_QUESTIONS["MCC"], "selected")
     assert departures_of("sage", number, swapped)[0] == "other_definition"
 
 
-@pytest.mark.parametrize("own", [{"temperature": 0.2}, {"params": {"temperature": 0.2}}])
-def test_a_models_own_temperature_counts(own: dict[str, Any]) -> None:
+@pytest.mark.parametrize("model_settings", [{"temperature": 0.2}, {"params": {"temperature": 0.2}}])
+def test_a_models_own_temperature_counts(model_settings: dict[str, Any]) -> None:
     settings = as_published("sage")
-    settings["models"] = [{"name": "a", "model": "openai/a", **own}, {"name": "b", "model": "openai/b"}]
+    settings["models"] = [{"name": "a", "model": "openai/a", **model_settings}, {"name": "b", "model": "openai/b"}]
     assert read_setting(measured("sage", settings), "semantic.temperature") == [0.2, 0.8]
 
 
