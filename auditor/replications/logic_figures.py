@@ -72,7 +72,8 @@ def _read_stage(audit: MeasuredAudit, *, stage: str, is_negated: bool, column: S
     for summary in repair["stages"]:
         if (summary.stage, summary.negated) == (stage, is_negated):
             value = getattr(summary, column)
-            return Estimate(value, repair["sets"], reason=NO_SUBSET if value is None else NO_INTERVAL)
+            n_sets = repair["sets_of_k" if column == "transitivity" else "sets"]
+            return Estimate(value, n_sets, reason=NO_SUBSET if value is None else NO_INTERVAL)
     return Estimate(None, 0, reason=NOT_MEASURED)
 
 

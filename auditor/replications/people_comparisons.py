@@ -40,12 +40,20 @@ def measure_repair(
         method: of rating the items.
 
     Returns:
-        The options, `sets` (number of item sets) and `stages`, a `StageSummary` for each stage.
+        The options, `sets` (number of item sets), `sets_of_k` (those with at least k items) and `stages`, a
+        `StageSummary` for each stage.
 
     Raises:
         StorageError, UsageError: see `repair_comparisons`.
     """
     with context.open_database() as db:
         repaired = repair_comparisons(db, audit, PEOPLE_JUDGE, noise=noise, seed=seed, method=method)
-    stages = summarize_stages(repaired, k=k, seed=seed)
-    return {"noise": noise, "k": k, "seed": seed, "method": method, "sets": len(repaired), "stages": stages}
+    return {
+        "noise": noise,
+        "k": k,
+        "seed": seed,
+        "method": method,
+        "sets": len(repaired),
+        "sets_of_k": sum(len(entry.raw.item_set.items) >= k for entry in repaired),
+        "stages": summarize_stages(repaired, k=k, seed=seed),
+    }

@@ -192,7 +192,7 @@ def test_commutativity_is_correlated_with_agreement_over_wordings(figures: dict[
         agreement = expect({n: (2 * n_pairs[n] - errors[n][0] - 2 * errors[n][1], 2 * n_pairs[n]) for n in SIZES})
         for averaging, of_averaging in points.items():
             of_averaging.append((commutativity[averaging], agreement[averaging]))
-    r = {averaging: np.corrcoef(*zip(*of_averaging, strict=True))[0, 1] for averaging, of_averaging in points.items()}
+    r = {averaging: np.corrcoef(np.array(of_averaging).T)[0, 1] for averaging, of_averaging in points.items()}
     assert abs(r["mean over sets"] - r["pooled"]) > 0.1
     key = ("figure-5", "linear", "SummEval, r of s_comm and H.", "SummEval-wordings")
     assert figures[key] == pytest.approx(r["mean over sets"])
@@ -220,11 +220,14 @@ def test_the_stages_of_repair_need_no_model(tmp_path: Path) -> None:
         "replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--json", "--storage", storage
     )
     assert result.returncode == 0, result.stderr
-    values = {
-        (cell["published"]["row"], cell["published"]["column"]): cell["recomputed"]["value"]
+    recomputed = {
+        (cell["published"]["row"], cell["published"]["column"]): cell["recomputed"]
         for cell in json.loads(result.stdout)["cells"]
         if cell["recomputed"]
     }
+    values = {place: estimate["value"] for place, estimate in recomputed.items()}
+    n_sets = {column: estimate["n"] for (_, column), estimate in recomputed.items()}
+    assert n_sets == {"s_tran(5)": 1, "# Data": 2, "AvgComp/Inst": 2, "s_comm": 2}
     assert values["Raw data", "s_tran(5)"] == 0
     assert values["Raw data", "# Data"] == values["Perturbed data", "# Data"] == len(rows)
     assert values["Raw data", "AvgComp/Inst"] == len(rows) / 2
