@@ -17,12 +17,12 @@ from auditor.reports.data.gates.schema import CheckResult
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.sampling.experiment import SamplingExperiment
-from auditor.reports.data.semantic.human_judgements import HumanJudgementReport
-from auditor.reports.sections.experiments.consistency import (
+from auditor.reports.data.semantic.experiment_rows import (
     ConsistencyAccuracyRow,
     RuleFollowingRow,
     SemanticTemperatureRow,
 )
+from auditor.reports.data.semantic.human_judgements import HumanJudgementReport
 from benchmarks.coverage.paths import iterate_schema_paths
 
 DOCUMENTS: Mapping[str, type[BaseModel]] = {
