@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ SMALL = {"models": 4, "countries": 8, "topics": 8, "samples": 2, "judges": 3}
 LARGE = {**SMALL, "countries": 32}
 MAX_PASSES = {"trace": 10, "verdict": 10, "attempt": 3, "answer": 0}
 """Passes through all rows of an audit in a table, by all of a report's queries; one of `attempt` ends early."""
+LISTED_PARAMETERS = re.compile(r"(\(\?(, \?)*\)|\?)(, (\(\?(, \?)*\)|\?))+")
+"""Lists of parameters, whose number depends on the size of the audit."""
 MAX_GROWTH_RATIO = 1.3
 """Largest ratio of a query's growth to that of the number of calls; sorting adds a logarithm."""
 
@@ -31,8 +34,8 @@ class QueryLog:
     """Steps and plan of each query.
 
     Attributes:
-        steps: in units of `STEPS_PER_COUNT`, by the query's text.
-        plans: lines of SQLite's plan, each after as many spaces as it has parents, by the query's text.
+        steps: in units of `STEPS_PER_COUNT`, by the query's text without its `LISTED_PARAMETERS`.
+        plans: lines of SQLite's plan, each after as many spaces as it has parents, by the same text.
     """
 
     def __init__(self) -> None:
@@ -45,16 +48,17 @@ class QueryLog:
         if not statement.lstrip().upper().startswith(("SELECT", "WITH")):
             return
         raw.set_progress_handler(None, 1)
-        if statement not in self.plans:
+        query = LISTED_PARAMETERS.sub("...", statement)
+        if query not in self.plans:
             depth = {0: -1}
-            self.plans[statement] = []
+            self.plans[query] = []
             for node, parent, _, text in raw.execute(f"EXPLAIN QUERY PLAN {statement}", parameters):
                 depth[node] = depth[parent] + 1
-                self.plans[statement].append(" " * depth[node] + text)
-        raw.set_progress_handler(lambda: self._count(statement), STEPS_PER_COUNT)
+                self.plans[query].append(" " * depth[node] + text)
+        raw.set_progress_handler(lambda: self._count(query), STEPS_PER_COUNT)
 
-    def _count(self, statement: str) -> int:
-        self.steps[statement] += 1
+    def _count(self, query: str) -> int:
+        self.steps[query] += 1
         return 0  # the query goes on
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -67,6 +68,7 @@ FAILURES = tuple(o for o in Outcome if o is not Outcome.OK)
 FAILURE_SHARE = 0.12
 REVIEW_FAILURE_SHARE = 0.05
 THRESHOLD = 0.38
+N_PROMPT_TOKENS, N_COMPLETION_TOKENS = 120, 80
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -110,7 +112,7 @@ def populate(
         scores += _cell_scores(rng, model, traces, samples)
         results.save_traces(db, audit.id, traces)
         results.save_verdicts(db, audit.id, verdicts)
-        _record(db, [*_answered(traces, names), *_answered(verdicts, names)])
+        _record(db, audit.id, [*_answered(traces, names), *_answered(verdicts, names)])
     results.save_scores(db, audit.id, scores)
     conflicts = _conflicts(rng, names, scores)
     results.replace_conflicts(db, audit.id, conflicts)
@@ -296,31 +298,47 @@ def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -
         else:
             model_name, text = row.judge, row.justification
             call = _call(model_name, Purpose.REVIEW, row.cell, row.sample, of=row.model)
-        priced = len(names) == 1 or model_name != names[-1]
-        attempts: tuple[Attempt, ...] = (Attempt(1, STARTED, 0.5, row.outcome),)
+        cost = 0.0002 if len(names) == 1 or model_name != names[-1] else None
         if not row.outcome.is_answer:
-            yield call, Answer(call.key, row.outcome, error="the server said no", attempts=attempts)
+            refused = Attempt(1, STARTED, 0.5, row.outcome, cost_usd=0.0, estimated=False)
+            yield call, Answer(call.key, row.outcome, error="the server said no", attempts=(refused,))
             continue
+        attempt = Attempt(
+            number=1,
+            started_at=STARTED,
+            latency_s=0.5,
+            outcome=row.outcome,
+            http_status=200,
+            prompt_tokens=N_PROMPT_TOKENS,
+            completion_tokens=N_COMPLETION_TOKENS,
+            cost_usd=cost,
+            estimated=False,
+        )
+        attempts = [attempt]
         if row.sample == 0:
-            attempts = (Attempt(1, STARTED, 0.1, Outcome.RATE_LIMITED, 429), Attempt(2, STARTED, 0.5, row.outcome))
+            limited = Attempt(1, STARTED, 0.1, Outcome.RATE_LIMITED, 429, cost_usd=0.0, estimated=False)
+            attempts = [limited, replace(attempt, number=2)]
+        cached_tokens = 90 if model_name == names[0] else None
         yield (
             call,
             Answer(
-                key=call.key,
-                outcome=row.outcome,
+                call.key,
+                row.outcome,
                 text=text,
-                prompt_tokens=120,
-                completion_tokens=80,
-                cached_tokens=90 if model_name == names[0] else None,
-                cost_usd=0.0002 if priced else None,
-                attempts=attempts,
+                prompt_tokens=N_PROMPT_TOKENS,
+                completion_tokens=N_COMPLETION_TOKENS,
+                cached_tokens=cached_tokens,
+                cost_usd=cost,
+                attempts=tuple(attempts),
             ),
         )
 
 
-def _record(db: Database, answered: Sequence[tuple[Call, Answer]]) -> None:
+def _record(db: Database, audit_id: int, answered: Sequence[tuple[Call, Answer]]) -> None:
     """Record calls and answers like the ledger, but in one transaction with two statements."""
-    attempts = [ledger._attempt_columns(call, attempt) for call, answer in answered for attempt in answer.attempts]
+    attempts = [
+        ledger._attempt_columns(call, attempt, audit_id) for call, answer in answered for attempt in answer.attempts
+    ]
     answers = [ledger._answer_columns(call, answer) for call, answer in answered if answer.outcome.is_answer]
 
     def write_rows(connection: Connection) -> None:
