@@ -113,7 +113,7 @@ def test_without_respondents_each_treatment_has_a_reason(server: FakeServer, fol
 
 def test_an_unavailable_treatment_is_refused_before_the_first_call(server: FakeServer, folder: Path) -> None:
     survey = {"source": "pew2013-sample", "nonresponse": "impute"}
-    with pytest.raises(SurveyError, match="'impute'"):
+    with pytest.raises(SurveyError, match=r"'survey\.nonresponse' says\. Import the official file"):
         run_audit(config(server.url, survey=survey), storage="sqlite:///auditor.db")
     assert server.requests == []
 

@@ -174,12 +174,19 @@ def _build_table_section(
     return build_table_of_figures(first, rows, columns, cells)
 
 
+def _name_table(table: str) -> str:
+    """The name of a paper's table or figure in a heading: `Table 1`, `Figure 4`, or words such as `Peer`."""
+    if table.startswith("figure-"):
+        return table.replace("figure-", "Figure ")
+    return f"Table {table}" if table.isdigit() else table[0].upper() + table[1:].replace("-", " ")
+
+
 def build_table_of_figures(
     first: PublishedCell, rows: Sequence[Sequence[Cell]], columns: Sequence[Column], cells: Sequence[PublishedCell]
 ) -> Section:
     """Build the section of one table: its figures, and the notes on its rows."""
     caption = f"{first.title}. Source: {first.place}, read from {ORIGINS[first.origin]}."
-    name = first.table.replace("figure-", "Figure ") if first.table.startswith("figure-") else f"Table {first.table}"
+    name = _name_table(first.table)
     blocks: list[Block] = [Table(f"table-{first.table}", name, caption, columns, rows)]
     notes = {cell.row: cell.note for cell in cells if cell.table == first.table and cell.note}
     if notes:
