@@ -30,7 +30,7 @@ MARKS: dict[Mark, str] = {
     "not_run": "not run",
 }
 
-NOT_BESIDE: dict[NotRun, str] = {
+OTHER_FIGURES: dict[NotRun, str] = {
     "no_counterpart": "of other models",
     "recorded_only": "of released scores (--recorded FOLDER)",
 }
@@ -133,13 +133,13 @@ def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
     """Count published figures by the best mark of a figure of ours beside them, and figures of ours without one."""
     best: dict[tuple[str, str, str], int] = {}
     order = list(MARKS)
-    not_beside: dict[NotRun, set[tuple[str, str, str]]] = {reason: set() for reason in NOT_BESIDE}
+    other_keys: dict[NotRun, set[tuple[str, str, str]]] = {reason: set() for reason in OTHER_FIGURES}
     for cell in cells:
         if cell.is_own_row:
             continue
         key = (cell.published.table, cell.published.row, cell.published.column)
-        if cell.not_run in not_beside:
-            not_beside[cell.not_run].add(key)
+        if cell.not_run in other_keys:
+            other_keys[cell.not_run].add(key)
         else:
             best[key] = min(best.get(key, len(order)), order.index(cell.mark or "not_run"))
     own_ranks = [order.index(cell.mark or "not_run") for cell in cells if cell.is_own_row]
@@ -149,9 +149,9 @@ def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
     if own_ranks:
         noun = "figure of your models" if len(own_ranks) == 1 else "figures of your models"
         sentences.append(f"{len(own_ranks)} {noun} without a published one: {_count_marks(own_ranks)}.")
-    for reason, keys in not_beside.items():
+    for reason, keys in other_keys.items():
         if other := keys - set(best):
-            sentences.append(f"{pluralize(len(other), 'published figure')} {NOT_BESIDE[reason]}.")
+            sentences.append(f"{pluralize(len(other), 'published figure')} {OTHER_FIGURES[reason]}.")
     return " ".join(sentences)
 
 
