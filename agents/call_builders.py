@@ -148,8 +148,8 @@ def _render_review_messages(
 
 
 def plan_stand_ins(config: AuditConfig, survey: Survey, cell: Cell) -> list[Call]:
-    """A review of the stand-in trace by each judge; the answers are recorded, and used for nothing else."""
-    return [build_stand_in(config, survey, judge, cell) for judge in config.judge_models]
+    """A review of the stand-in trace by each judge that is asked; the answers are used for nothing else."""
+    return [build_stand_in(config, survey, judge, cell) for judge in config.judge_models if judge.verdicts is None]
 
 
 def build_stand_in(config: AuditConfig, survey: Survey, judge: ModelSection, cell: Cell) -> Call:

@@ -55,7 +55,7 @@ def build_call(
     """
     params: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params}
     if model.answers and purpose in PURPOSES_WITH_RECORD:
-        params["answers"] = _file_digest(model.answers)
+        params["answers"] = file_digest(model.answers)
     return Call(
         **model_fields(model),
         messages=messages,
@@ -158,7 +158,7 @@ def model_fields(model: ModelSection, *, on_this_machine: bool = False) -> Model
 
 
 @functools.cache
-def _file_digest(filename: str) -> str:
-    """SHA-256 of a file of recorded answers, so that a changed file gives new calls; empty if it does not exist."""
+def file_digest(filename: str) -> str:
+    """SHA-256 of a file of recorded answers or verdicts, so that a changed file counts; empty if it does not exist."""
     path = Path(filename)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

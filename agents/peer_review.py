@@ -13,7 +13,7 @@ from auditor.agents.conflict_resolution import collect_votes, outcome_can_change
 from auditor.agents.run_context import RunContext
 from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict, review_schema
 from auditor.config import ModelSection
-from auditor.domain import Cell, Conflict, Ruling, Trace, Verdict, derive_seed
+from auditor.domain import Cell, Conflict, Outcome, Ruling, Trace, Verdict, derive_seed
 from auditor.metrics.votes import can_still_change, min_majority
 from auditor.panel_assignment import TraceKey
 from auditor.storage import results
@@ -100,7 +100,26 @@ def _record_votes(panels: Sequence[TracePanel], verdicts: Iterable[Verdict]) -> 
 
 
 async def ask_panel(context: RunContext, assignments: Sequence[Assignment]) -> list[Verdict]:
-    """Ask judges for verdicts, store and return them; too long a justification is requested once more."""
+    """Obtain the verdicts of judges, by asking or from records; store and return them."""
+    recorded = [assignment for assignment in assignments if assignment.judge.verdicts is not None]
+    asked = [assignment for assignment in assignments if assignment.judge.verdicts is None]
+    verdicts = [
+        *(_find_recorded_verdict(context, assignment) for assignment in recorded),
+        *(await _ask_judges(context, asked)),
+    ]
+    await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
+    return verdicts
+
+
+def _find_recorded_verdict(context: RunContext, assignment: Assignment) -> Verdict:
+    """A judge's recorded verdict on a trace; a failure, not a verdict, if the record has none."""
+    trace_key, judge = TraceKey.from_trace(assignment.trace), assignment.judge.name
+    verdict = context.recorded_verdicts[judge].get(trace_key) or Verdict(judge, *trace_key, Outcome.CLIENT_ERROR)
+    return replace(verdict, turn=assignment.turn, always=assignment.always or not context.config.panel.adaptive)
+
+
+async def _ask_judges(context: RunContext, assignments: Sequence[Assignment]) -> list[Verdict]:
+    """Ask judges for verdicts; too long a justification is requested once more."""
     config, probe = context.config, context.config.probes.review
     traces_by_id = {id(assignment.trace): assignment.trace for assignment in assignments}
     blinded_texts = {key: blind_trace(config, context.survey, trace) for key, trace in traces_by_id.items()}
@@ -132,7 +151,6 @@ async def ask_panel(context: RunContext, assignments: Sequence[Assignment]) -> l
             verdicts.append(
                 replace(verdict, turn=assignment.turn, always=assignment.always or not config.panel.adaptive)
             )
-    await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
     return verdicts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from auditor.agents.unread_answers import UnreadAnswers
 from auditor.config import AuditConfig
-from auditor.domain import Answer, Call, Capability, Cell, Survey
+from auditor.domain import Answer, Call, Capability, Cell, Survey, Verdict
 from auditor.errors import AuditorError, RunInterrupted
-from auditor.panel_assignment import PanelAssignment, assign_panels, elicitation_order
+from auditor.panel_assignment import PanelAssignment, TraceKey, assign_panels, elicitation_order
 from auditor.storage.database import Database
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ class RunContext:
         capabilities: what the servers of the models accept.
         preflight: whether that is found out before other calls are sent.
         answers_ahead: answers by key of calls that this run has sent before their stage plans them.
+        recorded_verdicts: verdicts of judges that are not asked, by the judge's name and by trace.
     """
 
     config: AuditConfig
@@ -156,6 +157,7 @@ class RunContext:
     capabilities: ModelCapabilities = field(default_factory=UnknownCapabilities)
     preflight: bool = True
     answers_ahead: dict[str, Answer] = field(default_factory=dict)
+    recorded_verdicts: Mapping[str, Mapping[TraceKey, Verdict]] = field(default_factory=dict)
 
     @cached_property
     def cells_in_elicitation_order(self) -> Sequence[Cell]:

@@ -200,7 +200,7 @@ class AuditConfig(ConfigSection):
     @model_validator(mode="after")
     def _check_models_without_a_provider(self) -> AuditConfig:
         """Check replayed and simulated models; see the rules that are called."""
-        require_recorded_answers(self.models, self.judges if isinstance(self.judges, list) else ())
+        require_recorded_answers(self.models, self.judge_models, self.probes.review)
         require_simulated_models_only(self.name, [*self.models, *self.judge_models])
         return self
 
@@ -249,9 +249,10 @@ class AuditConfig(ConfigSection):
 
     @property
     def judge_models(self) -> list[ModelSection]:
-        """All judges of the audit. Models that replay recorded answers are judged, but cannot judge."""
-        asked_models = [model for model in self.models if not model.model.startswith(REPLAY_PREFIX)]
-        return asked_models if self.judges == "peers" else list(self.judges)
+        """All judges of the audit. Models that replay recorded answers judge only with recorded verdicts."""
+        if self.judges != "peers":
+            return list(self.judges)
+        return [model for model in self.models if model.verdicts or not model.model.startswith(REPLAY_PREFIX)]
 
     @property
     def models_by_name(self) -> dict[str, ModelSection]:

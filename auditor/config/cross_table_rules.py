@@ -96,8 +96,14 @@ def require_distinct_models(models: list[ModelSection]) -> None:
             )
 
 
-def require_recorded_answers(models: Sequence[ModelSection], judges: Sequence[ModelSection]) -> None:
-    """Require a file of answers for every replayed model, and reject replayed models as judges."""
+def require_recorded_answers(
+    models: Sequence[ModelSection], judges: Sequence[ModelSection], review: ReviewProbe
+) -> None:
+    """Require a file of answers for every replayed model, and one of verdicts for every replayed judge.
+
+    Args:
+        judges: all judges; with peers, the models that judge.
+    """
     for model in models:
         if model.model.startswith(REPLAY_PREFIX) and model.answers is None:
             raise ValueError(
@@ -106,11 +112,39 @@ def require_recorded_answers(models: Sequence[ModelSection], judges: Sequence[Mo
                 "question_id,sample,answer)."
             )
     for judge in judges:
-        if judge.model.startswith(REPLAY_PREFIX):
+        if judge.model.startswith(REPLAY_PREFIX) and judge.verdicts is None:
             raise ValueError(
-                f"judge '{judge.name}': a model with recorded answers cannot judge. How to fix: Remove this judge; "
-                "`auditor import verdicts` imports recorded verdicts."
+                f"judge '{judge.name}': a model with recorded answers cannot judge. How to fix: Remove this judge, or "
+                "set its key 'verdicts' to a file with the columns judge,model,country,topic,verdict."
             )
+    for model in (*models, *judges):
+        if model.verdicts is not None and not model.model.startswith(REPLAY_PREFIX):
+            raise ValueError(
+                f"model '{model.name}': only a judge '{REPLAY_PREFIX}NAME' has recorded verdicts. How to fix: Remove "
+                "'verdicts', or change 'model'."
+            )
+    _require_recorded_traces(models, judges, review)
+
+
+def _require_recorded_traces(
+    models: Sequence[ModelSection], judges: Sequence[ModelSection], review: ReviewProbe
+) -> None:
+    """Require, where a judge's verdicts are recorded, that all answers are, and that judges are asked nothing else."""
+    recorded_judge = next((judge for judge in judges if judge.verdicts is not None), None)
+    if recorded_judge is None:
+        return
+    if asked := next((model for model in models if not model.model.startswith(REPLAY_PREFIX)), None):
+        raise ValueError(
+            f"judge '{recorded_judge.name}' has recorded verdicts, but answers of '{asked.name}' will be new: no "
+            f"verdict on them is recorded. How to fix: Remove '{asked.name}', replay its recorded answers "
+            f"({REPLAY_PREFIX}NAME), or remove this judge's key 'verdicts'."
+        )
+    if review.guess or review.rewrite != "none":
+        key = "guess" if review.guess else "rewrite"
+        raise ValueError(
+            f"probes.review.{key}: judges are asked further questions, but '{recorded_judge.name}' has recorded "
+            f"verdicts only. How to fix: Remove '{key}', or this judge's key 'verdicts'."
+        )
 
 
 def require_simulated_models_only(audit_name: str, models: Sequence[ModelSection]) -> None:

@@ -21,7 +21,7 @@ from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, requi
 from auditor.redaction import register_secrets
 from auditor.text_safety import truncate_text
 
-MODEL_PATH_KEYS = ("review_prompt", "weights", "answers")
+MODEL_PATH_KEYS = ("review_prompt", "weights", "answers", "verdicts")
 """Keys of a model whose values are paths of files."""
 MAX_CONFIG_BYTES = MAX_SETTINGS_BYTES
 

@@ -140,6 +140,9 @@ class ModelSection(ConfigSection):
     """For a model `replay/NAME`: file with its recorded answers, in the columns `model,country,topic,sample,text`; for
     an audit with the probe `semantic` and without `direct`, `question_id,sample,answer[,model]`. Only the rows of NAME
     are used."""
+    verdicts: str | None = None
+    """For a judge `replay/NAME`: file with its recorded verdicts on answers of other `replay/` models, in the columns
+    `judge,model,country,topic,verdict[,justification][,sample]`. Only the rows of the judge NAME are used."""
     weights: str | None = None
     """The model's weights on this computer, for log-probabilities by the method `continuation`: a folder, a `.gguf`
     file or a name on the Hugging Face Hub. An embedded model does not need this."""

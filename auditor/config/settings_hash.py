@@ -64,7 +64,7 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
     """Give keys that are not set, or have no effect, the form that earlier versions hashed; changes `settings`."""
     judges = settings["judges"] if isinstance(settings["judges"], list) else []
     for model in (*settings["models"], *judges):
-        for key in ("reasoning", "capabilities", "base_model"):
+        for key in ("reasoning", "capabilities", "base_model", "verdicts"):
             if model[key] is None:
                 del model[key]
         if model["timeout_s"] is None:

@@ -31,7 +31,7 @@ def plan_review_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]
     """
     verdicts_by_judge = _count_verdicts(config, cells)
     for judge in config.judge_models:
-        if judge.name not in verdicts_by_judge:
+        if judge.name not in verdicts_by_judge or judge.verdicts is not None:
             continue
         # The prompt of a verdict also stands for that of a guess.
         examples = _build_examples(config, survey, cells, judge)

@@ -17,10 +17,8 @@ from auditor.domain import (
     Cell,
     CellScore,
     Outcome,
-    Ruling,
     Survey,
     Trace,
-    Verdict,
     canonical_hash,
 )
 from auditor.errors import ImportFileError, UsageError
@@ -31,9 +29,9 @@ from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
 from auditor.surveys import group_countries, load_survey
 from auditor.surveys.country_spelling import make_country_speller
-from auditor.surveys.row_reader import TextRow, read_rows
+from auditor.surveys.recorded_verdicts import read_recorded_verdicts
+from auditor.surveys.row_reader import read_rows
 
-VERDICT_COLUMNS = ("judge", "model", "country", "topic", "verdict")
 SCORE_COLUMNS = ("model", "country", "topic", "method", "score")
 
 
@@ -199,55 +197,28 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
     with open_database(resolve_storage_url(storage), create=False) as db:
         stored_audit = audits.get_audit(db, audit)
         if stored_audit.config is not None:
-            raise UsageError(f"audit '{audit}' was run, not imported.", "Its judges are set in its configuration.")
+            raise UsageError(
+                f"audit '{audit}' was run, not imported.",
+                "Name its judges in its configuration: `replay/NAME` with `verdicts = FILE` has recorded verdicts.",
+            )
         spell = make_country_speller(audits.load_audit_survey(db, stored_audit))
         judged = {
             (trace.model, trace.cell, trace.sample): trace.outcome for trace in results.load_traces(db, stored_audit.id)
         }
         scored = {(score.model, score.cell) for score in results.load_scores(db, stored_audit.id)}
-        verdicts: dict[tuple[str, str, Cell, int], Verdict] = {}
-        for row in read_rows(file, VERDICT_COLUMNS, ["justification", "sample"]):
-            verdict = _parse_verdict(row, Cell(spell(row.required_text("country")), row.required_text("topic")))
+        verdicts = []
+        for location, verdict in read_recorded_verdicts(file, spell):
             trace_key = (verdict.model, verdict.cell, verdict.sample)
             if trace_key not in judged if judged else trace_key[:2] not in scored:
                 raise ImportFileError(
-                    f"{row.location}: audit '{audit}' has no trace of {verdict.model} on {verdict.cell.country}, "
+                    f"{location}: audit '{audit}' has no trace of {verdict.model} on {verdict.cell.country}, "
                     f"{verdict.cell.topic}, sample {verdict.sample}.",
                     "Import the traces first, or correct the row.",
                 )
-            if (verdict.judge, *trace_key) in verdicts:
-                raise ImportFileError(
-                    f"{row.location}: this judge's verdict on this trace occurs twice.", "Keep one of the rows."
-                )
-            verdicts[verdict.judge, *trace_key] = verdict
-        if not verdicts:
-            raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
-        results.save_verdicts(db, stored_audit.id, list(verdicts.values()))
-    empty = sum(verdict.ruling is None for verdict in verdicts.values())
-    return ImportedVerdicts(len(verdicts), len({verdict.judge for verdict in verdicts.values()}), empty)
-
-
-def _parse_verdict(row: TextRow, cell: Cell) -> Verdict:
-    """Parse a row as a verdict on a cell's sample; an empty verdict has the outcome `unparsed`.
-
-    Raises:
-        ImportFileError: the verdict is neither VALID nor INVALID, or a required cell is empty.
-    """
-    verdict_text = row.cells["verdict"].upper()
-    if verdict_text and verdict_text not in tuple(Ruling):
-        raise ImportFileError(
-            f"{row.location}, column 'verdict': '{row.cells['verdict']}' is neither VALID nor INVALID.",
-            "Write VALID or INVALID, or leave it empty if the judge gave no verdict.",
-        )
-    return Verdict(
-        judge=row.required_text("judge"),
-        model=row.required_text("model"),
-        cell=cell,
-        sample=row.integer("sample"),
-        outcome=Outcome.OK if verdict_text else Outcome.UNPARSED,
-        ruling=Ruling(verdict_text) if verdict_text else None,
-        justification=row.cells["justification"] or None,
-    )
+            verdicts.append(verdict)
+        results.save_verdicts(db, stored_audit.id, verdicts)
+    empty = sum(verdict.ruling is None for verdict in verdicts)
+    return ImportedVerdicts(len(verdicts), len({verdict.judge for verdict in verdicts}), empty)
 
 
 def save_imported_audit(

@@ -30,6 +30,7 @@ def fingerprint(config: AuditConfig) -> str:
         ConfigError: a judge's own prompt cannot be used.
     """
     from auditor.agents.call_builders import describe_aspects, load_review_prompt  # loads scipy (1 s)
+    from auditor.agents.model_call import file_digest
 
     # Prompts are stored in one folder per language.
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
@@ -64,6 +65,7 @@ def fingerprint(config: AuditConfig) -> str:
             describe_aspects(for_task=config.task is not None),
             *_logprob_inputs(config),
             *_stage_probe_inputs(config, folders),
+            *(file_digest(judge.verdicts) for judge in config.judge_models if judge.verdicts is not None),
         ]
     )
 

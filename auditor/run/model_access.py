@@ -112,6 +112,7 @@ async def _open_context(
     from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
     from auditor.agents.recording import CallRecorder
     from auditor.agents.run_context import RunContext
+    from auditor.run.replay import load_recorded_verdicts  # loads the survey readers (0.1 s)
 
     if config.batch is None and (notice := abandoned_batches_notice(db, audit.id)):
         progress.on_notice(notice)
@@ -143,6 +144,7 @@ async def _open_context(
             run_id=recorder.run_id,
             capabilities=path.capabilities,
             preflight=options.preflight,
+            recorded_verdicts=load_recorded_verdicts(config, survey),
         )
 
 

@@ -1,15 +1,21 @@
-"""Replayed models, whose answers come from a file: `replay/NAME` answers direct questions with the rows of NAME."""
+"""Replayed models, whose answers come from a file: `replay/NAME` answers direct questions with the rows of NAME.
+
+Verdicts of a replayed judge come from a file, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor.config import REPLAY_PREFIX, AuditConfig, ModelSection
-from auditor.domain import Answer, Call, Cell, Outcome, Purpose, Survey
+from auditor.domain import Answer, Call, Cell, Outcome, Purpose, Survey, Verdict
 from auditor.errors import ImportFileError
+from auditor.panel_assignment import TraceKey
 from auditor.surveys.country_spelling import make_country_speller
+from auditor.surveys.recorded_verdicts import read_recorded_verdicts
 from auditor.surveys.row_reader import read_rows
 
 if TYPE_CHECKING:
@@ -42,14 +48,44 @@ class ReplayClient:
 def load_records(config: AuditConfig, survey: Survey) -> dict[str, ReplayRecord]:
     """Load the recorded answers of all replayed models to direct questions, by the model's name in the audit.
 
-    Without the probe `direct`, the files hold answers to other questions, and the records are empty.
+    Without the probe `direct`, the files hold answers to other questions, and the records are empty; so is that of a
+    model that only judges.
 
     Raises:
         ImportFileError: a file cannot be read, has an unusable row, or has no row of the model.
     """
-    replayed_models = [model for model in config.models if model.model.startswith(REPLAY_PREFIX)]
-    has_direct = config.probes.direct is not None
-    return {model.name: _load_record(model, survey) if has_direct else {} for model in replayed_models}
+    replayed_models = [model for model in config.models_by_name.values() if model.model.startswith(REPLAY_PREFIX)]
+    asked_names = {model.name for model in config.models} if config.probes.direct is not None else set()
+    return {model.name: _load_record(model, survey) if model.name in asked_names else {} for model in replayed_models}
+
+
+def load_recorded_verdicts(config: AuditConfig, survey: Survey) -> dict[str, dict[TraceKey, Verdict]]:
+    """Load the recorded verdicts of all replayed judges on answers of the audit's models.
+
+    Returns:
+        Verdicts by the judge's name in the audit and by trace.
+
+    Raises:
+        ImportFileError: a file cannot be read, has an unusable row, or has no row of the judge.
+    """
+    judges = [judge for judge in config.judge_models if judge.verdicts is not None]
+    authors = {model.model.removeprefix(REPLAY_PREFIX): model.name for model in config.models}
+    spell_country = make_country_speller(survey)
+    verdicts_by_judge: dict[str, dict[TraceKey, Verdict]] = {}
+    for judge in judges:
+        file, name = Path(judge.verdicts or ""), judge.model.removeprefix(REPLAY_PREFIX)
+        rows = [verdict for _, verdict in read_recorded_verdicts(file, spell_country) if verdict.judge == name]
+        if not rows:
+            raise ImportFileError(
+                f"{file} has no row of the judge '{name}'.",
+                f"{REPLAY_PREFIX}NAME uses the rows with that name in the column judge.",
+            )
+        verdicts_by_judge[judge.name] = {
+            TraceKey(authors[row.model], row.cell, row.sample): replace(row, judge=judge.name, model=authors[row.model])
+            for row in rows
+            if row.model in authors
+        }
+    return verdicts_by_judge
 
 
 def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:

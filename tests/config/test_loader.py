@@ -19,8 +19,14 @@ SURVEY_WITH_FILES = """
 name = "files"
 survey = { source = "x", regions = "x" }
 embedding = { model = "./x" }
-judges = [{ name = "j", model = "openai/j", review_prompt = "x" }]
-models = [{ name = "a", model = "replay/a", answers = "x" }, { name = "b", model = "openai/b", weights = "x" }]
+judges = [
+  { name = "j", model = "openai/j", review_prompt = "x" },
+  { name = "k", model = "replay/k", verdicts = "x" },
+]
+models = [
+  { name = "a", model = "replay/a", answers = "x" },
+  { name = "b", model = "replay/b", answers = "x", weights = "x" },
+]
 [probes]
 direct = { mode = "text" }
 logprob = {}

@@ -96,6 +96,98 @@ def test_log_probabilities_of_recorded_answers_are_not_measurable(
     assert total.losses == {"not_measurable": total.planned}
 
 
+def write_verdicts(folder: Path, judges: tuple[str, ...] = ("x", "y", "z")) -> Path:
+    """Write verdicts on the log's first sample of each cell: judges find the model `old` valid, except `z`."""
+    lines = ["judge,model,country,topic,sample,verdict,justification"]
+    for judge in judges:
+        for model in ("old", "older"):
+            verdict = "VALID" if (model == "old") != (judge == "z") else "INVALID"
+            lines += [f"{judge},{model},{c},{t},0,{verdict},Because." for c in COUNTRIES for t in TOPICS]
+    path = folder / "verdicts.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def judges_with_verdicts(file: Path, *names: str) -> list[dict[str, str]]:
+    return [{"name": f"judge-{name}", "model": f"replay/{name}", "verdicts": str(file)} for name in names]
+
+
+def test_recorded_verdicts_settle_the_conflicts_of_recorded_answers(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    judges = judges_with_verdicts(write_verdicts(tmp_path), "x", "y", "z")
+    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "review": {"traces": 1}}
+    settings = config_with_replay(server, write_log(tmp_path), judges=judges, probes=probes)
+    run_audit(settings, storage=storage)
+    assert server.requests == []
+    audit = open_audit("scripted", storage=storage)
+    report = audit.report()
+    assert report.conflicts.total > 0
+    assert report.conflicts.states["majority"] == report.conflicts.total
+    assert {row.model: row.agreement.value for row in report.peer_agreement} == {
+        "old": pytest.approx(2 / 3),
+        "older": pytest.approx(1 / 3),
+    }
+    assert {row.agreement.n for row in report.peer_agreement} == {27}
+    with open_database(storage, create=False) as db:
+        verdicts = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
+    assert {(verdict.judge, verdict.justification, bool(verdict.aspects)) for verdict in verdicts} == {
+        (f"judge-{name}", "Because.", False) for name in "xyz"
+    }
+    run_audit(settings, storage=storage)
+    assert audit.report().conflicts == report.conflicts
+
+
+def test_a_missing_verdict_is_a_failure_and_another_file_replaces_verdicts(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    file = write_verdicts(tmp_path)
+    complete = file.read_text("utf-8")
+    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "review": {"traces": 1}}
+    settings = config_with_replay(
+        server, write_log(tmp_path), judges=judges_with_verdicts(file, "x", "y", "z"), probes=probes
+    )
+    file.write_text(complete.replace("x,old,DE,divorce,0,VALID,Because.\n", ""), "utf-8")
+    run_audit(settings, storage=storage)
+    lost = [row for row in open_audit("scripted", storage=storage).report().coverage.judges if row.name == "judge-x"]
+    assert [(row.planned, row.ok, row.losses) for row in lost] == [(18, 17, {"client_error": 1})]
+    file.write_text(complete.replace("VALID", "INVALID").replace("ININVALID", "VALID"), "utf-8")
+    run_audit(settings, storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    assert {row.model: row.agreement.value for row in report.peer_agreement} == {
+        "old": pytest.approx(1 / 3),
+        "older": pytest.approx(2 / 3),
+    }
+
+
+def test_peers_with_recorded_verdicts_judge_each_other(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    verdicts = str(write_verdicts(tmp_path, ("old", "older")))
+    models = [
+        {"name": name, "model": f"replay/{name}", "answers": str(write_log(tmp_path)), "verdicts": verdicts}
+        for name in ("old", "older")
+    ]
+    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "review": {"traces": 1}}
+    run_audit(
+        config_with_replay(server, write_log(tmp_path), models=models, judges="peers", probes=probes), storage=storage
+    )
+    with open_database(storage, create=False) as db:
+        verdict_rows = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
+    assert {(verdict.judge, verdict.model) for verdict in verdict_rows} == {("old", "older"), ("older", "old")}
+
+
+def test_recorded_verdicts_that_cannot_be_used_are_refused(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    log, file = write_log(tmp_path), write_verdicts(tmp_path)
+    judges = judges_with_verdicts(file, "x")
+    with pytest.raises(ValueError, match="answers of 'model-a' will be new"):
+        config_with_replay(server, log, others=1, judges=judges)
+    with pytest.raises(ValueError, match=r"probes\.review\.guess: judges are asked further questions"):
+        config_with_replay(server, log, judges=judges, probes={"direct": {"mode": "text"}, "review": {"guess": True}})
+    with pytest.raises(ValueError, match=r"only a judge 'replay/NAME' has recorded verdicts"):
+        config_with_replay(server, log, judges=[judges[0] | {"model": "openai/x"}])
+    with pytest.raises(ImportFileError, match="has no row of the judge 'nobody'"):
+        run_audit(config_with_replay(server, log, judges=judges_with_verdicts(file, "nobody")), storage=storage)
+
+
 def test_a_replay_that_cannot_work_is_refused_before_the_first_call(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:

@@ -168,7 +168,7 @@ def _tables(folder: Path) -> None:
             "model,country,topic,sample,text",
             *(f"gpt,{c},{t},0,SCORE = {_draw(t, c):.2f}" for c, t in cells),
         ],
-        "verdicts.csv": ["judge,model,country,topic,verdict", "mine,gpt,Germany,divorce,VALID"],
+        "verdicts.csv": ["judge,model,country,topic,verdict", *(f"mine,gpt,{c},{t},VALID" for c, t in cells)],
         "moral.csv": [
             "model,question_id,paraphrase,answer",
             *(f"gpt,q{q},{p},It depends on {q} and {p}." for q in range(3) for p in range(3)),

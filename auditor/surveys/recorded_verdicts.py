@@ -1,0 +1,60 @@
+"""Files of recorded verdicts: `judge,model,country,topic,verdict[,justification][,sample]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from auditor.domain import Cell, Outcome, Ruling, Verdict
+from auditor.errors import ImportFileError
+from auditor.surveys.row_reader import TextRow, read_rows
+
+VERDICT_COLUMNS = ("judge", "model", "country", "topic", "verdict")
+
+
+def read_recorded_verdicts(file: Path, spell_country: Callable[[str], str]) -> Iterator[tuple[str, Verdict]]:
+    """Yield each row's verdict, after the place of the row in the file.
+
+    Args:
+        file: CSV, JSONL or Parquet; a verdict is VALID or INVALID, or empty where the judge gave none.
+        spell_country: the survey's name of a country.
+
+    Raises:
+        ImportFileError: the file cannot be read or has no rows, a row cannot be used, or two rows have the same judge,
+            model, country, topic and sample.
+    """
+    seen: set[tuple[str, str, Cell, int]] = set()
+    for row in read_rows(file, VERDICT_COLUMNS, ["justification", "sample"]):
+        verdict = _parse_verdict(row, Cell(spell_country(row.required_text("country")), row.required_text("topic")))
+        key = (verdict.judge, verdict.model, verdict.cell, verdict.sample)
+        if key in seen:
+            raise ImportFileError(
+                f"{row.location}: this judge's verdict on this trace occurs twice.", "Keep one of the rows."
+            )
+        seen.add(key)
+        yield row.location, verdict
+    if not seen:
+        raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
+
+
+def _parse_verdict(row: TextRow, cell: Cell) -> Verdict:
+    """Parse a row as a verdict on a cell's sample; an empty verdict has the outcome `unparsed`.
+
+    Raises:
+        ImportFileError: the verdict is neither VALID nor INVALID, or a required cell is empty.
+    """
+    verdict_text = row.cells["verdict"].upper()
+    if verdict_text and verdict_text not in tuple(Ruling):
+        raise ImportFileError(
+            f"{row.location}, column 'verdict': '{row.cells['verdict']}' is neither VALID nor INVALID.",
+            "Write VALID or INVALID, or leave it empty if the judge gave no verdict.",
+        )
+    return Verdict(
+        judge=row.required_text("judge"),
+        model=row.required_text("model"),
+        cell=cell,
+        sample=row.integer("sample"),
+        outcome=Outcome.OK if verdict_text else Outcome.UNPARSED,
+        ruling=Ruling(verdict_text) if verdict_text else None,
+        justification=row.cells["justification"] or None,
+    )
