@@ -158,7 +158,13 @@ def _run_experiment(
     from auditor.experiments.declaration import ExperimentContext
     from auditor.replications.joining import join_figures, load_measured_audits, match_models
     from auditor.replications.people_comparisons import import_people_comparisons
-    from auditor.replications.planning import list_data_files, plan_audits, plan_imports, select_runnable_tables
+    from auditor.replications.planning import (
+        list_data_files,
+        list_made_up_data,
+        plan_audits,
+        plan_imports,
+        select_runnable_tables,
+    )
     from auditor.replications.trials import run_trials
     from auditor.reports.sections.forecast import describe_forecast
     from auditor.reports.sections.replication_run import build_run_document
@@ -184,9 +190,9 @@ def _run_experiment(
     tables = select_runnable_tables(paper, options.table_id)
     measured = run_trials(paper.experiment, tables, list_data_files(paper.experiment, options), measured, context)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    document = build_run_document(
-        paper.title, paper.source, cells, departures, _describe_audits(measured), _list_sections(measured)
-    )
+    made_up = list_made_up_data(paper.experiment, options, [audit.name for audit in measured])
+    notes = [*_describe_made_up_data(made_up), *_describe_audits(measured)]
+    document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
 
 
@@ -201,6 +207,14 @@ def _list_option_words(options: ReplicationOptions) -> list[str]:
         *words,
         *(word for name, file in options.files.items() for word in ("--data", f"{name}={file}")),
     ]
+
+
+def _describe_made_up_data(names: Sequence[str]) -> list[Text]:
+    """A note on the data that come with the program; none without such data."""
+    listed = ", ".join(names)
+    return [
+        f"Made-up data of the program instead of the paper's: {listed}. The figures show no more than the steps."
+    ] * bool(names)
 
 
 def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
