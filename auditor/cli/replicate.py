@@ -156,15 +156,10 @@ def _run_experiment(
     from auditor.cli.page_output import present_document
     from auditor.cli.run import run_with_progress
     from auditor.experiments.declaration import ExperimentContext
+    from auditor.replications.data_notes import describe_data
     from auditor.replications.joining import join_figures, load_measured_audits, match_models
     from auditor.replications.people_comparisons import import_people_comparisons
-    from auditor.replications.planning import (
-        list_data_files,
-        list_made_up_data,
-        plan_audits,
-        plan_imports,
-        select_runnable_tables,
-    )
+    from auditor.replications.planning import list_data_files, plan_audits, plan_imports, select_runnable_tables
     from auditor.replications.trials import run_trials
     from auditor.reports.sections.forecast import describe_forecast
     from auditor.reports.sections.replication_run import build_run_document
@@ -190,8 +185,7 @@ def _run_experiment(
     tables = select_runnable_tables(paper, options.table_id)
     measured = run_trials(paper.experiment, tables, list_data_files(paper.experiment, options), measured, context)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    made_up = list_made_up_data(paper.experiment, options, [audit.name for audit in measured])
-    notes = [*_describe_made_up_data(made_up), *_describe_audits(measured)]
+    notes = [*describe_data(paper.experiment, options, names), *_describe_audits(measured)]
     document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
 
@@ -207,14 +201,6 @@ def _list_option_words(options: ReplicationOptions) -> list[str]:
         *words,
         *(word for name, file in options.files.items() for word in ("--data", f"{name}={file}")),
     ]
-
-
-def _describe_made_up_data(names: Sequence[str]) -> list[Text]:
-    """A note on the data that come with the program; none without such data."""
-    listed = ", ".join(names)
-    return [
-        f"Made-up data of the program instead of the paper's: {listed}. The figures show no more than the steps."
-    ] * bool(names)
 
 
 def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:

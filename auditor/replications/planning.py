@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -90,13 +90,6 @@ def list_data_files(experiment: Experiment, options: ReplicationOptions) -> dict
     """Paths of the data files at hand, by name: those of the user, and in the small form those of the program."""
     own_files: dict[str, str] = _locate_preset_files(experiment.small.files) if options.is_small else {}
     return {**own_files, **options.files}
-
-
-def list_made_up_data(experiment: Experiment, options: ReplicationOptions, measured: Collection[str]) -> list[str]:
-    """Names of the data that come with the program behind the measured audits, by name, and imports."""
-    own_files = experiment.small.files if options.is_small else {}
-    used = {name for name, file in experiment.files.items() if not set(file.audits).isdisjoint(measured)}
-    return [name for name in own_files if name in used - set(options.files)]
 
 
 def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[PublishedTable, ...]:

@@ -160,6 +160,8 @@ def test_rankings_are_compared_with_the_published_ones(server: FakeServer, tmp_p
     for phrase in (*phrases, "Spearman’s rho of a ranking by merge sort", "Published in percent; ours are from 0 to 1"):
         assert phrase in text
     assert "Made-up data" not in text
+    assert "SummEval: layout not verified on a real file; " in text
+    assert "NovelEval: layout" not in text
 
 
 @pytest.mark.parametrize(
