@@ -159,6 +159,8 @@ class BackgroundConsistency:
         """Compute the self-consistency of some cells, on all cores once no more answers arrive."""
         from auditor.models.embeddings import use_cores
 
+        if not batch and self._is_finishing.is_set():  # nothing more was waiting
+            return
         use_cores(all_cores=self._is_finishing.is_set())
         for cell, value in self_consistencies(batch, lambda: encoder).items():
             self._computed[cell, self._evidence(batch[cell])] = value

@@ -175,10 +175,10 @@ def _build_table_section(
 
 
 def _name_table(table: str) -> str:
-    """The name of a paper's table or figure in a heading: `Table 1`, `Figure 4`, or words such as `Peer`."""
+    """The name of a paper's table or figure in a heading: `Table 1`, `Figure 4`, or a word such as `Variance`."""
     if table.startswith("figure-"):
         return table.replace("figure-", "Figure ")
-    return f"Table {table}" if table.isdigit() else table[0].upper() + table[1:].replace("-", " ")
+    return f"Table {table}" if table.isdigit() else table[0].upper() + table[1:]
 
 
 def describe_table(cell: PublishedCell) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
+from auditor.reports.data.replication import Departure, Mark, NotRun, PublishedCell, RecomputedCell
 from auditor.reports.document import (
     Block,
     Column,
@@ -30,6 +30,12 @@ MARKS: dict[Mark, str] = {
     "not_run": "not run",
 }
 
+OTHER_FIGURES: dict[NotRun, str] = {
+    "no_counterpart": "of other models",
+    "recorded_only": "of released scores (--recorded FOLDER)",
+}
+"""Published figures that no figure of an experiment is set beside, in words."""
+
 
 def build_run_document(
     title: str,
@@ -46,25 +52,7 @@ def build_run_document(
         notes: on the audits, such as their names and costs.
         appended: sections of the audits' own reports.
     """
-    columns = (
-        Column("row", "name"), Column("figure"), Column("published"), Column("our figure is of"),
-        Column("ours", "estimate", digits=3), Column("difference", "number", digits=3, style="signed"),
-        Column("mark"),
-    )  # fmt: skip
-    sections = []
-    for _, group in groupby(cells, key=lambda cell: cell.published.table):
-        table_cells = list(group)
-        rows = [
-            (
-                cell.published.row, cell.published.column, cell.published.printed or None, cell.detail or None,
-                cell.recomputed, _round_count(cell), _describe_mark(cell),
-            )
-            for cell in table_cells if cell.not_run != "no_counterpart"
-        ]  # fmt: skip
-        section = build_table_of_figures(table_cells[0].published, rows, columns, [c.published for c in table_cells])
-        others = [cell.published for cell in table_cells if cell.not_run == "no_counterpart"]
-        blocks = [*section.blocks, _list_other_models(others)] if others else section.blocks
-        sections.append(replace(section, blocks=blocks if rows else blocks[1:]))
+    sections = [_build_table_section(list(group)) for _, group in groupby(cells, key=lambda cell: cell.published.table)]
     opening: list[Block] = [
         Paragraph(_summarize_marks(cells), "lead"),
         Paragraph(
@@ -74,6 +62,43 @@ def build_run_document(
         List(list(notes)),
     ]
     return Document("Replication", title, "", [*sections, _build_departures_section(departures), *appended], opening)
+
+
+def _build_table_section(cells: Sequence[RecomputedCell]) -> Section:
+    """Build the section of one table: our figures beside the published ones, then those of other models."""
+    published = [cell.published for cell in cells]
+    listed = [cell for cell in cells if cell.not_run != "no_counterpart"]
+    others = [cell.published for cell in cells if cell.not_run == "no_counterpart"]
+    shared = _find_shared_departures(listed)
+    has_published = any(cell.published.value is not None for cell in listed)
+    columns = (
+        Column("row", "name"), Column("figure"), *((Column("published"),) if has_published else ()),
+        Column("our figure is of"), Column("ours", "estimate", digits=3),
+        *((Column("difference", "number", digits=3, style="signed"),) if has_published else ()),
+        Column("mark"),
+    )  # fmt: skip
+    rows = [
+        (
+            cell.published.row, cell.published.column, *((cell.published.printed or None,) if has_published else ()),
+            cell.detail or None, cell.recomputed, *((_round_count(cell),) if has_published else ()),
+            _describe_mark(cell, shared),
+        )
+        for cell in listed
+    ]  # fmt: skip
+    section = build_table_of_figures(published[0], rows, columns, published)
+    blocks = section.blocks if rows else section.blocks[1:]
+    if shared:
+        note = f"Every figure with another definition differs from the paper in: {', '.join(shared)} (see Departures)."
+        blocks = [Paragraph(f"{note} A mark names only what else differs."), *blocks]
+    return replace(section, blocks=[*blocks, _list_other_models(others)] if others else blocks)
+
+
+def _find_shared_departures(cells: Sequence[RecomputedCell]) -> list[str]:
+    """Departures of every figure of a table of which ours are measured in another way; empty for fewer than two."""
+    of_figures = [cell.departures for cell in cells if cell.mark == "other_definition"]
+    if len(of_figures) < 2:
+        return []
+    return [departure for departure in of_figures[0] if all(departure in departures for departures in of_figures)]
 
 
 def _list_other_models(cells: Sequence[PublishedCell]) -> Disclosure:
@@ -94,29 +119,40 @@ def _round_count(cell: RecomputedCell) -> float | None:
     return round(cell.difference) if is_count and cell.difference is not None else cell.difference
 
 
-def _describe_mark(cell: RecomputedCell) -> str:
-    """A cell's mark in words, with its departures or the reason why there is no figure."""
+def _describe_mark(cell: RecomputedCell, shared: Collection[str]) -> str:
+    """A cell's mark in words, with its departures but the shared ones, or the reason why there is no figure."""
     if cell.not_run is not None:
         return NOT_RUN[cell.not_run]
     mark = MARKS[cell.mark or "not_run"]
-    return f"{mark}: {', '.join(cell.departures)}" if cell.departures else mark
+    is_other = cell.mark == "other_definition"
+    departures = [departure for departure in cell.departures if not (is_other and departure in shared)]
+    return f"{mark}: {', '.join(departures)}" if departures else mark
 
 
 def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
-    """Count the published figures by the best mark that a figure of ours beside them has."""
+    """Count published figures by the best mark of a figure of ours beside them, and figures of ours without one."""
     best: dict[tuple[str, str, str], int] = {}
     order = list(MARKS)
+    other_keys: dict[NotRun, set[tuple[str, str, str]]] = {reason: set() for reason in OTHER_FIGURES}
     for cell in cells:
         if cell.is_own_row:
             continue
         key = (cell.published.table, cell.published.row, cell.published.column)
-        best[key] = min(best.get(key, len(order)), order.index(cell.mark or "not_run"))
-    of_published = f"{pluralize(len(best), 'published figure')}: {_count_marks(best.values())}."
+        if cell.not_run in other_keys:
+            other_keys[cell.not_run].add(key)
+        else:
+            best[key] = min(best.get(key, len(order)), order.index(cell.mark or "not_run"))
     own_ranks = [order.index(cell.mark or "not_run") for cell in cells if cell.is_own_row]
-    if not own_ranks:
-        return of_published
-    noun = pluralize(len(own_ranks), "figure")
-    return f"{of_published} {noun} of your models without a published row: {_count_marks(own_ranks)}."
+    sentences = []
+    if best:
+        sentences.append(f"{pluralize(len(best), 'published figure')} beside yours: {_count_marks(best.values())}.")
+    if own_ranks:
+        noun = "figure of your models" if len(own_ranks) == 1 else "figures of your models"
+        sentences.append(f"{len(own_ranks)} {noun} without a published one: {_count_marks(own_ranks)}.")
+    for reason, keys in other_keys.items():
+        if other := keys - set(best):
+            sentences.append(f"{pluralize(len(other), 'published figure')} {OTHER_FIGURES[reason]}.")
+    return " ".join(sentences)
 
 
 def _count_marks(ranks: Collection[int]) -> str:

@@ -41,7 +41,9 @@ def test_each_published_figure_counts_once_by_its_best_mark() -> None:
     document = build_run_document("Title", "source", cells, [departure], ["note"], [])
     lead = document.opening[0]
     assert isinstance(lead, Paragraph)
-    assert lead.content == ("3 published figures: 1 same definition, 1 same definition, other words, 1 not run.")
+    assert lead.content == (
+        "3 published figures beside yours: 1 same definition, 1 same definition, other words, 1 not run."
+    )
     table = document.sections[0].blocks[0]
     assert isinstance(table, Table)
     rows = [list(row) for row in table.rows if not hasattr(row, "cells")]
@@ -57,11 +59,12 @@ def test_each_published_figure_counts_once_by_its_best_mark() -> None:
 
 def test_published_models_without_one_of_ours_are_listed_as_printed() -> None:
     without_model = [cell(row, "not_run").model_copy(update={"not_run": "no_counterpart"}) for row in ("GPT", "Llama")]
+    recorded = cell("Phi", "not_run").model_copy(update={"not_run": "recorded_only"})
     own_cell = cell("mine", "other_words", ("prompt",)).model_copy(update={"is_own_row": True})
-    document = build_run_document("Title", "source", [*without_model, own_cell], [], [], [])
+    document = build_run_document("Title", "source", [*without_model, own_cell, recorded], [], [], [])
     table, disclosure = document.sections[0].blocks
     assert isinstance(table, Table)
-    assert [row[0] for row in table.rows if not hasattr(row, "cells")] == ["mine"]
+    assert [row[0] for row in table.rows if not hasattr(row, "cells")] == ["mine", "Phi"]
     assert isinstance(disclosure, Disclosure)
     [printed] = disclosure.blocks
     assert isinstance(printed, Table)
@@ -69,9 +72,33 @@ def test_published_models_without_one_of_ours_are_listed_as_printed() -> None:
     lead = document.opening[0]
     assert isinstance(lead, Paragraph)
     assert lead.content == (
-        "2 published figures: 2 not run. 1 figure of your models without a published row: 1 same definition, other "
-        "words."
+        "1 figure of your models without a published one: 1 same definition, other words. 2 published figures of "
+        "other models. 1 published figure of released scores (--recorded FOLDER)."
     )
+
+
+def test_departures_of_all_figures_of_a_table_are_named_once() -> None:
+    cells = [
+        cell("a", "other_definition", ("samples", "cells")),
+        cell("b", "other_definition", ("samples", "cells", "encoder")),
+        cell("c", "other_words", ("samples",)),
+    ]
+    note, table = build_run_document("Title", "source", cells, [], [], []).sections[0].blocks
+    assert isinstance(note, Paragraph)
+    assert "differs from the paper in: samples, cells (see Departures)." in text_of(note.content)
+    assert isinstance(table, Table)
+    marks = [row[-1] for row in table.rows if not hasattr(row, "cells")]
+    assert marks == ["other definition", "other definition: encoder", "same definition, other words: samples"]
+
+
+def test_a_table_without_published_figures_has_no_column_for_them() -> None:
+    own_cell = cell("mine", "same_definition").model_copy(update={"is_own_row": True, "difference": None})
+    published = own_cell.published.model_copy(update={"value": None, "printed": "", "quote": ""})
+    document = build_run_document("Title", "source", [own_cell.model_copy(update={"published": published})], [], [], [])
+    [table] = document.sections[0].blocks
+    assert isinstance(table, Table)
+    assert [column.title for column in table.columns] == ["row", "figure", "our figure is of", "ours", "mark"]
+    assert [len(row) for row in table.rows if not hasattr(row, "cells")] == [5]
 
 
 def test_sections_of_several_audits_have_ids_of_their_own() -> None:
