@@ -156,6 +156,7 @@ def _run_experiment(
     from auditor.cli.page_output import present_document
     from auditor.cli.run import run_with_progress
     from auditor.experiments.declaration import ExperimentContext
+    from auditor.replications.data_notes import describe_data
     from auditor.replications.joining import join_figures, load_measured_audits, match_models
     from auditor.replications.people_comparisons import import_people_comparisons
     from auditor.replications.planning import list_data_files, plan_audits, plan_imports, select_runnable_tables
@@ -184,9 +185,8 @@ def _run_experiment(
     tables = select_runnable_tables(paper, options.table_id)
     measured = run_trials(paper.experiment, tables, list_data_files(paper.experiment, options), measured, context)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    document = build_run_document(
-        paper.title, paper.source, cells, departures, _describe_audits(measured), _list_sections(measured)
-    )
+    notes = [*describe_data(paper.experiment, options, names), *_describe_audits(measured)]
+    document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
 
 

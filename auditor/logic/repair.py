@@ -95,7 +95,8 @@ def repair_comparisons(
         audit_name: name of the audit.
         judge: only this judge's comparisons; None repairs those of all judges.
         noise: share of all answers of a judge, in [0, 1], to reverse at random before the repair, to test it.
-        seed: of the noise (None is 0), and of the order of comparisons for Elo (None takes them as they are stored).
+        seed: of the noise (None is 0), and of the order of comparisons for Elo (None takes them in the order of the
+            items: all in which the first item is shown first, then those of the second item).
         method: of rating the items.
 
     Returns:

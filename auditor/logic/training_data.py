@@ -176,7 +176,7 @@ def build_data_card(
 {len(rows)} rows for preference tuning, {counts}, in the form `{row_format}`.
 
 ## How they were made
-Models compared pairs of items. Within each set the items were ranked (method: {source.method}), and every pair was
+Judges compared pairs of items. Within each set the items were ranked (method: {source.method}), and every pair was
 given the answer that follows from the ranking, in both orders and in its negated form (REPAIR of "Aligning with Logic",
 ICML 2025). Pairs of equal rating, and pairs that no comparison connects, are left out. `flipped` marks the answers to
 the standard question that the ranking reverses. The rows of this file are of the stage `{source.stage}`.

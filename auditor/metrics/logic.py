@@ -106,7 +106,10 @@ def estimate_human_agreement(
     Calibrated, each pair counts once, by the mean of both orders.
     """
     counts = [_count_human_agreement(answers, calibrated) for answers in sets]
-    return estimate_over_sets(counts, name_sets(sets), averaged)
+    is_labelled = any(not np.isnan(answers.human_preferences).all() for answers in sets)
+    return estimate_over_sets(
+        counts, name_sets(sets), averaged, empty_reason=None if is_labelled else "people's scores or labels are missing"
+    )
 
 
 def estimate_first_position(sets: Sequence[JudgeAnswers], averaged: Averaging) -> LogicEstimate:

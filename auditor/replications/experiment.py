@@ -104,6 +104,7 @@ class DataFile(BaseModel):
         shared_with: further audits with the same file in the same setting.
         key: the setting, such as `survey.source`; empty for an import.
         is_required: whether the audits cannot be run without it.
+        converter: the data set's name in `auditor logic convert`, which writes the file; empty if it cannot.
     """
 
     model_config = PRESET_CONFIG
@@ -112,6 +113,7 @@ class DataFile(BaseModel):
     shared_with: tuple[str, ...] = ()
     key: str = ""
     is_required: bool = False
+    converter: str = ""
 
     @property
     def audits(self) -> tuple[str, ...]:

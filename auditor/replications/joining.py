@@ -18,6 +18,8 @@ from auditor.reports.data.replication import Departure, NotRun, PublishedCell, R
 from auditor.storage import audits
 from auditor.storage.database import open_database
 
+NOTHING_PRINTED = ("", "-")
+"""Of a cell without a figure; a misprint, such as `78,7`, has characters but no value."""
 JoinedCell: TypeAlias = tuple[RecomputedCell, list[Departure]]
 """A cell, and the departures of the audit that its figure is of."""
 
@@ -88,7 +90,7 @@ def join_figures(
             own_model = own_by_published.get(row.model)
             if sources and own_model is None and not any(source.figure for source in sources):
                 joined.append((_explain(published, "no_counterpart", row.model), []))
-            elif table.id in runnable and published.value is None:
+            elif table.id in runnable and published.printed in NOTHING_PRINTED:
                 joined.append((_explain(published, "not_published"), []))
             elif not sources:
                 joined.append((_explain(published, "recorded_only"), []))
@@ -119,6 +121,7 @@ def _join_own_rows(
                 place = PublishedCell(
                     table=table.id, title=table.title, row=", ".join(filter(None, (model, form))), column=column,
                     value=None, printed="", quote="", place=table.place, origin=table.origin or paper.origin,
+                    table_note=table.note,
                 )  # fmt: skip
                 for audit in _select_audits(experiment, source, measured):
                     if model not in {section.name for section in audit.config.models}:

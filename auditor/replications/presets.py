@@ -80,6 +80,7 @@ class PublishedTable(BaseModel):
         scale: a published figure times this is the figure of our reports, such as 0.01 for percent.
         ignore: regular expression of what is not read from the quotes, such as a gain in parentheses.
         separator: between the figures of a row; by default white space.
+        note: what the columns mean, and the unit of the figures.
         released: where the authors released the scores behind the table: a row is a model, a figure its Pearson r.
         parts: parts of the experiment that the figures depend on.
         figures: by column, the figures of our reports; a column without any is computed only from released scores.
@@ -188,6 +189,7 @@ class Paper(BaseModel):
                         place=table.place,
                         origin=table.origin or self.origin,
                         note=row.note,
+                        table_note=table.note,
                     )
 
     def select_tables(self, table_id: str | None) -> tuple[PublishedTable, ...]:

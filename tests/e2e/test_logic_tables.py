@@ -156,8 +156,12 @@ def test_rankings_are_compared_with_the_published_ones(server: FakeServer, tmp_p
     assert filled["PairS"]["difference"] == pytest.approx(1 - 0.335)
     assert replicate(server, tmp_path, items, *words, "-o", str(page)).returncode == 0
     text = page.read_text("utf-8")
-    for phrase in ("published figures without a model of yours", "other definition", "Consistency of preferences"):
+    phrases = ("published figures without a model of yours", "other definition", "Consistency of preferences")
+    for phrase in (*phrases, "Spearman’s rho of a ranking by merge sort", "Published in percent; ours are from 0 to 1"):
         assert phrase in text
+    assert "Made-up data" not in text
+    assert "SummEval: layout not verified on a real file; " in text
+    assert "NovelEval: layout" not in text
 
 
 @pytest.mark.parametrize(

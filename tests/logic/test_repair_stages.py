@@ -95,6 +95,12 @@ def test_noise_is_a_stage_of_its_own_and_the_sample_follows_its_seed(
     assert rows["perturbed"].transitivity is not None
     assert rows["raw"].transitivity is not None
     assert rows["perturbed"].transitivity < rows["raw"].transitivity < 1.0
+    perturbed = [
+        (f"s{s}", *((str(i), str(j)) if entry.original.preferences[i, j] == 1 else (str(j), str(i))))
+        for s, entry in enumerate(noisy)
+        for i, j in np.argwhere(~np.isnan(entry.original.preferences))
+    ]
+    assert rows["perturbed"].transitivity == pytest.approx(acyclic_share(perturbed), abs=1e-12)
     assert rows["repaired"].transitivity == 1.0
 
     def sample(seed: int) -> list[list[int]]:

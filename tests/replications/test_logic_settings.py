@@ -73,7 +73,9 @@ def departures_of(setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str,
 
 
 def typical_audit(setting: PublishedSetting) -> str:
-    """An audit whose figures the setting bears on."""
+    """An audit whose figures the setting bears on. Summaries are compared in English only."""
+    if setting.id == "language":
+        return "NovelEval"
     return "SummEval-wordings" if "wordings" in setting.parts else "SummEval"
 
 

@@ -139,6 +139,7 @@ def test_the_command_prints_published_and_recomputed_figures(
         "place": "Table 2",
         "origin": "paper",
         "note": "",
+        "table_note": "",
     }
     page = tmp_path / "page.md"
     run = auditor("replicate", "evalmoraal", "--table", "log-probability", "--recorded", released, "-o", page)

@@ -54,6 +54,8 @@ class PublishedCell(ReportModel):
     origin: Origin
     note: str = ""
     """What is to be known about this row, such as an inconsistency; values are never corrected."""
+    table_note: str = ""
+    """What is to be known about the table: what its columns mean, and the unit of its figures."""
 
 
 class Departure(ReportModel):

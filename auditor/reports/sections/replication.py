@@ -181,11 +181,16 @@ def _name_table(table: str) -> str:
     return f"Table {table}" if table.isdigit() else table[0].upper() + table[1:]
 
 
+def describe_table(cell: PublishedCell) -> str:
+    """What the table of a cell shows, and what its columns mean."""
+    return f"{cell.title}. {cell.table_note}".strip()
+
+
 def build_table_of_figures(
     first: PublishedCell, rows: Sequence[Sequence[Cell]], columns: Sequence[Column], cells: Sequence[PublishedCell]
 ) -> Section:
     """Build the section of one table: its figures, and the notes on its rows."""
-    caption = f"{first.title}. Source: {first.place}, read from {ORIGINS[first.origin]}."
+    caption = f"{describe_table(first)} Source: {first.place}, read from {ORIGINS[first.origin]}."
     name = _name_table(first.table)
     blocks: list[Block] = [Table(f"table-{first.table}", name, caption, columns, rows)]
     notes = {cell.row: cell.note for cell in cells if cell.table == first.table and cell.note}

@@ -21,7 +21,7 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.phrasing import join_texts
-from auditor.reports.sections.replication import NOT_RUN, build_table_of_figures
+from auditor.reports.sections.replication import NOT_RUN, build_table_of_figures, describe_table
 
 MARKS: dict[Mark, str] = {
     "same_definition": "same definition",
@@ -108,7 +108,7 @@ def _list_other_models(cells: Sequence[PublishedCell]) -> Disclosure:
     printed = {(cell.row, cell.column): cell.printed for cell in cells}
     rows = [(name, *(printed.get((name, column)) for column in names)) for name in by_row]
     summary = f"{pluralize(len(cells), 'published figure')} without a model of yours (--as MY=THEIRS)"
-    caption = f"{cells[0].title}. As the paper prints them."
+    caption = f"{describe_table(cells[0])} As the paper prints them."
     columns = (Column("row", "name"), *map(Column, names))
     return Disclosure(summary, [Table(f"table-{cells[0].table}-others", "published only", caption, columns, rows)])
 

@@ -1,0 +1,73 @@
+"""Figures of logic's tables that are not run: the reason is true, and what it names fills them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.replications.definitions import MeasuredAudit
+from auditor.replications.joining import join_figures
+from auditor.replications.presets import load_paper
+from tests.support.planted_comparisons import SIZES, ask, linear, make_wording, measure
+
+
+def list_reasons(
+    measured: list[MeasuredAudit], table: str, column: str, **models: str
+) -> dict[str, set[tuple[str | None, str]]]:
+    """Why published figures of a column have none of ours, and what is said about it, by row; None if they have one."""
+    cells, _ = join_figures(load_paper("logic"), table, measured, models)
+    reasons: dict[str, set[tuple[str | None, str]]] = {}
+    for cell in cells:
+        if cell.published.column == column:
+            reasons.setdefault(cell.published.row, set()).add((cell.not_run, "" if cell.recomputed else cell.detail))
+    return reasons
+
+
+def ask_all(model: str = "linear") -> list[tuple[Any, ...]]:
+    return [row for name in SIZES for row in ask(model, name, linear)]
+
+
+def test_a_figure_of_a_data_set_needs_an_audit_of_it(tmp_path: Path) -> None:
+    summaries = measure(tmp_path, "SummEval", ["linear"], ask_all())
+    passages = measure(tmp_path, "NovelEval", ["linear"], ask_all())
+    row, column, mine = "Gemma-2-9B, direct", "NovelEval, H.", {"Gemma-2-9B": "linear"}
+    assert list_reasons([summaries], "1", column, **mine)[row] == {("no_audit", "NovelEval")}
+    assert list_reasons([summaries, passages], "1", column, **mine)[row] == {(None, "")}
+
+
+def test_a_published_row_needs_a_model_beside_it(tmp_path: Path) -> None:
+    summaries = measure(tmp_path, "SummEval", ["linear"], ask_all())
+    row = "Mistral-7B"
+    assert list_reasons([summaries], "4", "PairS")[row] == {("no_counterpart", "Mistral-7B")}
+    assert list_reasons([summaries], "4", "PairS", **{"Mistral-7B": "linear"})[row] == {(None, "")}
+
+
+def test_agreement_with_people_needs_their_scores_or_labels(tmp_path: Path) -> None:
+    mine = {"Mistral-7B": "linear"}
+    for column in ("H.", "PairS", "PairS calibrated"):
+        without = measure(tmp_path, "SummEval", ["linear"], ask_all(), has_people=False)
+        [reason, *_] = list_reasons([without], "4", column, **mine)["Mistral-7B"]
+        assert reason[0] == "no_value"
+        assert "people" in reason[1]
+        scored = measure(tmp_path, "SummEval", ["linear"], ask_all())
+        assert list_reasons([scored], "4", column, **mine)["Mistral-7B"] == {(None, "")}
+
+
+@pytest.mark.parametrize(("wordings", "reason"), [(2, ("no_value", "it needs three wordings")), (3, (None, ""))])
+def test_a_correlation_over_wordings_needs_three(tmp_path: Path, wordings: int, reason: tuple[str | None, str]) -> None:
+    rows = [row for w in range(wordings) for n in SIZES for row in ask("linear", n, make_wording(n, w), w)]
+    audit = measure(tmp_path, "SummEval-wordings", ["linear"], rows)
+    [(not_run, detail)] = list_reasons([audit], "figure-5", "SummEval, r of s_comm and H.")["linear"]
+    assert (not_run, detail.removeprefix("SummEval-wordings: ")) == reason
+
+
+def test_nothing_is_beside_a_dash_and_our_figure_beside_a_misprint(tmp_path: Path) -> None:
+    passages = measure(tmp_path, "MS-MARCO", ["linear"], ask_all())
+    marco = list_reasons([passages], "5", "PairS", **{"repaired-negated-marco": "linear", "zero-shot": "linear"})
+    assert marco["REPAIR-ed data + Neg."] == {("not_published", "")}
+    assert marco["Zero-shot inference"] == {(None, "")}
+    events = measure(tmp_path, "CaTeRS-CoT", ["linear"], ask_all())
+    reasons = list_reasons([events], "1", "CaTeRS, s_neg", **{"Phi-3-mini": "linear"})
+    assert reasons["Phi-3-mini, CoT"] == {(None, "")}  # 78,7
