@@ -1,10 +1,10 @@
 """An audit against a scripted server that answers at once, beside a bare litellm loop and beside Inspect AI.
 
 All ask the same server, in the same run; the loop asks the very questions of the audit with the same concurrency and
-keeps nothing, Inspect AI generates, scores and logs. The machine's speed cancels out in the ratios; the shortest of
-some turns counts. Prints JSON.
+keeps nothing, Inspect AI generates, scores and logs. The machine's speed cancels out in the ratios. Prints JSON: the
+ratios of the shortest turns, the medians over the turns, and all turns.
 
-Usage: python benchmarks/bench_audit.py [--samples 10] [--turns 3] [--without-inspect]
+Usage: python benchmarks/bench_audit.py [--samples 10] [--turns 7] [--without-inspect]
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -162,7 +163,7 @@ def measure_inspect_ai(url: str, requests: list[dict[str, Any]], folder: str) ->
 
 
 def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bool) -> dict[str, Any]:
-    """Time the audit, the bare loop and Inspect AI in turns, and return the best figures and their ratios."""
+    """Time the audit, the bare loop and Inspect AI in turns; return minima and medians of the ratios, and all turns."""
 
     config = make_config(url, samples)
     litellm_client.load_litellm()
@@ -178,35 +179,33 @@ def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bo
             inspect_figures.append(measure_inspect_ai(url, requests, folder))
     second_run_s, _ = measure_seconds(lambda: run_audit(config, storage=storage))
     n_calls = len(requests)
-    (wall, cpu), (bare_wall, bare_cpu) = (
-        tuple(min(seconds[i] for seconds in turn_seconds) for i in (0, 1))
-        for turn_seconds in (audit_seconds, bare_seconds)
-    )
-    figures = {
-        "calls": n_calls,
-        "calls_per_s": n_calls / wall,
-        "cpu_ms_per_call": 1000 * cpu / n_calls,
-        "bare_litellm": {"calls_per_s": n_calls / bare_wall, "cpu_ms_per_call": 1000 * bare_cpu / n_calls},
-        "cpu_ratio_to_bare_litellm": cpu / bare_cpu,
-        "wall_ratio_to_bare_litellm": wall / bare_wall,
-        "second_run_s": second_run_s,
-        "peak_memory_mb": peak_mb,
+    turns: dict[str, dict[str, list[float]]] = {
+        "audit": _split_seconds(audit_seconds),
+        "bare_litellm": _split_seconds(bare_seconds),
     }
     if inspect_figures:
-        best_wall, best_cpu = (
-            min(figures_of_turn[key] for figures_of_turn in inspect_figures) for key in ("wall_s", "cpu_s")
-        )
-        figures["inspect_ai"] = {"samples_per_s": n_calls / best_wall, "cpu_ms_per_sample": 1000 * best_cpu / n_calls}
-        figures["wall_ratio_to_inspect_ai"] = wall / best_wall
-        figures["cpu_ratio_to_inspect_ai"] = cpu / best_cpu
-    return figures
+        turns["inspect_ai"] = {key: [figures[key] for figures in inspect_figures] for key in ("wall_s", "cpu_s")}
+    cpu_ms = [1000 * seconds / n_calls for seconds in turns["audit"]["cpu_s"]]
+    figures = {"calls": n_calls, "cpu_ms_per_call": min(cpu_ms), "median_cpu_ms_per_call": statistics.median(cpu_ms)}
+    for name in ("bare_litellm", "inspect_ai") if inspect_figures else ("bare_litellm",):
+        for key in ("wall_s", "cpu_s"):
+            audit, other = turns["audit"][key], turns[name][key]
+            ratio = f"{key[:-2]}_ratio_to_{name}"
+            figures[ratio] = min(audit) / min(other)
+            figures[f"median_{ratio}"] = statistics.median(a / b for a, b in zip(audit, other, strict=True))
+    return figures | {"second_run_s": second_run_s, "peak_memory_mb": peak_mb, "turns": turns}
+
+
+def _split_seconds(seconds: list[tuple[float, float]]) -> dict[str, list[float]]:
+    """Wall and CPU seconds of the turns."""
+    return {"wall_s": [wall for wall, _ in seconds], "cpu_s": [cpu for _, cpu in seconds]}
 
 
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=10, help="of each cell; a cell is asked and judged that often")
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--without-inspect", action="store_true")
     arguments = parser.parse_args()
     os.environ[KEY] = "none"

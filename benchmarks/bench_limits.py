@@ -7,7 +7,7 @@ Prints JSON of three runs, each in a process of its own against a server that en
 - `steady`: the models' `rpm` make up the limit.
 - `bursts`: the same, and for 3 s the server refuses all requests with status 429, once with and once without
   `retry-after`. The recovery is the time from the burst's end until the answers of the following 3 s come at 95% of
-  the permitted rate.
+  the permitted rate; `max_recovery_s` is the longer of the two, or the run's length if the rate was not reached.
 - `unknown`: no `rpm` is configured, so that the concurrency limit has to find the rate by the server's refusals.
 
 The server's CPU time is not counted. `min_share` is the number of answers of the slowest model in the middle half of
@@ -110,7 +110,8 @@ def summarize(run: dict[str, Any], arguments: argparse.Namespace, burst_ends: li
         "cpu_per_wall": round(run["cpu_s"] / run["wall_s"], 3),
         "share_of_permitted_rate": round(n_middle / (middle[1] - middle[0]) / permitted_per_s, 3),
         "min_share": round(min(counts.values()) / max(counts.values()), 3) if len(counts) == len(MODELS) else 0.0,
-        "recovery_s": [find_recovery(times, end, permitted_per_s) for end in burst_ends],
+        "recovery_s": (recovery_s := [find_recovery(times, end, permitted_per_s) for end in burst_ends]),
+        "max_recovery_s": max((arguments.seconds if s is None else s for s in recovery_s), default=None),
         "per_second": [sum(s <= at < s + 1 for at in times) for s in range(int(last) + 1)],
     }
 

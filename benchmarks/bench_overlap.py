@@ -101,8 +101,15 @@ def main() -> None:
         f"{key[:-2]}_ratio": min(turn[key] for turn in turns["with"]) / min(turn[key] for turn in turns["without"])
         for key in ("wall_s", "cpu_s")
     }
-    lag = min(turn["lag_p99_ms"] for turn in turns["with"])
-    print(json.dumps({**ratios, "lag_p99_ms": lag, "load": os.getloadavg()[0], "turns": turns}, indent=1))
+    ratios |= {
+        f"median_{key[:-2]}_ratio": statistics.median(
+            turn[key] / base[key] for turn, base in zip(turns["with"], turns["without"], strict=True)
+        )
+        for key in ("wall_s", "cpu_s")
+    }
+    lags_ms = [turn["lag_p99_ms"] for turn in turns["with"]]
+    figures = {"lag_p99_ms": min(lags_ms), "median_lag_p99_ms": statistics.median(lags_ms)}
+    print(json.dumps({**ratios, **figures, "load": os.getloadavg()[0], "turns": turns}, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Whole processes beside each other: `auditor run`, promptfoo and Inspect AI answer and judge the same items.
 
-    python benchmarks/bench_peers.py [--items 1020] [--turns 7] [--promptfoo PATH] [--inspect PYTHON]
+    python benchmarks/bench_peers.py [--items 1020] [--turns 7] [--promptfoo PATH] [--inspect PYTHON] [--only TOOLS]
 
 The scripted server answers at once, in a process whose CPU time is not counted; 60 requests are in flight. Each item is
 answered by one model and judged by another: 2 calls. promptfoo grades each answer with a model (`llm-rubric`); Inspect
 AI sends the requests of the audit and scores them by a function. No tool embeds texts or reuses an answer. Start-up is
-the time of a job of one item. Prints JSON with every turn; a peer that is not installed is null.
+the time of a job of one item. Prints JSON: ratios of the shortest turns, medians of the turns' ratios, and every turn;
+the figures of a peer that is not installed are null.
 """
 
 from __future__ import annotations
@@ -152,7 +153,8 @@ def measure(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
         "promptfoo": tuple(promptfoo_job(arguments.promptfoo, url, some) for some in (questions, questions[:1])),
         "inspect_ai": tuple(inspect_job(arguments.inspect, url, some) for some in (requests, requests[:2])),
     }
-    turns: dict[str, list[dict[str, float]]] = {name: [] for name in jobs if versions[name]}
+    tools = arguments.only.split(",")
+    turns: dict[str, list[dict[str, float]]] = {name: [] for name in jobs if versions[name] and name in tools}
     start_up: dict[str, list[dict[str, float]]] = {name: [] for name in turns}
     with tempfile.TemporaryDirectory() as settings:
         environment = PROMPTFOO_SETTINGS | {"PROMPTFOO_CONFIG_DIR": settings, "PYTHONDONTWRITEBYTECODE": ""}
@@ -162,17 +164,23 @@ def measure(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
                 start_up[name].append(run_process(jobs[name][1], environment))
     figures: dict[str, Any] = {"calls": len(requests), "versions": versions, "start_up": start_up, "turns": turns}
     for name in jobs:
+        start_up_s = [turn["wall_s"] for turn in start_up.get(name, ())]
+        figures[f"start_up_s_of_{name}"] = min(start_up_s, default=None)
+        figures[f"median_start_up_s_of_{name}"] = statistics.median(start_up_s) if start_up_s else None
         for key in ("wall_s", "cpu_s"):
-            best = _minimum(turns, name, key)
-            figures[f"{key[:-2]}_ratio_to_{name}"] = None if best is None else _minimum(turns, "auditor", key) / best  # type: ignore[operator]
-        figures[f"start_up_s_of_{name}"] = _minimum(start_up, name, "wall_s")
-    figures["median_wall_s"] = {name: statistics.median(turn["wall_s"] for turn in turns[name]) for name in turns}
+            figures |= compare_turns(turns["auditor"], turns.get(name), key, f"{key[:-2]}_ratio_to_{name}")
     return figures
 
 
-def _minimum(turns: dict[str, list[dict[str, float]]], name: str, key: str) -> float | None:
-    """The smallest figure of a tool's turns; None if it was not measured."""
-    return min(turn[key] for turn in turns[name]) if name in turns else None
+def compare_turns(
+    turns: list[dict[str, float]], peer_turns: list[dict[str, float]] | None, key: str, name: str
+) -> dict[str, float | None]:
+    """The ratio of the minima under `name`, and the median of the ratios; None without turns of the peer."""
+    if not peer_turns:
+        return {name: None, f"median_{name}": None}
+    ratios = [turn[key] / peer_turn[key] for turn, peer_turn in zip(turns, peer_turns, strict=True)]
+    minima = [min(turn[key] for turn in some) for some in (turns, peer_turns)]
+    return {name: minima[0] / minima[1], f"median_{name}": statistics.median(ratios)}
 
 
 def main() -> None:
@@ -182,6 +190,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--promptfoo", type=Path, default=PROMPTFOO)
     parser.add_argument("--inspect", type=Path, default=INSPECT)
+    parser.add_argument("--only", default="auditor,promptfoo,inspect_ai")
     arguments = parser.parse_args()
     os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
     # promptfoo's folder also has the version of Node.js that it wants.

@@ -1,9 +1,10 @@
 """Building the report of audits of about a thousand, a hundred thousand and a million recorded calls.
 
-    python benchmarks/bench_report.py [--sizes small,middle,large]
+    python benchmarks/bench_report.py [--sizes small,middle,large] [--turns 3]
 
-Prints JSON: for each size, seconds and memory of a process that does nothing else, and the size of the page. Filling
-the database takes minutes for the largest, and is not counted.
+Prints JSON: for each size, seconds and memory of a process that does nothing else, and the size of the page, as minimum
+and median of the turns; memory as the largest of them. Filling the database takes minutes for the largest, and is not
+counted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -49,10 +51,28 @@ def measure(url: str) -> None:
     print(json.dumps(figures))
 
 
+def measure_in_process(url: str) -> dict[str, Any]:
+    """Run `measure` in a fresh process and return what it printed."""
+    command = [sys.executable, __file__, "--measure", url]
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    figures: dict[str, Any] = json.loads(process.stdout)
+    return figures
+
+
+def summarize(turns: list[dict[str, Any]]) -> dict[str, Any]:
+    """Minimum and median time and the largest memory of the turns, with all turns."""
+    figures = turns[0] | {"peak_memory_mb": max(turn["peak_memory_mb"] for turn in turns), "turns": turns}
+    for key in ("seconds", "cpu_seconds"):
+        seconds = [turn[key] for turn in turns]
+        figures |= {key: min(seconds), f"median_{key}": statistics.median(seconds)}
+    return figures
+
+
 def main() -> None:
     """Fill a database of each size, and measure it in a fresh process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default=",".join(SIZES))
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -61,15 +81,20 @@ def main() -> None:
     from auditor.storage.database import open_database
     from tests.support.synthetic_audit import populate  # not at the top: the measured process must not load it
 
-    figures_by_size = {}
+    figures_by_size: dict[str, Any] = {}
     for name in arguments.sizes.split(","):
         with tempfile.TemporaryDirectory() as folder:
             url = f"sqlite:///{folder}/audit.db"
             with open_database(url) as db:
                 populate(db, **SIZES[name])
-            command = [sys.executable, __file__, "--measure", url]
-            process = subprocess.run(command, check=True, capture_output=True, text=True)
-            figures_by_size[name] = json.loads(process.stdout)
+            figures_by_size[name] = summarize([measure_in_process(url) for _ in range(arguments.turns)])
+    if {"middle", "large"} <= figures_by_size.keys():
+        times = [
+            (figures_by_size[name][key] / figures_by_size[name]["calls"])
+            for name in ("large", "middle")
+            for key in ("seconds", "median_seconds")
+        ]
+        figures_by_size["large_to_middle"] = {"ratio": times[0] / times[2], "median_ratio": times[1] / times[3]}
     print(json.dumps(figures_by_size, indent=1))
 
 

@@ -2,9 +2,9 @@
 
     python benchmarks/bench_start.py [--turns 7] [--project FOLDER]
 
-The commands read the audit of `auditor demo`. Counted is CPU time, minimum and median of the turns; a ratio is that of
-the minima. Bytecode is compiled beforehand, also where
-PYTHONDONTWRITEBYTECODE is set, which doubles the time of a start.
+The commands read the audit of `auditor demo`. Counted are CPU and wall time, as minimum and median of the turns; a
+ratio is that of the minima. Bytecode is compiled beforehand, also where PYTHONDONTWRITEBYTECODE is set, which doubles
+the time of a start.
 `--project` measures another checkout of auditor, with its own environment in `.venv`, for a comparison.
 """
 
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -56,37 +56,48 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
 }
 
 
-def measure_cpu_s(command: list[str], folder: str) -> float:
-    """CPU seconds of a command."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+class Usage(NamedTuple):
+    """CPU and wall seconds of a command."""
+
+    cpu_s: float
+    wall_s: float
+
+
+def measure(command: list[str], folder: str) -> Usage:
+    """Run a command in a folder."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    wall_s, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Usage(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall_s)
+
+
+def compare(turns: list[tuple[Usage, Usage]]) -> dict[str, Any]:
+    """Times of a command beside those of its reference: minima, medians, their ratios, and all turns."""
+    figures: dict[str, Any] = {}
+    for field, ratio in (("cpu_s", "ratio"), ("wall_s", "wall_ratio")):
+        times, references = ([getattr(usage, field) for usage in usages] for usages in zip(*turns, strict=True))
+        figures |= {field: min(times), f"median_{field}": statistics.median(times)}
+        figures[ratio] = min(times) / min(references)
+        figures[f"median_{ratio}"] = statistics.median(a / b for a, b in zip(times, references, strict=True))
+    return figures | {"turns": turns}
 
 
 def measure_starts(python: str, url: str, folder: str, turns: int) -> dict[str, Any]:
-    """CPU time of each command and of its reference, taken in turns."""
+    """Times of each command and of its reference, taken in turns."""
     auditor = [python, "-m", "auditor"]
     Path(folder, "estimated.toml").write_text(CONFIG)
     Path(folder, "finished.toml").write_text(SERVED_CONFIG.format(url=url))
-    for arguments in (["demo"], COMMANDS["second_run"][0]):  # what the commands read; it also compiles all modules
-        measure_cpu_s([*auditor, *arguments], folder)
-    start = time.perf_counter()
-    subprocess.run([*auditor, "--help"], check=True, stdout=subprocess.DEVNULL)
-    figures: dict[str, Any] = {"help_s": time.perf_counter() - start, "load": os.getloadavg()[0]}
+    measure([*auditor, "demo"], folder)  # what the commands read
+    for arguments, _ in COMMANDS.values():  # compiles all modules, and asks what the second run finds recorded
+        measure([*auditor, *arguments], folder)
+    figures: dict[str, Any] = {"load": os.getloadavg()[0]}
     for name, (arguments, reference) in COMMANDS.items():
-        pairs = [
-            (measure_cpu_s([*auditor, *arguments], folder), measure_cpu_s([python, "-c", reference], folder))
-            for _ in range(turns)
-        ]
-        times, references = zip(*pairs, strict=True)
-        figures[name] = {
-            "min_s": min(times),
-            "median_s": statistics.median(times),
-            "ratio": min(times) / min(references),
-            "median_ratio": statistics.median(a / b for a, b in pairs),
-            "turns": pairs,
-        }
+        figures[name] = compare(
+            [
+                (measure([*auditor, *arguments], folder), measure([python, "-c", reference], folder))
+                for _ in range(turns)
+            ]
+        )
     return figures
 
 

@@ -1,10 +1,11 @@
 """Time the review app at a real terminal: from start to the first screen, and from a key to its answer.
 
-    python benchmarks/bench_tui.py [--models 20] [--ratings 2000] [--width 120] [--height 40]
+    python benchmarks/bench_tui.py [--models 20] [--ratings 2000] [--turns 7] [--width 120] [--height 40]
 
 Makes a database of about 100,000 conflicts (10,000 with 8 models), of which some are decided, starts the program at a
 pseudo-terminal and prints JSON. `beside_textual_s` is the time from the start of the process to the first conflict on
-the screen, less that of a process that only imports textual. For each key: `answer`, until the first output after it,
+the screen, less that of a process that only imports textual: of the shortest of the turns, and as their median. For
+each key: `answer`, until the first output after it,
 and `rest`, until the last output before 60 ms of silence; for a decision `next`, until the next conflict is on the
 screen. All in milliseconds as median, 95th percentile and most.
 """
@@ -27,6 +28,7 @@ import termios
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -119,6 +121,12 @@ class Terminal:
                 self.matched, expected_at = matches[-1], last_at
         raise TimeoutError(f"the program did not show {expected!r}: {output[-500:]!r}")
 
+    def measure_start(self) -> dict[str, float]:
+        """Wait for the first conflict; seconds from the start of the process, and from the end of its imports."""
+        shown_at = self.wait(FIRST_CONFLICT)[2]
+        imported_at = float(self.imported.read_text())
+        return {"from_start_s": shown_at - self.started, "first_screen_s": shown_at - imported_at}
+
     def press(self, key: str) -> tuple[float, float]:
         """Seconds until the first and until the last output after a key."""
         sent_at = time.monotonic()
@@ -152,6 +160,17 @@ def summarize_times(seconds: list[float]) -> dict[str, float]:
     return {"median": round(statistics.median(ordered), 1), "p95": round(p95, 1), "most": round(ordered[-1], 1)}
 
 
+def summarize_starts(starts: list[dict[str, float]]) -> dict[str, Any]:
+    """Minimum and median of each time of the starts, in seconds, and all of them."""
+    figures: dict[str, Any] = {}
+    for name in starts[0]:
+        seconds = [start[name] for start in starts]
+        figures |= {name: round(min(seconds), 3), f"median_{name}": round(statistics.median(seconds), 3)}
+    figures["beside_textual_s"] = round(figures["from_start_s"] - figures["import_textual_s"], 3)
+    differences = [start["from_start_s"] - start["import_textual_s"] for start in starts]
+    return figures | {"median_beside_textual_s": round(statistics.median(differences), 3), "turns": starts}
+
+
 def measure_import() -> float:
     """Seconds of a process that only imports textual."""
     start = time.monotonic()
@@ -163,6 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--ratings", type=int, default=2000)
+    parser.add_argument("--turns", type=int, default=7, help="starts of the program")
     parser.add_argument("--width", type=int, default=120)
     parser.add_argument("--height", type=int, default=40)
     arguments = parser.parse_args()
@@ -171,11 +191,14 @@ def main() -> None:
         url = f"sqlite:///{folder}/audits.db"
         with open_database(url) as db:
             conflicts = make_database(db, arguments.models, arguments.ratings)
-        import_s = min(measure_import() for _ in range(3))
-        terminal = Terminal(url, folder, arguments.width, arguments.height)
-        _, _, first_conflict_at = terminal.wait(FIRST_CONFLICT)
-        imported_at = float(terminal.imported.read_text())
-        terminal.wait(f"of {conflicts:,}".encode())
+        starts = []
+        for turn in range(arguments.turns):
+            import_s = measure_import()
+            terminal = Terminal(url, folder, arguments.width, arguments.height)
+            starts.append(terminal.measure_start() | {"import_textual_s": import_s})
+            terminal.wait(f"of {conflicts:,}".encode())
+            if turn < arguments.turns - 1:
+                terminal.stop()
         delays_by_action = {}
         for action, key_sequence in KEYS.items():
             delays = [terminal.press(key) for key in key_sequence]
@@ -191,10 +214,7 @@ def main() -> None:
     figures = {
         "conflicts": conflicts,
         "ratings": arguments.ratings,
-        "first_screen_s": round(first_conflict_at - imported_at, 3),
-        "from_start_s": round(first_conflict_at - terminal.started, 3),
-        "import_textual_s": round(import_s, 3),
-        "beside_textual_s": round(first_conflict_at - terminal.started - import_s, 3),
+        **summarize_starts(starts),
         "decision_to_next_ms": summarize_times(decisions),
         "keys_ms": delays_by_action,
     }

@@ -3,8 +3,9 @@
     python benchmarks/suite.py [--quick] [--only audit,report] [--keep-docs]
 
 Figures are ratios within one run wherever they can be. On a busy machine they are worth little. Beside each benchmark
-its command, the load before it, the versions and all turns are printed and stored. Without a peer to compare with, its
-rows say *not measured*.
+its command, the load before it, the machine, the versions and all turns are printed and stored. With `--only`, the rows
+of the other benchmarks stay as they are. `--quick` prints only. Without a peer to compare with, its rows say *not
+measured*.
 """
 
 from __future__ import annotations
@@ -27,35 +28,34 @@ from published_figures import SUITE, Bench, Figure
 FOLDER = Path(__file__).resolve().parent
 DOCS = FOLDER.parent / "docs"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
-
-
 PACKAGES = ("auditor", "litellm", "numpy", "sqlalchemy", "textual", "torch")
 """Packages whose versions are printed."""
 
 
 def run_benchmark(bench: Bench, *, quick: bool) -> dict[str, Any]:
-    """Run a script and return the JSON that it printed, with its command and the load before it as `run`."""
-    load_before = os.getloadavg()[0]
-    command = [sys.executable, str(FOLDER / bench.script), *(bench.quick if quick else bench.full)]
+    """Run a script and return the JSON that it printed; `run` has its command, its turns and the machine before it."""
+    arguments = bench.arguments(quick=quick)
+    run = {"command": " ".join(("python", f"benchmarks/{bench.script}", *arguments))}
+    run |= {"turns": 1 if bench.turns is None or quick else bench.turns, "machine": describe_machine()}
+    command = [sys.executable, str(FOLDER / bench.script), *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER.parent)
     if process.returncode:
         raise SystemExit(f"{bench.script} failed:\n{process.stderr[-3000:]}")
     figures: dict[str, Any] = json.loads(process.stdout)
-    arguments = " ".join((f"benchmarks/{bench.script}", *(bench.quick if quick else bench.full)))
-    return figures | {"run": {"command": f"python {arguments}", "load_before": round(load_before, 1)}}
+    return figures | {"run": run}
 
 
 def build_details(figures_by_benchmark: dict[str, Any]) -> str:
-    """Format the versions and, for each benchmark, its command, the load before it and its turns."""
-    lines = [f"versions: {json.dumps(figures_by_benchmark['machine']['versions'])}"]
-    for name in SUITE:
-        if (figures := figures_by_benchmark.get(name)) is None:
-            continue
-        lines.append(f"{name}: {figures['run']['command']}; load before: {figures['run']['load_before']}")
-        raw = {key: figures[key] for key in ("versions", "turns", "start_up") if key in figures} or {
-            key: value for key, value in figures.items() if key != "run"
-        }
-        lines.append(f"  {json.dumps(raw)}")
+    """Format for each benchmark its command, the machine and the load before it, the versions and all turns."""
+    lines = []
+    for name, figures in figures_by_benchmark.items():
+        run, machine = figures["run"], figures["run"]["machine"]
+        versions = machine["versions"] | figures.get("versions", {})
+        lines.append(f"{name}: {run['command']}; {_format_system(machine)}; {_format_time(machine)}")
+        lines.append(f"  versions: {json.dumps(versions)}")
+        lines.append(
+            f"  {json.dumps({key: value for key, value in figures.items() if key not in ('run', 'versions')})}"
+        )
     return "\n".join(lines)
 
 
@@ -79,29 +79,49 @@ def _read_lines(path: str) -> list[str]:
     return Path(path).read_text().splitlines() if Path(path).exists() else []
 
 
+def _format_system(machine: dict[str, Any]) -> str:
+    return f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}"
+
+
+def _format_time(machine: dict[str, Any]) -> str:
+    return f"{machine['at']}, {machine['load_before']}"
+
+
 def build_table(figures_by_benchmark: dict[str, Any]) -> str:
-    """Format the figures as a Markdown table."""
-    machine = figures_by_benchmark["machine"]
-    description = f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {machine['at']}"
+    """Format the figures as a Markdown table, under the machines and times of their benchmarks."""
+    runs_by_machine: dict[str, list[str]] = {}
+    for name, figures in figures_by_benchmark.items():
+        machine = figures["run"]["machine"]
+        runs_by_machine.setdefault(_format_system(machine), []).append(f"{name} ({_format_time(machine)})")
     lines = [
-        f"{description}; load before the run: {machine['load_before']}.",
+        *(f"{system}. Measured at, and load before: {', '.join(runs)}." for system, runs in runs_by_machine.items()),
         "",
-        "| What | Figure | Goal | |",
-        "|---|---|---|---|",
+        "| What | Figure | Median | Turns | Goal | |",
+        "|---|---|---|---|---|---|",
     ]
-    for name, bench in SUITE.items():
-        for figure in bench.figures if name in figures_by_benchmark else ():
-            value = figure.extract(figures_by_benchmark[name])
-            goal = (
-                f"≤ {figure.max_goal:g}"
-                if figure.max_goal is not None
-                else f"≥ {figure.min_goal:g}"
-                if figure.min_goal
-                else ""
+    for name, figures in figures_by_benchmark.items():
+        for figure in SUITE[name].figures:
+            value, median = figure.value(figures), figure.median(figures)
+            cells = (
+                figure.label,
+                "not measured" if value is None else _format_value(figure, value),
+                "" if median is None else _format_value(figure, median),
+                "" if value is None else str(figures["run"]["turns"]),
+                _format_goal(figure),
+                _verdict(figure, value),
             )
-            formatted = "not measured" if value is None else f"{value:.3g} {figure.unit}".strip()
-            lines.append(f"| {figure.label} | {formatted} | {goal} | {_verdict(figure, value)} |")
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _format_value(figure: Figure, value: float) -> str:
+    return f"{value:.3g} {figure.unit}".strip()
+
+
+def _format_goal(figure: Figure) -> str:
+    if figure.max_goal is not None:
+        return f"≤ {figure.max_goal:g}"
+    return "" if figure.min_goal is None else f"≥ {figure.min_goal:g}"
 
 
 def _verdict(figure: Figure, value: float | None) -> str:
@@ -111,6 +131,13 @@ def _verdict(figure: Figure, value: float | None) -> str:
         figure.min_goal is not None and value < figure.min_goal
     )
     return "missed" if is_missed else "met"
+
+
+def load_published() -> dict[str, Any]:
+    """The figures in docs/benchmarks.json by benchmark; none of an earlier format, which lacks the command of each."""
+    path = DOCS / "benchmarks.json"
+    figures_by_benchmark = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {name: figures_by_benchmark[name] for name in SUITE if "run" in figures_by_benchmark.get(name, {})}
 
 
 def publish(figures_by_benchmark: dict[str, Any]) -> None:
@@ -125,18 +152,22 @@ def publish(figures_by_benchmark: dict[str, Any]) -> None:
 def main() -> None:
     """Run, print, publish."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it works")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it works; prints only")
     parser.add_argument("--only", default=",".join(SUITE), help="some of " + ", ".join(SUITE))
     parser.add_argument("--keep-docs", action="store_true", help="print only")
     arguments = parser.parse_args()
-    figures_by_benchmark: dict[str, Any] = {"machine": describe_machine(), "quick": arguments.quick}
+    if unknown := set(arguments.only.split(",")) - set(SUITE):
+        parser.error(f"--only: no benchmark {', '.join(sorted(unknown))}. How to fix: Name some of {', '.join(SUITE)}.")
+    keeps_docs = arguments.keep_docs or arguments.quick
+    measured: dict[str, Any] = {}
     for name in arguments.only.split(","):
         start = time.monotonic()
-        figures_by_benchmark[name] = run_benchmark(SUITE[name], quick=arguments.quick)
+        measured[name] = run_benchmark(SUITE[name], quick=arguments.quick)
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
-    if not arguments.keep_docs:
-        publish(figures_by_benchmark)
-    print(f"{build_table(figures_by_benchmark)}\n\n{build_details(figures_by_benchmark)}")
+        if not keeps_docs:  # after each one, so that an interrupted run keeps what it has measured
+            published = load_published() | measured
+            publish({name: published[name] for name in SUITE if name in published})
+    print(f"{build_table(measured)}\n\n{build_details(measured)}")
 
 
 if __name__ == "__main__":
