@@ -179,21 +179,21 @@ def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bo
             inspect_figures.append(measure_inspect_ai(url, requests, folder))
     second_run_s, _ = measure_seconds(lambda: run_audit(config, storage=storage))
     n_calls = len(requests)
-    turns: dict[str, dict[str, list[float]]] = {
+    turn_seconds: dict[str, dict[str, list[float]]] = {
         "audit": _split_seconds(audit_seconds),
         "bare_litellm": _split_seconds(bare_seconds),
     }
     if inspect_figures:
-        turns["inspect_ai"] = {key: [figures[key] for figures in inspect_figures] for key in ("wall_s", "cpu_s")}
-    cpu_ms = [1000 * seconds / n_calls for seconds in turns["audit"]["cpu_s"]]
+        turn_seconds["inspect_ai"] = {key: [figures[key] for figures in inspect_figures] for key in ("wall_s", "cpu_s")}
+    cpu_ms = [1000 * seconds / n_calls for seconds in turn_seconds["audit"]["cpu_s"]]
     figures = {"calls": n_calls, "cpu_ms_per_call": min(cpu_ms), "median_cpu_ms_per_call": statistics.median(cpu_ms)}
     for name in ("bare_litellm", "inspect_ai") if inspect_figures else ("bare_litellm",):
         for key in ("wall_s", "cpu_s"):
-            audit, other = turns["audit"][key], turns[name][key]
+            audit, other = turn_seconds["audit"][key], turn_seconds[name][key]
             ratio = f"{key[:-2]}_ratio_to_{name}"
             figures[ratio] = min(audit) / min(other)
             figures[f"median_{ratio}"] = statistics.median(a / b for a, b in zip(audit, other, strict=True))
-    return figures | {"second_run_s": second_run_s, "peak_memory_mb": peak_mb, "turns": turns}
+    return figures | {"second_run_s": second_run_s, "peak_memory_mb": peak_mb, "turns": turn_seconds}
 
 
 def _split_seconds(seconds: list[tuple[float, float]]) -> dict[str, list[float]]:

@@ -64,7 +64,7 @@ def main() -> None:
         "texts_per_cpu_s": len(texts) / encoder_s,
         "plain_texts_per_cpu_s": len(texts) / plain_s,
         "cpu_ratio_to_plain": encoder_s / plain_s,
-        "median_cpu_ratio_to_plain": statistics.median(ours / plain for ours, plain in turns),
+        "median_cpu_ratio_to_plain": statistics.median(encoder / plain for encoder, plain in turns),
         "largest_difference": float(np.abs(vectors - plain_vectors).max()),
         "turns": turns,
     }

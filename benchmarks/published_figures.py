@@ -54,7 +54,7 @@ def _look_up(figures: dict[str, Any], path: str) -> float | None:
     value: Any = figures
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
-    return value
+    return None if value is None else float(value)
 
 
 def _peer_figures(size: str, max_goal: float, *others: Figure) -> tuple[Figure, ...]:

@@ -35,7 +35,7 @@ PACKAGES = ("auditor", "litellm", "numpy", "sqlalchemy", "textual", "torch")
 def run_benchmark(bench: Bench, *, quick: bool) -> dict[str, Any]:
     """Run a script and return the JSON that it printed; `run` has its command, its turns and the machine before it."""
     arguments = bench.arguments(quick=quick)
-    run = {"command": " ".join(("python", f"benchmarks/{bench.script}", *arguments))}
+    run: dict[str, Any] = {"command": " ".join(("python", f"benchmarks/{bench.script}", *arguments))}
     run |= {"turns": 1 if bench.turns is None or quick else bench.turns, "machine": describe_machine()}
     command = [sys.executable, str(FOLDER / bench.script), *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER.parent)

@@ -14,7 +14,7 @@ from auditor.storage.database import open_database
 
 def rank(storage: str, folder: Path, wins: list[str], method: RatingMethod, seed: int | None = None) -> str:
     """The items of comparisons such as "AB" (A is preferred to B), best first."""
-    rows = [f"j,s,{first},{second},standard,A" for first, second in wins]
+    rows = [f"j,s,{first},{second},standard,A" for first, second in map(tuple, wins)]
     file = folder / "wins.csv"
     file.write_text("\n".join(["judge,context,item_a,item_b,relation,decision", *rows]), encoding="utf-8")
     import_comparisons(file, audit="wins", storage=storage)

@@ -19,11 +19,10 @@ NOT_VERIFIED = {
 }
 
 
-def notes(*audits: str, is_small: bool = False, **files: str) -> list[str]:
+def notes(*audits: str, is_small: bool = False, files: dict[str, str] | None = None) -> list[str]:
     experiment = load_paper("logic").experiment
     assert experiment is not None
-    paths = {name.replace("_", "-"): path for name, path in files.items()}
-    return describe_data(experiment, ReplicationOptions(is_small=is_small, files=paths), audits)
+    return describe_data(experiment, ReplicationOptions(is_small=is_small, files=files or {}), audits)
 
 
 def test_every_file_of_logic_names_its_converter() -> None:
@@ -41,18 +40,18 @@ def test_converters_exist() -> None:
 @pytest.mark.parametrize("name", NOT_VERIFIED)
 def test_a_layout_that_was_not_verified_is_named(name: str) -> None:
     audit = name.removesuffix("-people")
-    [note] = notes(audit, **{name: "x.jsonl"})
+    [note] = notes(audit, files={name: "x.jsonl"})
     assert note.startswith(f"{name}: layout not verified on a real file")
     assert f"auditor logic convert {NOT_VERIFIED[name]}" in note
-    assert notes("CaTeRS", **{name: "x.jsonl"}) == []  # a table without this file
+    assert notes("CaTeRS", files={name: "x.jsonl"}) == []  # a table without this file
 
 
 @pytest.mark.parametrize("name", VERIFIED)
 def test_a_verified_layout_has_no_note(name: str) -> None:
-    assert notes("CaTeRS", "NovelEval", **{name: "x.jsonl"}) == []
+    assert notes("CaTeRS", "NovelEval", files={name: "x.jsonl"}) == []
 
 
 def test_made_up_data_are_named_unless_the_user_has_others() -> None:
-    [note] = notes("SummEval", "CaTeRS", is_small=True, CaTeRS="x.jsonl")
+    [note] = notes("SummEval", "CaTeRS", is_small=True, files={"CaTeRS": "x.jsonl"})
     assert note.startswith("Made-up data of the program instead of the paper's: SummEval.")
-    assert notes("SummEval", SummEval="x.jsonl")[0].startswith("SummEval: layout")
+    assert notes("SummEval", files={"SummEval": "x.jsonl"})[0].startswith("SummEval: layout")

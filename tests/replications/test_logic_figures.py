@@ -177,11 +177,11 @@ def test_a_document_says_which_data_are_made_up(tmp_path: Path, storage: str) ->
     words = ("replicate", "logic", "--small", "--table", "2", "-o", page)
     assert auditor(*words, AUDITOR_STORAGE=storage).returncode == 0
     assert note in page.read_text("utf-8")
-    own = tmp_path / "own.csv"
-    own.write_text(
+    own_file = tmp_path / "own.csv"
+    own_file.write_text(
         "judge,context,item_a,item_b,relation,decision\npeople,s,a,b,standard,A\npeople,s,b,c,standard,A\n", "utf-8"
     )
-    assert auditor(*words, "--data", f"Feedback-train={own}", AUDITOR_STORAGE=storage).returncode == 0
+    assert auditor(*words, "--data", f"Feedback-train={own_file}", AUDITOR_STORAGE=storage).returncode == 0
     assert "Made-up data" not in page.read_text("utf-8")
 
 

@@ -32,12 +32,12 @@ def ask_all(model: str = "linear") -> list[tuple[Any, ...]]:
 def test_a_figure_of_a_data_set_needs_an_audit_of_it(tmp_path: Path) -> None:
     summaries = measure(tmp_path, "SummEval", ["linear"], ask_all())
     passages = measure(tmp_path, "NovelEval", ["linear"], ask_all())
-    row, column, mine = "Gemma-2-9B, direct", "NovelEval, H.", {"Gemma-2-9B": "linear"}
-    assert list_reasons([summaries], "1", column, **mine)[row] == {("no_audit", "NovelEval")}
-    assert list_reasons([summaries, passages], "1", column, **mine)[row] == {(None, "")}
+    row, column, model_by_row = "Gemma-2-9B, direct", "NovelEval, H.", {"Gemma-2-9B": "linear"}
+    assert list_reasons([summaries], "1", column, **model_by_row)[row] == {("no_audit", "NovelEval")}
+    assert list_reasons([summaries, passages], "1", column, **model_by_row)[row] == {(None, "")}
 
 
-def test_a_published_row_needs_a_model_beside_it(tmp_path: Path) -> None:
+def test_a_published_row_without_a_model_of_ours_is_not_run(tmp_path: Path) -> None:
     summaries = measure(tmp_path, "SummEval", ["linear"], ask_all())
     row = "Mistral-7B"
     assert list_reasons([summaries], "4", "PairS")[row] == {("no_counterpart", "Mistral-7B")}
@@ -45,14 +45,14 @@ def test_a_published_row_needs_a_model_beside_it(tmp_path: Path) -> None:
 
 
 def test_agreement_with_people_needs_their_scores_or_labels(tmp_path: Path) -> None:
-    mine = {"Mistral-7B": "linear"}
+    model_by_row = {"Mistral-7B": "linear"}
     for column in ("H.", "PairS", "PairS calibrated"):
         without = measure(tmp_path, "SummEval", ["linear"], ask_all(), has_people=False)
-        [reason, *_] = list_reasons([without], "4", column, **mine)["Mistral-7B"]
+        [reason, *_] = list_reasons([without], "4", column, **model_by_row)["Mistral-7B"]
         assert reason[0] == "no_value"
         assert "people" in reason[1]
         scored = measure(tmp_path, "SummEval", ["linear"], ask_all())
-        assert list_reasons([scored], "4", column, **mine)["Mistral-7B"] == {(None, "")}
+        assert list_reasons([scored], "4", column, **model_by_row)["Mistral-7B"] == {(None, "")}
 
 
 @pytest.mark.parametrize(("wordings", "reason"), [(2, ("no_value", "it needs three wordings")), (3, (None, ""))])
@@ -63,7 +63,7 @@ def test_a_correlation_over_wordings_needs_three(tmp_path: Path, wordings: int, 
     assert (not_run, detail.removeprefix("SummEval-wordings: ")) == reason
 
 
-def test_nothing_is_beside_a_dash_and_our_figure_beside_a_misprint(tmp_path: Path) -> None:
+def test_a_dash_has_no_figure_of_ours_and_a_misprint_has_one(tmp_path: Path) -> None:
     passages = measure(tmp_path, "MS-MARCO", ["linear"], ask_all())
     marco = list_reasons([passages], "5", "PairS", **{"repaired-negated-marco": "linear", "zero-shot": "linear"})
     assert marco["REPAIR-ed data + Neg."] == {("not_published", "")}

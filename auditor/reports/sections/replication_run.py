@@ -36,6 +36,12 @@ OTHER_FIGURES: dict[NotRun, str] = {
 }
 """Published figures that no figure of an experiment is set beside, in words."""
 
+NO_OWN_FIGURE = (
+    "No figure of yours: it needs an audit of the table's data (--data NAME=FILE), and a model of yours beside a "
+    "published one (--as MY=THEIRS)."
+)
+"""Of a table without a figure of our models."""
+
 
 def build_run_document(
     title: str,
@@ -86,7 +92,7 @@ def _build_table_section(cells: Sequence[RecomputedCell]) -> Section:
         for cell in listed
     ]  # fmt: skip
     section = build_table_of_figures(published[0], rows, columns, published)
-    blocks = section.blocks if rows else section.blocks[1:]
+    blocks = section.blocks if rows else [Paragraph(f"{published[0].title}. {NO_OWN_FIGURE}"), *section.blocks[1:]]
     if shared:
         note = f"Every figure with another definition differs from the paper in: {', '.join(shared)} (see Departures)."
         blocks = [Paragraph(f"{note} A mark names only what else differs."), *blocks]
