@@ -204,8 +204,8 @@ def test_the_audits_paraphraser_writes_wordings_of_questions_with_known_answers(
     with open_database(storage, create=False) as db:
         assert semantic_results.load_wordings(db, audit_id, ["1"]) == wordings_before
     requests_before = len(server.requests)
-    [again] = accuracy(ExperimentContext(storage), "moral", file).data
-    assert (again, len(server.requests)) == (row, requests_before)
+    [repeated_row] = accuracy(ExperimentContext(storage), "moral", file).data
+    assert (repeated_row, len(server.requests)) == (row, requests_before)
 
 
 def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
