@@ -194,8 +194,8 @@ async def paraphrase_known_answers(
 
 async def accuracy_and_consistency(
     context: RunContext, questions: Sequence[KnownAnswerQuestion]
-) -> dict[str, tuple[Floats, Floats]]:
-    """By model, two arrays over the questions: the share of correct answers, and the consistency of the reasons."""
+) -> dict[str, tuple[Floats, GroupScores]]:
+    """By model: the share of correct answers, shape (questions,), and the consistency of the reasons."""
     measures_by_model = {}
     for model in context.config.models:
         calls = [
@@ -215,7 +215,7 @@ async def accuracy_and_consistency(
         accuracy = np.array([np.mean(group) if group else np.nan for group in is_correct], dtype=float)
         reasons = [[AnswerWithRule(reason, None) for _, reason in group] for group in choices_and_reasons]
         scores = await asyncio.to_thread(score_groups, context, reasons, answers_only=True)
-        measures_by_model[model.name] = accuracy, scores.main
+        measures_by_model[model.name] = accuracy, scores
     return measures_by_model
 
 

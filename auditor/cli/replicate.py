@@ -38,7 +38,11 @@ RecordedOption: TypeAlias = Annotated[
 ]
 ModelsOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--models", metavar="FILE", help="Run the experiment with the models and judges of a configuration."),
+    typer.Option(
+        "--models",
+        metavar="FILE",
+        help="Run the experiment with the models and judges of a configuration, and its paraphraser and rot_model.",
+    ),
 ]
 SmallOption: TypeAlias = Annotated[
     bool, typer.Option("--small", help="Run a few cells with the small model on this machine, in minutes.")
@@ -54,7 +58,12 @@ DataOption: TypeAlias = Annotated[
     ),
 ]
 AsPublishedOption: TypeAlias = Annotated[
-    bool, typer.Option("--as-published", help="Treat missing survey answers as the paper did, such as counting them 0.")
+    bool,
+    typer.Option(
+        "--as-published",
+        help="Use settings of the paper that lose information (evalmoraal: missing answers count as 0) or need a "
+        "download (sage: weights of its encoders).",
+    ),
 ]
 DryRunOption: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Show the audits, their calls and their cost; send and write nothing.")
@@ -160,7 +169,7 @@ def _run_experiment(
     from auditor.replications.joining import join_figures, load_measured_audits, match_models
     from auditor.replications.people_comparisons import import_people_comparisons
     from auditor.replications.planning import list_data_files, plan_audits, plan_imports, select_runnable_tables
-    from auditor.replications.trials import run_trials
+    from auditor.replications.trials import list_asking_experiments, run_trials
     from auditor.reports.sections.forecast import describe_forecast
     from auditor.reports.sections.replication_run import build_run_document
     from auditor.run import resolve_storage_url
@@ -170,6 +179,10 @@ def _run_experiment(
     own_by_published = match_models(paper, audited, own_models)
     for config in configs.values():
         print_message(f"{config.name}: {describe_forecast(forecast_config(config, storage))}")
+    assert paper.experiment is not None  # it has audits
+    tables, files = select_runnable_tables(paper, options.table_id), list_data_files(paper.experiment, options)
+    if asking := list_asking_experiments(paper.experiment, tables, files, configs):
+        print_message(f"Not counted: further answers for the experiments on these audits ({', '.join(asking)}).")
     if dry_run:
         print_message("Dry run: nothing was sent or written.")
         return
@@ -179,11 +192,9 @@ def _run_experiment(
     import_people_comparisons(dict(imports.values()), storage)
     names = {name: config.name for name, config in configs.items()}
     names |= {name: audit_name for name, (audit_name, _) in imports.items()}
-    measured = load_measured_audits(resolve_storage_url(storage), names, imports)
     context = ExperimentContext(storage, open_progress, handles_signals=True)
-    assert paper.experiment is not None  # it has audits
-    tables = select_runnable_tables(paper, options.table_id)
-    measured = run_trials(paper.experiment, tables, list_data_files(paper.experiment, options), measured, context)
+    trials = run_trials(paper.experiment, tables, files, names, context)
+    measured = load_measured_audits(resolve_storage_url(storage), names, imports, trials)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
     notes = [*describe_data(paper.experiment, options, names), *_describe_audits(measured)]
     document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))

@@ -13,6 +13,9 @@ from auditor.experiments.declaration import ExperimentContext, ExperimentResult,
 if TYPE_CHECKING:
     from auditor.agents.run_context import RunContext
     from auditor.agents.semantic.experiments import KnownAnswerQuestion
+    from auditor.agents.semantic.group_scores import GroupScores
+    from auditor.metrics.estimate import Estimate
+    from auditor.metrics.model_correlation import ModelCorrelation
     from auditor.reports.data.report_source import FloatArray
     from auditor.reports.data.semantic.experiment_rows import ConsistencyAccuracyRow
     from auditor.surveys.row_reader import TextRow
@@ -44,7 +47,7 @@ def accuracy(
 
     questions = _read_known_answers(file)
 
-    async def ask(run: RunContext) -> tuple[dict[str, tuple[FloatArray, FloatArray]], dict[str, str]]:
+    async def ask(run: RunContext) -> tuple[dict[str, tuple[FloatArray, GroupScores]], dict[str, str]]:
         families = {model.name: model.resolved_family for model in run.config.models}
         return await accuracy_and_consistency(run, await paraphrase_known_answers(run, questions)), families
 
@@ -56,30 +59,54 @@ def accuracy(
 def _add_correlation_over_models(
     rows: Sequence[ConsistencyAccuracyRow], families: Mapping[str, str]
 ) -> list[ConsistencyAccuracyRow]:
-    """Copy the rows with the correlation over models of mean consistency with accuracy."""
+    """Copy the rows with the correlations over models of accuracy with mean consistency, by each measure."""
+    names = [families[row.model] for row in rows]
+    accuracies = [row.accuracy for row in rows]
+    of_score = _correlate_means([row.consistency for row in rows], accuracies, names)
+    of_measures = [
+        _correlate_means([measure.consistency for measure in measures], accuracies, names)
+        for measures in zip(*(row.measures for row in rows), strict=True)
+    ]
+    return [
+        row.model_copy(
+            update={
+                "over_models": of_score,
+                "measures": [
+                    measure.model_copy(update={"over_models": correlation})
+                    for measure, correlation in zip(row.measures, of_measures, strict=True)
+                ],
+            }
+        )
+        for row in rows
+    ]
+
+
+def _correlate_means(
+    consistencies: Sequence[Estimate], accuracies: Sequence[Estimate], families: Sequence[str]
+) -> ModelCorrelation:
+    """Correlate two estimates of each model over the models; those without a value are left out."""
     import numpy as np
 
     from auditor.metrics.model_correlation import correlate_models
 
-    consistencies, accuracies = (
+    x, y = (
         np.array([np.nan if estimate.value is None else estimate.value for estimate in estimates])
-        for estimates in ([row.consistency for row in rows], [row.accuracy for row in rows])
+        for estimates in (consistencies, accuracies)
     )
-    over_models = correlate_models(consistencies, accuracies, [families[row.model] for row in rows])
-    return [row.model_copy(update={"over_models": over_models}) for row in rows]
+    return correlate_models(x, y, families)
 
 
-def _build_row(model: str, accuracies: FloatArray, consistencies: FloatArray) -> ConsistencyAccuracyRow:
-    """Correlate a model's accuracy and consistency, shape (questions,) each, nan where there is none."""
+def _build_row(model: str, accuracies: FloatArray, scores: GroupScores) -> ConsistencyAccuracyRow:
+    """Correlate a model's accuracy and consistency over questions; accuracy is nan where there is none."""
     import numpy as np
 
     from auditor.metrics.averaging import averaged_share
     from auditor.metrics.clustered_correlation import correlate_over_units
-    from auditor.reports.data.semantic.experiment_rows import ConsistencyAccuracyRow
+    from auditor.reports.data.semantic.experiment_rows import ConsistencyAccuracyRow, TaskConsistencyRow
     from auditor.reports.data.semantic.score_table import mean_over_questions
 
     units, has_answers = {"question": np.arange(len(accuracies))}, ~np.isnan(accuracies)
-    r = correlate_over_units(consistencies, accuracies, units)
+    r = correlate_over_units(scores.main, accuracies, units)
     return ConsistencyAccuracyRow(
         model=model,
         accuracy=averaged_share(
@@ -89,13 +116,17 @@ def _build_row(model: str, accuracies: FloatArray, consistencies: FloatArray) ->
             "instances",
             empty_reason="no question has a usable answer",
         ),
-        consistency=mean_over_questions(consistencies),
+        consistency=mean_over_questions(scores.main),
         n=r.n,
         r=r.value,
         p_value=r.p_value,
         ci_low=r.ci_low,
         ci_high=r.ci_high,
         reason=r.reason,
+        measures=[
+            TaskConsistencyRow(text=text, metric=metric, consistency=mean_over_questions(values))
+            for (text, metric), values in scores.by_measure.items()
+        ],
     )
 
 

@@ -31,9 +31,9 @@ def list_published_tables() -> list[PublishedTableInfo]:
 
 
 def _count_runnable(table: PublishedTable) -> int:
-    """Number of published figures that audits give; of a table without rows, the number of its columns."""
+    """Number of published figures that audits give; of a table without rows, those of one model."""
     if not table.rows:
-        return len(table.figures)
+        return sum(map(len, table.list_figures()))
     return sum(bool(table.find_figures(row, column)) for row in table.rows for column in table.read_row(row))
 
 

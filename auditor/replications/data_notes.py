@@ -19,7 +19,10 @@ def describe_data(experiment: Experiment, options: ReplicationOptions, audits: C
         A note on the data of the program; and one for each file of the user whose layout `auditor logic convert` knows
         from its description only.
     """
-    used = [name for name, file in experiment.files.items() if not set(file.audits).isdisjoint(audits)]
+    of_trials = {name for trial in experiment.trials.values() if trial.audit in audits for name in trial.files.values()}
+    used = [
+        name for name, file in experiment.files.items() if name in of_trials or not set(file.audits).isdisjoint(audits)
+    ]
     made_up = [
         name for name in used if options.is_small and name in experiment.small.files and name not in options.files
     ]

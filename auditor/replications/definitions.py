@@ -11,7 +11,7 @@ from auditor.config import AuditConfig, LogicProbe
 from auditor.config.semantic import SemanticProbe
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
 from auditor.replications.logic_settings import LOGIC_SETTINGS
-from auditor.replications.semantic_settings import SEMANTIC_SETTINGS
+from auditor.replications.semantic_settings import SEMANTIC_SETTINGS, describe_followed_rules
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
 
@@ -85,6 +85,7 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
         audit.config.models, _logic_probe(audit).sample_temperature
     ),
     "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
+    "semantic.followed_rules": lambda audit: describe_followed_rules(audit.trials),
     **{key: partial(_read_semantic_setting, read) for key, read in SEMANTIC_SETTINGS.items()},
 }
 """Settings that follow from several keys of a configuration."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from auditor.config import load_stored_config
 from auditor.errors import UsageError
@@ -25,13 +25,17 @@ JoinedCell: TypeAlias = tuple[RecomputedCell, list[Departure]]
 
 
 def load_measured_audits(
-    storage: str, name_by_audit: Mapping[str, str], imported: Collection[str] = ()
+    storage: str,
+    name_by_audit: Mapping[str, str],
+    imported: Collection[str] = (),
+    trials: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[MeasuredAudit]:
     """Load the reports and the stored configurations of audits, by name of the survey or data set.
 
     Args:
         storage: URL of the database.
         imported: names of the data sets whose audits were imported: they have no configuration.
+        trials: results of the trials of each audit, by name of the survey or data set and of the trial.
     """
     measured = []
     with open_database(storage, create=False) as db:
@@ -41,7 +45,8 @@ def load_measured_audits(
                 raise UsageError(
                     f"audit '{stored_name}' was imported.", "Run it: auditor replicate PAPER --models FILE"
                 )
-            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name)))
+            results = (trials or {}).get(audit_name, {})
+            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name), results))
     return measured
 
 

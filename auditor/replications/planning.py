@@ -19,6 +19,8 @@ from auditor.replications.presets import Paper, PublishedTable
 
 AUDIT_PREFIX = "rep"
 PRESET_FILE_PREFIX = "preset:"
+HELPER_KEYS = ("paraphraser", "rot_model")
+"""Settings of the probe `semantic` that name a model of the user's file."""
 FIRST_JUDGE = "user:judge"
 """Stands for the name of the first judge, where a setting names one."""
 
@@ -62,7 +64,7 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
         )
     if unknown := set(options.files) - set(experiment.files):
         raise UsageError(f"--data: '{paper.id}' has no data '{min(unknown)}'.", f"Use {_join(experiment.files)}.")
-    models = {} if options.models_file is None else _read_models(options.models_file)
+    models = {} if options.models_file is None else _read_models(options.models_file, experiment)
     return {
         name: _build_config(paper.id, experiment, name, tables, options, models)
         for name in _drop_audits_without_data(experiment, tables, options)
@@ -143,11 +145,20 @@ def _is_left_out(experiment: Experiment, audit_name: str, file_name: str, option
     return options.is_small and audit_name not in named and file_name not in options.files
 
 
-def _read_models(path: Path) -> dict[str, Any]:
-    """The models and judges of a configuration file."""
+def _read_models(path: Path, experiment: Experiment) -> dict[str, Any]:
+    """The models and judges of a configuration file, and who writes wordings and rules of thumb if there are any."""
     config = load_config(path)
-    models = config.model_dump(exclude_unset=True, include={"models", "judges"})
-    return {key: value for key, value in models.items() if key == "models" or value != "peers"}
+    dumped = config.model_dump(exclude_unset=True, include={"models", "judges"})
+    models = {key: value for key, value in dumped.items() if key == "models" or value != "peers"}
+    if config.probes.semantic is None or not _compares_wordings(experiment):
+        return models
+    helpers = {key: name for key, name in config.probes.semantic.helper_models.items() if key in HELPER_KEYS}
+    return models | {"probes": {"semantic": helpers}} if helpers else models
+
+
+def _compares_wordings(experiment: Experiment) -> bool:
+    """Whether the audits of an experiment ask questions in several wordings."""
+    return bool(experiment.config.get("probes", {}).get("semantic", {}).get("paraphrases"))
 
 
 def _build_config(

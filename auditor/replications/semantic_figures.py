@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TEMPERATURES = (0.0, 0.5, 1.0)
 """Of the experiment on temperatures."""
 TEXTS = ("answer", "rot")
+MIXED_TEXT = "mix:0.2"
+"""Rules of thumb and answers together, with the weight of rules in the released program."""
 TASKS = ("TruthfulQA", "HellaSwag")
 """Trials on questions with known answers."""
 LEXICAL_METRICS = ("bleu_nltk", "rouge_l_stemmed")
@@ -115,20 +117,35 @@ def _read_rule_following(
 
 
 def _read_human_correlation(audit: MeasuredAudit, *, metrics: Iterable[str], text: str) -> Estimate:
-    """Correlation of a measure with people's judgements, over models and questions."""
+    """Correlation of a measure with the share of pairs that people find alike, over models and questions."""
     row = _find_measure(audit.trials["people"].correlations, metrics, text)
     return MISSING if row is None else _to_estimate(row.r, row)
 
 
-def _read_accuracy(audit: MeasuredAudit, model: str, *, task: str, figure: str) -> Estimate:
-    """A figure of one model on a task whose answers are known: `accuracy` or `consistency`."""
+def _read_entropy_correlation(audit: MeasuredAudit, *, metrics: Iterable[str], text: str) -> Estimate:
+    """Correlation of a measure with the entropy of people's judgements over pairs, over models and questions."""
+    row = _find_measure(audit.trials["people"].correlations, metrics, text)
+    return MISSING if row is None else row.r_pair_entropy or MISSING
+
+
+def _read_accuracy(audit: MeasuredAudit, model: str, *, task: str) -> Estimate:
+    """Accuracy of one model on a task whose answers are known."""
     rows = [row for row in audit.trials[task] if row.model == model]
-    return getattr(rows[0], figure) if rows else MISSING
+    return rows[0].accuracy if rows else MISSING
 
 
-def _read_accuracy_correlation(audit: MeasuredAudit, _model: str, *, task: str) -> Estimate:
+def _read_task_consistency(audit: MeasuredAudit, model: str, *, task: str, metrics: Iterable[str]) -> Estimate:
+    """Mean consistency of one model's reasons on such a task, by one measure."""
+    rows = [row for row in audit.trials[task] if row.model == model]
+    measure = _find_measure(rows[0].measures, metrics, "answer") if rows else None
+    return MISSING if measure is None else measure.consistency
+
+
+def _read_accuracy_correlation(audit: MeasuredAudit, model: str, *, task: str, metrics: Iterable[str]) -> Estimate:
     """Correlation of consistency and accuracy over models, the same for every model."""
-    return from_correlation(audit.trials[task][0].over_models)
+    rows = [row for row in audit.trials[task] if row.model == model]
+    measure = _find_measure(rows[0].measures, metrics, "answer") if rows else None
+    return MISSING if measure is None else from_correlation(measure.over_models)
 
 
 def _to_estimate(value: float | None, row: Any) -> Estimate:
@@ -156,15 +173,28 @@ TRIAL_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {
         for (name, metrics), stage, text in product(METRICS_BY_NAME.items(), ("before", "after"), TEXTS)
     },
     **{
-        f"{task}.{figure}": partial(_read_accuracy, task=task, figure=figure)
-        for task, figure in product(TASKS, ("accuracy", "consistency"))
+        f"rules.{stage}.{name}.mix": partial(_read_rule_following, stage=stage, metrics=metrics, text=MIXED_TEXT)
+        for (name, metrics), stage in product(SAGE_METRICS.items(), ("before", "after"))
     },
-    **{f"{task}.over_models": partial(_read_accuracy_correlation, task=task) for task in TASKS},
+    **{f"{task}.accuracy": partial(_read_accuracy, task=task) for task in TASKS},
+    **{
+        f"{task}.{name}.{figure}": partial(read, task=task, metrics=metrics)
+        for task, (name, metrics), (figure, read) in product(
+            TASKS,
+            SAGE_METRICS.items(),
+            (("consistency", _read_task_consistency), ("over_models", _read_accuracy_correlation)),
+        )
+    },
 }
+PEOPLE_READERS = (("people", _read_human_correlation), ("people.entropy", _read_entropy_correlation))
 SEMANTIC_FIGURES: Mapping[str, Callable[[MeasuredAudit], Estimate]] = {
     **{
-        f"people.{name}.{text}": partial(_read_human_correlation, metrics=metrics, text=text)
-        for (name, metrics), text in product(METRICS_BY_NAME.items(), TEXTS)
+        f"{trial}.{name}.{text}": partial(read, metrics=metrics, text=text)
+        for (trial, read), (name, metrics), text in product(PEOPLE_READERS, METRICS_BY_NAME.items(), TEXTS)
+    },
+    **{
+        f"{trial}.{name}.mix": partial(read, metrics=metrics, text=MIXED_TEXT)
+        for (trial, read), (name, metrics) in product(PEOPLE_READERS, SAGE_METRICS.items())
     },
     "people.alpha": lambda audit: audit.trials["people"].alpha,
     "consistency.example": _read_only_judged,

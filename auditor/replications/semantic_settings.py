@@ -13,11 +13,33 @@ from auditor.domain import Purpose
 
 OWN_RULES = "each model its own"
 NO_JUDGE = "no judge"
+GIVEN_WORDINGS = "those of the file"
+MADE_UP_RULES = "sage-rules.csv"
+"""Rules to follow that come with the program."""
+PAIR_PROMPTS = {"standard": "the question and two answers", "paper": "two answers as context and sentence"}
+"""What a judge of the consistency score is shown, by `form`."""
 
 
 def _describe_questions(_config: AuditConfig, probe: SemanticProbe) -> str:
     """Whether the questions are those of the program, or of a file."""
     return "built-in questions" if probe.questions == BUILT_IN_QUESTIONS else "a file"
+
+
+def _describe_wordings(_config: AuditConfig, probe: SemanticProbe) -> str:
+    """Who wrote the wordings of the questions."""
+    if probe.paraphraser is None:
+        return GIVEN_WORDINGS
+    return f"{GIVEN_WORDINGS}, and by {probe.paraphraser} where it has fewer"
+
+
+def describe_followed_rules(trials: Mapping[str, Any]) -> str:
+    """Whether the rules that models followed are those of the program, or of a file."""
+    return "made up for this program" if trials["rules"][0].rules_file == MADE_UP_RULES else "a file"
+
+
+def _describe_pair_prompt(_config: AuditConfig, probe: SemanticProbe) -> str:
+    """What the judge of the consistency score is shown."""
+    return NO_JUDGE if probe.consistency is None else PAIR_PROMPTS[probe.consistency.form]
 
 
 def _read_answer_param(config: AuditConfig, _probe: SemanticProbe, *, param: str) -> Any:
@@ -65,12 +87,14 @@ def _read_judge_param(config: AuditConfig, probe: SemanticProbe, *, param: str) 
 
 SEMANTIC_SETTINGS: Mapping[str, Callable[[AuditConfig, SemanticProbe], Any]] = {
     "semantic.source": _describe_questions,
+    "semantic.wordings": _describe_wordings,
     "semantic.temperature": partial(_read_answer_param, param="temperature"),
     "semantic.max_tokens": partial(_read_answer_param, param="max_tokens"),
     "semantic.encoder": _read_encoder,
     "semantic.bertscore": _read_bertscore_model,
     "semantic.rot_model": lambda _config, probe: probe.rot_model or OWN_RULES,
     "consistency.temperature": _read_sample_temperature,
+    "consistency.prompt": _describe_pair_prompt,
     "consistency.judge": _read_judge_model,
     "consistency.judge_temperature": partial(_read_judge_param, param="temperature"),
     "consistency.judge_tokens": partial(_read_judge_param, param="max_tokens"),

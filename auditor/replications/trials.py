@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.registry import EXPERIMENTS
-from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.experiment import Experiment, Trial
 from auditor.replications.people_comparisons import measure_repair
 from auditor.replications.presets import PublishedTable
 
+ASKING_EXPERIMENTS = ("accuracy", "rules", "temperature")
+"""Experiments that ask models for further answers."""
 REPAIR = "repair"
 """The trial that is no experiment of `auditor experiment`: `auditor logic repair`."""
 
@@ -30,31 +30,41 @@ def select_trials(
     ]
 
 
+def list_asking_experiments(
+    experiment: Experiment, tables: Sequence[PublishedTable], files: Mapping[str, str], audit_names: Iterable[str]
+) -> list[str]:
+    """Names of the experiments on the finished audits that will ask models for further answers."""
+    trials = [name for audit_name in audit_names for name in select_trials(experiment, tables, files, audit_name)]
+    names = dict.fromkeys(experiment.trials[name].experiment for name in trials)
+    return [name for name in names if name in ASKING_EXPERIMENTS]
+
+
 def run_trials(
     experiment: Experiment,
     tables: Sequence[PublishedTable],
     files: Mapping[str, str],
-    measured: Sequence[MeasuredAudit],
+    name_by_audit: Mapping[str, str],
     context: ExperimentContext,
-) -> list[MeasuredAudit]:
+) -> dict[str, dict[str, Any]]:
     """Make the trials that tables need; models are asked only for answers that are not recorded yet.
 
     Args:
         files: of the user, by name of the data.
+        name_by_audit: names of the stored audits, by name of the survey or data set.
 
     Returns:
-        The audits with the results of their trials.
+        The results of each audit's trials, by name of the survey or data set and of the trial.
 
     Raises:
         ConfigError, ModelSetupError, StorageError, UsageError: with the problem and how to fix it.
     """
-    with_trials = []
-    for audit in measured:
-        results = {}
-        for name in select_trials(experiment, tables, files, audit.name):
-            results[name] = _run_trial(experiment.trials[name], files, audit.report.audit.name, context)
-        with_trials.append(replace(audit, trials=results))
-    return with_trials
+    return {
+        audit_name: {
+            name: _run_trial(experiment.trials[name], files, stored_name, context)
+            for name in select_trials(experiment, tables, files, audit_name)
+        }
+        for audit_name, stored_name in name_by_audit.items()
+    }
 
 
 def _run_trial(trial: Trial, files: Mapping[str, str], audit_name: str, context: ExperimentContext) -> Any:

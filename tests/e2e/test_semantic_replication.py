@@ -97,8 +97,12 @@ def write_csv(path: Path, columns: str, rows: Sequence[Sequence[object]]) -> Pat
     return path
 
 
-def write_models(folder: Path, url: str, judge_model: str | None = None) -> Path:
-    """A configuration with one model and perhaps a judge, both on the scripted server."""
+def write_models(folder: Path, url: str, judge_model: str | None = None, semantic: str = "") -> Path:
+    """A configuration with one model and perhaps a judge, both on the scripted server.
+
+    Args:
+        semantic: settings of the probe `semantic`.
+    """
     tables = {"models": "planted"} | ({"judges": judge_model} if judge_model else {})
     text = "".join(
         f'[[{table}]]\nname = "{name}"\nmodel = "openai/{name}"\napi_base = "{url}"\n'
@@ -106,7 +110,7 @@ def write_models(folder: Path, url: str, judge_model: str | None = None) -> Path
         for table, name in tables.items()
     )
     path = folder / "models.toml"
-    header = 'name = "x"\nprobes = { semantic = {} }\n' + ("" if judge_model else "judges = []\n")
+    header = 'name = "x"\nprobes = { semantic = {' + semantic + "} }\n" + ("" if judge_model else "judges = []\n")
     path.write_text(header + text, encoding="utf-8")
     return path
 
@@ -263,10 +267,46 @@ def test_measures_are_correlated_with_peoples_labels(sage_words: list[str | Path
     for metric, similarity in LEXICAL.items():
         measured = [mean_over_pairs(texts, similarity) for texts in ANSWERS.values()]
         expected = float(np.corrcoef(share_of_yes, measured)[0, 1])
-        assert cells.value("2", metric, "answers") == pytest.approx(expected, abs=1e-6)
+        assert cells.value("2", metric, "answers", "average of labels") == pytest.approx(expected, abs=1e-6)
     for alpha in (10, 1):
         expected = float(np.corrcoef(share_of_yes, [sage(texts, alpha) for texts in ANSWERS.values()])[0, 1])
-        assert cells.value("2", "SaGE", "rules", f"exponent {alpha}") == pytest.approx(expected, abs=1e-6)
+        label = f"exponent {alpha}, average of labels"
+        assert cells.value("2", "SaGE", "rules", label) == pytest.approx(expected, abs=1e-6)
+        label = f"exponent {alpha}, mixed with answers, average of labels"  # rules are equal where answers are, so their mix is too
+        assert cells.value("2", "SaGE", "rules", label) == pytest.approx(expected, abs=1e-6)
+
+
+def test_measures_are_correlated_with_the_entropy_of_peoples_labels(server: FakeServer, tmp_path: Path) -> None:
+    n_equal = {"identical": 5, "half": 3, "two": 2, "unrelated": 1}
+    texts = {name: [*["You should keep it."] * n, *ANSWERS["unrelated"][n:]] for name, n in n_equal.items()}
+
+    def script(request: Request) -> Reply:
+        text = request.body["messages"][-1]["content"]
+        if text.endswith("Rule of thumb:"):
+            return completion(make_rule(text.split("Answer: ")[1].split("\n")[0]))
+        name, wording = re.findall(r"(\w+) in wording (\d)", text)[0]
+        return completion(texts[name][int(wording) - 1])
+
+    server.script = script
+    rows = [(name, f"{name} in wording 0?", f"{name} in wording {i}?") for name in texts for i in range(1, 6)]
+    questions = write_csv(tmp_path / "q.csv", "question_id,question,paraphrase", rows)
+    pairs = list(itertools.combinations(range(1, N_WORDINGS + 1), 2))
+    labels = [
+        ("rater", "planted", name, i, j, "Y" if texts[name][i - 1] == texts[name][j - 1] else "N")
+        for name in texts
+        for i, j in pairs
+    ]
+    people = write_csv(tmp_path / "people.csv", "rater,model,question_id,left,right,judgement", labels)
+    words: list[str | Path] = ["sage", "--table", "2", "--models", write_models(tmp_path, server.url)]
+    cells = replicate(tmp_path, *words, "--data", f"SELECTED={questions}", "--data", f"PEOPLE={people}")
+    # p of a pair is its label over their sum, so the entropy is the logarithm of the number of equal pairs.
+    with_pairs = {name: math.comb(n, 2) for name, n in n_equal.items() if n > 1}
+    entropy = [math.log2(n) for n in with_pairs.values()]
+    for alpha in (10, 1):
+        expected = float(np.corrcoef(entropy, [sage(texts[name], alpha) for name in with_pairs])[0, 1])
+        found = cells.find("2", "SaGE", "answers", f"exponent {alpha}, entropy over pairs")["recomputed"]
+        assert found["value"] == pytest.approx(expected, abs=1e-6)
+        assert found["n"] == len(with_pairs)
 
 
 def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Path) -> None:
@@ -274,6 +314,9 @@ def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Pat
     before = mean_of(lambda texts: sage(texts, 10))
     assert cells.value("4", "planted, without a rule", "SaGE", "rules of thumb, exponent 10") == pytest.approx(before)
     assert cells.value("4", "planted, with a rule", "SaGE", "rules of thumb, exponent 10") == pytest.approx(1)
+    mixed = "rules of thumb, exponent 10, mixed with answers"
+    assert cells.value("4", "planted, without a rule", "SaGE", mixed) == pytest.approx(before)
+    assert "followed-rules" not in cells.find("4", "planted, with a rule", "SaGE", mixed)["departures"]
     for metric, similarity in LEXICAL.items():
         expected = mean_of(lambda texts, s=similarity: mean_over_pairs(texts, s))  # type: ignore[misc]
         assert cells.value("4", "planted, without a rule", metric, "answers") == pytest.approx(expected, abs=1e-6)
@@ -303,9 +346,41 @@ def test_consistency_and_accuracy_on_a_task_are_in_one_table(
     file = write_csv(tmp_path / "task.csv", "question_id,question,choices,correct,paraphrase", rows)
     cells = replicate(tmp_path, *sage_words, "--data", f"TruthfulQA={file}", "--table", "3")
     assert cells.value("3", "planted", "TruthfulQA, accuracy") == pytest.approx((1 + 2 / 5) / 2)
-    expected = float(np.mean([sage(texts, 10) for texts in reasons.values()]))
-    assert cells.value("3", "planted", "TruthfulQA, SaGE", "exponent 10") == pytest.approx(expected, abs=1e-6)
+    for alpha in (10, 1):
+        expected = float(np.mean([sage(texts, alpha) for texts in reasons.values()]))
+        found = cells.value("3", "planted", "TruthfulQA, SaGE", f"exponent {alpha}")
+        assert found == pytest.approx(expected, abs=1e-6)
     assert cells.find("3", "planted", "HellaSwag, accuracy", "HellaSwag")["not_run"] == "no_file"
+
+
+def test_the_files_paraphraser_and_author_of_rules_are_used(server: FakeServer, tmp_path: Path) -> None:
+    """Questions with one wording, as data sets publish them, need a model that writes the others."""
+    wordings = ["Would people say it?", "Does somebody claim it?", "Has anyone stated that?", "Is that held true?"]
+    authors = []
+
+    def script(request: Request) -> Reply:
+        text = request.body["messages"][-1]["content"]
+        if request.schema == "Paraphrases":
+            return completion(json.dumps({"paraphrases": [*wordings, "Do some think so?"]}))
+        if request.schema == "Choice":
+            return completion(json.dumps({"reason": "It is so.", "choice": 1}))
+        if text.endswith("Rule of thumb:"):
+            authors.append(request.body["model"])
+            return completion("Rule for this case")
+        return completion("Keep it.")
+
+    server.script = script
+    semantic = 'paraphraser = "vicuna-13b", rot_model = "vicuna-13b"'
+    models = write_models(tmp_path, server.url, "vicuna-13b", semantic)
+    columns = "question_id,question,choices,correct"
+    facts = write_csv(tmp_path / "facts.csv", columns, [("a", "Is it said?", "yes|no", "yes")])
+    questions = write_csv(tmp_path / "mic.csv", "question_id,question", [("m", "May I lie to a friend?")])
+    words: list[str | Path] = ["sage", "--models", models, "--data", f"SELECTED={questions}"]
+    with mock.patch("auditor.agents.semantic.paraphrases.parascore", return_value=1.0):
+        cells = replicate(tmp_path, *words, "--data", f"TruthfulQA={facts}", "--table", "3")
+    assert cells.value("3", "planted", "TruthfulQA, accuracy") == 1
+    assert cells.value("3", "planted", "TruthfulQA, SaGE", "exponent 10") == pytest.approx(1)
+    assert set(authors) == {"vicuna-13b"}
 
 
 def test_temperature_changes_answers_to_the_same_words_only(sage_words: list[str | Path], tmp_path: Path) -> None:
@@ -320,10 +395,15 @@ def test_temperature_changes_answers_to_the_same_words_only(sage_words: list[str
 
 
 def test_a_second_run_makes_no_call(sage_words: list[str | Path], server: FakeServer, tmp_path: Path) -> None:
-    first = replicate(tmp_path, *sage_words)
-    n_requests = len(server.requests)
-    assert replicate(tmp_path, *sage_words).cells == first.cells
+    pages = [tmp_path / "first.txt", tmp_path / "second.txt"]
+    storage = f"sqlite:///{tmp_path}/replication.db"
+    for page in pages:
+        n_requests = len(server.requests)
+        result = auditor("replicate", *sage_words, "-o", str(page), "--storage", storage)
+        assert result.returncode == 0, result.stderr
+        assert "Not counted: further answers for the experiments on these audits (rules, temperature)." in result.stderr
     assert len(server.requests) == n_requests
+    assert pages[0].read_text(encoding="utf-8") == pages[1].read_text(encoding="utf-8"), "calls of experiments, too"
 
 
 def test_tables_without_their_file_are_not_run(sage_words: list[str | Path], tmp_path: Path) -> None:

@@ -245,6 +245,8 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     assert part.pair_entropy.value == pytest.approx(np.mean([np.log2(n) for n in n_alike if n]))
     assert part.pair_entropy.n == sum(n > 0 for n in n_alike)
     assert sage.r_pair_entropy is not None
+    assert sage.r_pair_entropy.n == part.pair_entropy.n
+    assert sage.r_pair_entropy.ci_low is not None
     assert {(d.text, d.metric) for d in part.differences} == set(correlation_by_metric) - {("rot", "sage")}
     metric_difference = next(d for d in part.differences if (d.text, d.metric) == ("answer", "rouge_l"))
     rouge_correlation = correlation_by_metric["answer", "rouge_l"].r

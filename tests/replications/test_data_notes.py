@@ -51,6 +51,15 @@ def test_a_verified_layout_has_no_note(name: str) -> None:
     assert notes("CaTeRS", "NovelEval", files={name: "x.jsonl"}) == []
 
 
+def test_made_up_data_that_only_an_experiment_reads_are_named() -> None:
+    experiment = load_paper("sage").experiment
+    assert experiment is not None
+    for files, named in (({}, "MCC, SELECTED, RULES"), ({"RULES": "x.csv"}, "MCC, SELECTED")):
+        [note] = describe_data(experiment, ReplicationOptions(is_small=True, files=files), ["MCC", "selected"])
+        assert f"instead of the paper's: {named}. The" in note
+    assert describe_data(experiment, ReplicationOptions(), ["MCC", "selected"]) == []
+
+
 def test_made_up_data_are_named_unless_the_user_has_others() -> None:
     [note] = notes("SummEval", "CaTeRS", is_small=True, files={"CaTeRS": "x.jsonl"})
     assert note.startswith("Made-up data of the program instead of the paper's: SummEval.")

@@ -139,8 +139,9 @@ def test_the_command_prints_published_and_recomputed_figures(
         "place": "Table 2",
         "origin": "paper",
         "note": "",
-        "table_note": "",
+        "table_note": published[0]["table_note"],
     }
+    assert published[0]["table_note"].endswith("Both are shown.")
     page = tmp_path / "page.md"
     run = auditor("replicate", "evalmoraal", "--table", "log-probability", "--recorded", released, "-o", page)
     assert run.returncode == 0, run.stderr

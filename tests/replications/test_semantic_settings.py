@@ -35,6 +35,7 @@ CHANGES: dict[str, dict[str, dict[str, Any]]] = {
         "answer-form": {"probes": {"semantic": {"mode": "structured"}}},
         "max-tokens": {"probes": {"semantic": {"max_tokens": 100}}},
         "temperature": {"probes": {"semantic": {"temperature": 0.7}}},
+        "wordings": {"probes": {"semantic": {"paraphraser": "vicuna-13b"}}},
         "rules-author": {"probes": {"semantic": {"rot_model": None}}},
         "encoder": {"probes": {"semantic": {"encoder": "all-MiniLM-L6-v2"}}},
         "bertscore": {"probes": {"semantic": {"rivals": ["bertscore"]}}},
@@ -72,11 +73,22 @@ def as_published(paper: str) -> dict[str, Any]:
     return merge_settings(merge_settings(settings, experiment(paper).as_published), AS_PUBLISHED[paper])
 
 
-def measured(paper: str, settings: dict[str, Any], n_questions: int = 10000, audit: str | None = None) -> MeasuredAudit:
-    """An audit with this configuration and number of questions, as it is stored: its JSON read again."""
+def measured(
+    paper: str,
+    settings: dict[str, Any],
+    n_questions: int = 10000,
+    audit: str | None = None,
+    rules_file: str = "mic.csv",
+) -> MeasuredAudit:
+    """An audit with this configuration and number of questions, as it is stored: its JSON read again.
+
+    Args:
+        rules_file: name of the file of rules that its models followed.
+    """
     stored = AuditConfig.model_validate(settings).model_dump_json()
     report = SimpleNamespace(semantic=SimpleNamespace(questions=n_questions))
-    return MeasuredAudit(audit or AUDITS[paper], AuditConfig.model_validate_json(stored), cast(Report, report))
+    trials = {"rules": [SimpleNamespace(rules_file=rules_file)]}
+    return MeasuredAudit(audit or AUDITS[paper], AuditConfig.model_validate_json(stored), cast(Report, report), trials)
 
 
 def departures_of(paper: str, setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str, list[tuple[str, bool]]]:
@@ -87,10 +99,18 @@ def departures_of(paper: str, setting: PublishedSetting, audit: MeasuredAudit) -
 SETTINGS = [(paper, setting) for paper in PAPERS for setting in experiment(paper).settings]
 
 
-def test_every_setting_but_the_number_of_questions_has_a_change() -> None:
+# Settings that are no key of the configuration: what changes in the audit instead.
+OTHER_CHANGES: dict[str, dict[str, Any]] = {
+    "number-of-questions": {"n_questions": 100},
+    "followed-rules": {"rules_file": "sage-rules.csv"},
+}
+
+
+def test_every_setting_has_a_change() -> None:
     for paper in PAPERS:
         ids = {setting.id for setting in experiment(paper).settings}
-        assert ids - {"number-of-questions"} == set(CHANGES[paper])
+        assert ids - set(OTHER_CHANGES) == set(CHANGES[paper])
+    assert "sage-rules.csv" in str(experiment("sage").small.files["RULES"])
 
 
 @pytest.mark.parametrize(("paper", "setting"), SETTINGS, ids=lambda value: getattr(value, "id", value))
@@ -99,8 +119,8 @@ def test_a_configuration_that_differs_is_never_marked_same(paper: str, setting: 
     assert mark == ("other_words" if departures else "same_definition")
     assert all(is_wording for _, is_wording in departures)
     changed = (
-        measured(paper, as_published(paper), n_questions=100)
-        if setting.id == "number-of-questions"
+        measured(paper, as_published(paper), **OTHER_CHANGES[setting.id])
+        if setting.id in OTHER_CHANGES
         else measured(paper, merge_settings(as_published(paper), CHANGES[paper][setting.id]))
     )
     mark, departures = departures_of(paper, setting, changed)

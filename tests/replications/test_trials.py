@@ -114,9 +114,9 @@ def test_a_trial_is_made_once_its_file_is_named() -> None:
     assert experiment is not None
     with mock.patch.object(trials, "EXPERIMENTS", (rules,)):
         for files in ({}, {"RULES": "mine.csv"}):
-            [audit] = run_trials(experiment, paper().tables, files, [measured()], ExperimentContext())
+            results = run_trials(experiment, paper().tables, files, {"A": "rep-a"}, ExperimentContext())
     assert calls == [("rep-a", Path("mine.csv"))]
-    [filled] = join("2", audit)
+    [filled] = join("2", measured(**results["A"]))
     assert filled.recomputed is not None
     assert (filled.recomputed.value, filled.difference) == (0.75, 0.5)
 

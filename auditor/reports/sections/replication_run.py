@@ -79,15 +79,15 @@ def _build_table_section(cells: Sequence[RecomputedCell]) -> Section:
     has_published = any(cell.published.value is not None for cell in listed)
     columns = (
         Column("row", "name"), Column("figure"), *((Column("published"),) if has_published else ()),
-        Column("our figure is of"), Column("ours", "estimate", digits=3),
+        Column("ours", "estimate", digits=3),
         *((Column("difference", "number", digits=3, style="signed"),) if has_published else ()),
-        Column("mark"),
+        Column("our figure is of"), Column("mark"),
     )  # fmt: skip
     rows = [
         (
             cell.published.row, cell.published.column, *((cell.published.printed or None,) if has_published else ()),
-            cell.detail or None, cell.recomputed, *((_round_count(cell),) if has_published else ()),
-            _describe_mark(cell, shared),
+            cell.recomputed, *((_round_count(cell),) if has_published else ()),
+            cell.detail or None, _describe_mark(cell, shared),
         )
         for cell in listed
     ]  # fmt: skip
@@ -127,6 +127,8 @@ def _round_count(cell: RecomputedCell) -> float | None:
 
 def _describe_mark(cell: RecomputedCell, shared: Collection[str]) -> str:
     """A cell's mark in words, with its departures but the shared ones, or the reason why there is no figure."""
+    if cell.not_run == "no_file":
+        return NOT_RUN["no_file"].replace("NAME", cell.detail.rpartition(": ")[2])
     if cell.not_run is not None:
         return NOT_RUN[cell.not_run]
     mark = MARKS[cell.mark or "not_run"]

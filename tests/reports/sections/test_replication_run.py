@@ -53,7 +53,7 @@ def test_each_published_figure_counts_once_by_its_best_mark() -> None:
         "same definition",
         "not run: no audit of this survey or data set",
     ]
-    assert rows[0][4] == ESTIMATE
+    assert rows[0][3] == ESTIMATE
     assert [section.id for section in document.sections] == ["published-1", "departures"]
 
 
@@ -97,7 +97,7 @@ def test_a_table_without_published_figures_has_no_column_for_them() -> None:
     document = build_run_document("Title", "source", [own_cell.model_copy(update={"published": published})], [], [], [])
     [table] = document.sections[0].blocks
     assert isinstance(table, Table)
-    assert [column.title for column in table.columns] == ["row", "figure", "our figure is of", "ours", "mark"]
+    assert [column.title for column in table.columns] == ["row", "figure", "ours", "our figure is of", "mark"]
     assert [len(row) for row in table.rows if not hasattr(row, "cells")] == [5]
 
 

@@ -71,6 +71,19 @@ class RuleFollowingRow(ReportModel):
     """By every measure of the audit, its own score included."""
 
 
+class TaskConsistencyRow(ReportModel):
+    """Consistency of a model's reasons by one measure, and its correlation with accuracy over models."""
+
+    text: str
+    """`answer`: the reasons."""
+    metric: str
+    """As in `MeasureByWordingRow`."""
+    consistency: AveragedEstimate
+    """Mean over questions; n counts questions."""
+    over_models: ModelCorrelation | None = None
+    """Pearson's r of mean consistency by this measure and accuracy over the models; the same for all models."""
+
+
 class ConsistencyAccuracyRow(ReportModel):
     """One model on questions with a known answer; n of both estimates counts questions."""
 
@@ -89,3 +102,5 @@ class ConsistencyAccuracyRow(ReportModel):
     reason: str | None = None
     over_models: ModelCorrelation | None = None
     """Pearson's r of mean consistency and accuracy over the models; the same in all rows."""
+    measures: list[TaskConsistencyRow] = Field(default_factory=list)
+    """By the audit's own score and its published forms."""

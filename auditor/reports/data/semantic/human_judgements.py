@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from auditor.errors import UsageError
 from auditor.metrics.agreement import krippendorff_alpha
 from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, EstimateWithTest
 from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.report_model import ReportModel
 from auditor.storage import audits, semantic_results
@@ -37,8 +37,9 @@ class HumanCorrelationRow(ReportModel):
     reason: str | None = None
     r_entropy: float | None
     """Correlation with the entropy of the judgements: questions on which people disagree should be less consistent."""
-    r_pair_entropy: float | None = None
-    """Correlation with the entropy over pairs: where people find many pairs alike, answers should be consistent."""
+    r_pair_entropy: EstimateWithTest | None = None
+    """Correlation with the entropy over pairs: where people find many pairs alike, answers should be consistent. A
+    question without a pair that people find alike is left out, since it has no distribution."""
 
 
 class CorrelationDifferenceRow(ReportModel):
@@ -222,7 +223,7 @@ def _correlation_row(
         ci_high=with_people.ci_high,
         reason=with_people.reason,
         r_entropy=correlate_over_units(entropy, values, {"question": questions}).value,
-        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}).value,
+        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}),
     )
 
 

@@ -210,7 +210,7 @@ def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
             Column("Measure", "text", "metric"),
             Column("r with people", "estimate", "r", emphasis=True),
             Column("r with entropy", "number", "r_entropy"),
-            Column("r with entropy over pairs", "number", "r_pair_entropy"),
+            Column("r with entropy over pairs", "estimate", "r_pair_entropy"),
         ],
         {"metric": lambda row: name_measure(row.metric, row.text), "r": _estimate_correlation},
     )

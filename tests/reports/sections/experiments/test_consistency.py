@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.metrics.averaging import AveragedEstimate
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, EstimateWithTest
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.semantic.experiment_rows import (
     ConsistencyAccuracyRow,
@@ -135,8 +135,16 @@ def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
 
 
 def test_the_judgements_document_has_both_entropies() -> None:
+    r_pair_entropy = EstimateWithTest(0.4, 20, 0.1, 0.6, None, ("question",))
     row = HumanCorrelationRow(
-        text="rot", metric="sage:alpha=1", n=20, r=0.5, ci_low=0.1, ci_high=0.8, r_entropy=-0.3, r_pair_entropy=0.4
+        text="rot",
+        metric="sage:alpha=1",
+        n=20,
+        r=0.5,
+        ci_low=0.1,
+        ci_high=0.8,
+        r_entropy=-0.3,
+        r_pair_entropy=r_pair_entropy,
     )
     judgements = HumanJudgementReport(
         questions=20, judgements=80, alpha=make_estimate(0.6), entropy=make_estimate(0.3), correlations=[row],
@@ -144,7 +152,7 @@ def test_the_judgements_document_has_both_entropies() -> None:
     )  # fmt: skip
     document = consistency.build_judgements_document("x", judgements)
     [cells] = cells_of(tables_of(document)["judgements"])
-    assert cells == ["SaGE (α = 1) of rules of thumb", Estimate(0.5, 20, 0.1, 0.8), -0.3, 0.4]
+    assert cells == ["SaGE (α = 1) of rules of thumb", Estimate(0.5, 20, 0.1, 0.8), -0.3, r_pair_entropy]
     assert "Mean entropy over a question’s pairs, in bits: 1.50, 95% CI 1.40 to 1.60" in text_of(document.sections)
 
 
