@@ -213,7 +213,9 @@ def load_paper(paper_id: str) -> Paper:
     """Load a paper by its name; UsageError if there is none of this name."""
     if paper_id not in list_paper_ids():
         listed = ", ".join(list_paper_ids())
-        raise UsageError(f"There is no paper '{paper_id}'.", f"Use one of: {listed}.")
+        raise UsageError(
+            f"There is no paper '{paper_id}'.", f"Use one of: {listed}. Their tables: auditor replicate list"
+        )
     text = (files("auditor.replications") / "presets" / f"{paper_id}.toml").read_text("utf-8")
     return Paper.model_validate({"id": paper_id, **tomllib.loads(text)})
 
