@@ -188,7 +188,7 @@ def _run_experiment(
     from auditor.replications.planning import list_data_files, plan_audits, plan_imports, select_runnable_tables
     from auditor.replications.trials import run_trials
     from auditor.reports.sections.forecast import describe_forecast
-    from auditor.reports.sections.replication_run import build_run_document
+    from auditor.reports.sections.replication_run import SMALL_FORM_NOTE, build_run_document
     from auditor.run import resolve_storage_url
 
     configs, imports = plan_audits(paper, options), plan_imports(paper, options)
@@ -219,7 +219,8 @@ def _run_experiment(
     tables = select_runnable_tables(paper, options.table_id)
     measured = run_trials(paper.experiment, tables, list_data_files(paper.experiment, options), measured, context)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    notes = [*describe_data(paper.experiment, options, names), *_describe_audits(measured)]
+    notes = [SMALL_FORM_NOTE] * options.is_small
+    notes += [*describe_data(paper.experiment, options, names), *_describe_audits(measured)]
     document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
 

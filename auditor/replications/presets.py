@@ -147,7 +147,8 @@ class PublishedTable(BaseModel):
         match = re.search(r"(-?[\d.]+[K%]?)".join(literals), quote)
         if match is None or not set(names) <= set(self.columns):
             raise ValueError(f"table {self.id}: the quote does not have the form '{read}'")
-        return dict(zip(names, match.groups(), strict=True))
+        printed = dict(zip(names, match.groups(), strict=True))
+        return {column: printed[column] for column in self.columns if column in printed}
 
 
 class Paper(BaseModel):
