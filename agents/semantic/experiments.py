@@ -14,8 +14,10 @@ from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_choice, parse_rule
 from auditor.agents.semantic.call_builders import build_answer_call, build_choice_call, build_rule_call, semantic_probe
 from auditor.agents.semantic.group_scores import AnswerWithRule, GroupScores, score_groups
+from auditor.agents.semantic.paraphrases import add_paraphrases
 from auditor.domain import Call
-from auditor.domain.semantic import MoralQuestion
+from auditor.domain.semantic import MoralQuestion, MoralWording
+from auditor.errors import UsageError
 from auditor.storage import semantic_results
 
 Floats = NDArray[np.float64]
@@ -149,7 +151,7 @@ class KnownAnswerQuestion(NamedTuple):
     """A question with a known answer.
 
     Attributes:
-        wordings: at least two wordings.
+        wordings: the question itself, then its paraphrases.
         correct_choice: number of the correct choice, from 1.
     """
 
@@ -157,6 +159,37 @@ class KnownAnswerQuestion(NamedTuple):
     wordings: tuple[str, ...]
     choices: tuple[str, ...]
     correct_choice: int
+
+
+async def paraphrase_known_answers(
+    context: RunContext, questions: Sequence[KnownAnswerQuestion]
+) -> list[KnownAnswerQuestion]:
+    """Have the audit's paraphraser write wordings of the questions that have only one.
+
+    Nothing of them is stored with the audit's own questions; the paraphraser's answers are recorded.
+
+    Raises:
+        UsageError: there is such a question, but the audit has no paraphraser.
+    """
+    probe = semantic_probe(context.config)
+    unparaphrased = [
+        MoralQuestion(question.id, question.wordings[0]) for question in questions if len(question.wordings) < 2
+    ]
+    if not unparaphrased:
+        return list(questions)
+    if probe.paraphraser is None or not probe.paraphrases:
+        raise UsageError(
+            f"question '{unparaphrased[0].id}' has no paraphrase, and the audit has no model that writes one.",
+            "Add a row for each paraphrase, or name a model as 'paraphraser' in [probes.semantic] of a new audit.",
+        )
+    wordings = {question.id: [MoralWording(question.id, 0, 0, question.text, "question")] for question in unparaphrased}
+    await add_paraphrases(context, probe, unparaphrased, wordings)
+    context.raise_if_stopped()
+    texts = {
+        id_: tuple(wording.text for wording in candidates if wording.number is not None)
+        for id_, candidates in wordings.items()
+    }
+    return [question._replace(wordings=texts.get(question.id, question.wordings)) for question in questions]
 
 
 async def accuracy_and_consistency(

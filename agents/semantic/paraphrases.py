@@ -19,11 +19,27 @@ TOO_SIMILAR, MEANING_CHANGED = "too near to another wording", "too far in meanin
 
 
 async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questions: Sequence[MoralQuestion]) -> None:
-    """Ask for the missing paraphrases, up to `attempts` times, and store accepted and rejected candidates."""
-    assert probe.paraphraser is not None
-    author = context.config.model(probe.paraphraser)
+    """Ask for the missing paraphrases, and store accepted and rejected candidates."""
     ids = [question.id for question in questions]
     wordings_by_question = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
+    await add_paraphrases(context, probe, questions, wordings_by_question)
+    added = [wording for group in wordings_by_question.values() for wording in group if wording.key is not None]
+    await asyncio.to_thread(semantic_results.save_wordings, context.db, context.audit_id, added)
+
+
+async def add_paraphrases(
+    context: RunContext,
+    probe: SemanticProbe,
+    questions: Sequence[MoralQuestion],
+    wordings_by_question: dict[str, list[MoralWording]],
+) -> None:
+    """Ask for the missing paraphrases, up to `attempts` times.
+
+    Args:
+        wordings_by_question: each question itself and its earlier candidates, by its id; the new ones are added.
+    """
+    assert probe.paraphraser is not None
+    author = context.config.model(probe.paraphraser)
     for attempt in range(probe.attempts):
         n_missing_by_question = {
             question.id: n_missing
@@ -50,8 +66,6 @@ async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questi
                     answer.key,
                 )
                 wordings_by_question[question.id] += assessed
-    added = [wording for group in wordings_by_question.values() for wording in group if wording.key is not None]
-    await asyncio.to_thread(semantic_results.save_wordings, context.db, context.audit_id, added)
 
 
 def _accepted_paraphrases(wordings: Sequence[MoralWording]) -> list[MoralWording]:

@@ -111,7 +111,7 @@ def _describe_next_step(kind: str, output: Path) -> str:
         f"auditor import comparisons {output} --audit NAME --people {PEOPLE_JUDGE}",
         "questions": f'write semantic = {{ questions = "{output}", paraphraser = "…" }} under [probes] of a '
         "configuration",
-        "known-answers": "add a row with the column paraphrase for each paraphrase of a question; then auditor "
-        f"experiment accuracy AUDIT {output}",
+        "known-answers": f"auditor experiment accuracy AUDIT {output}; the audit's paraphraser writes other wordings, "
+        "unless you add a row with the column paraphrase for each",
         "rules": f"auditor experiment rules AUDIT --file {output}",
     }[kind]

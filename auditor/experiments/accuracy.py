@@ -32,12 +32,13 @@ def accuracy(
 ) -> ExperimentResult:
     """Test if consistent answers are more often correct.
 
-    The questions are in FILE; each has one correct answer and several wordings. The models, the sentence encoder and
-    the consistency score are those of AUDIT. Models are asked, which may cost money; recorded answers are reused.
+    The questions are in FILE; each has one correct answer and several wordings. AUDIT's paraphraser writes wordings of
+    questions that have only one. The models, the sentence encoder and the consistency score are those of AUDIT. Models
+    are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment accuracy moral facts.csv
     """
-    from auditor.agents.semantic.experiments import accuracy_and_consistency
+    from auditor.agents.semantic.experiments import accuracy_and_consistency, paraphrase_known_answers
     from auditor.experiments.stored_audit import MORAL_QUESTIONS, ask_models
     from auditor.reports.sections.experiments.consistency import build_accuracy_document
 
@@ -45,7 +46,7 @@ def accuracy(
 
     async def ask(run: RunContext) -> tuple[dict[str, tuple[FloatArray, FloatArray]], dict[str, str]]:
         families = {model.name: model.resolved_family for model in run.config.models}
-        return await accuracy_and_consistency(run, questions), families
+        return await accuracy_and_consistency(run, await paraphrase_known_answers(run, questions)), families
 
     measures, families = ask_models(context, audit, (MORAL_QUESTIONS,), ask)
     rows = _add_correlation_over_models([_build_row(model, *values) for model, values in measures.items()], families)
@@ -102,7 +103,7 @@ def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
     """Read the questions of a file, one entry per id with all its wordings: the question itself, then its paraphrases.
 
     Raises:
-        ImportFileError: a row that cannot be used, rows of one id that differ, no rows, or no paraphrase of a question.
+        ImportFileError: a row that cannot be used, rows of one id that differ, or no rows.
     """
     from auditor.errors import ImportFileError
     from auditor.surveys.row_reader import read_rows
@@ -118,12 +119,6 @@ def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
             )
         if row.cells["paraphrase"]:
             questions_by_id[parsed.id] = earlier._replace(wordings=(*earlier.wordings, row.cells["paraphrase"]))
-    for question in questions_by_id.values():
-        if len(question.wordings) < 2:
-            raise ImportFileError(
-                f"{file}: question '{question.id}' has no paraphrase.",
-                "Add a row for each paraphrase, with the same question.",
-            )
     if not questions_by_id:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     return list(questions_by_id.values())

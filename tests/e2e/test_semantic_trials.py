@@ -168,8 +168,44 @@ def test_accuracy_is_reported_with_consistency(server: FakeServer, storage: str,
     with pytest.raises(ImportFileError, match="'maybe' is not one of the choices"):
         accuracy(ExperimentContext(storage), "moral", unknown_choice)
     without_paraphrase = write(tmp_path / "c.csv", columns, [[1, "Q?", "no|yes", "yes", ""]])
-    with pytest.raises(ImportFileError, match="has no paraphrase"):
+    requests_before = len(server.requests)
+    with pytest.raises(UsageError, match="question '1' has no paraphrase, and the audit has no model that writes one"):
         accuracy(ExperimentContext(storage), "moral", without_paraphrase)
+    assert len(server.requests) == requests_before
+
+
+def test_the_audits_paraphraser_writes_wordings_of_questions_with_known_answers(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    def write_paraphrases(request: Request) -> Reply:
+        if request.schema == "Paraphrases":
+            texts = ["Would people call water a wet thing?", "Does something that is under water count as wet?"]
+            return completion(json.dumps({"paraphrases": texts}))
+        if request.schema == "Choice":
+            return completion(json.dumps({"reason": STANDS[0], "choice": 2}))
+        return script(request)
+
+    server.script = write_paraphrases
+    settings = config(server.url, models=1, limit=1, paraphrases=2, paraphraser="model-a", threshold=0.01)
+    run_audit(settings, storage=storage)
+    with open_database(storage, create=False) as db:
+        audit_id = audits.get_audit(db, "moral").id
+        wordings_before = semantic_results.load_wordings(db, audit_id, ["1"])
+    file = write(
+        tmp_path / "d.csv", ["question_id", "question", "choices", "correct"], [[1, "Is water wet?", "no|yes", "yes"]]
+    )
+    requests_before = len(server.requests)
+    [row] = accuracy(ExperimentContext(storage), "moral", file).data
+    purposes = [request.schema for request in server.requests[requests_before:]]
+    assert purposes.count("Paraphrases") >= 1
+    assert purposes.count("Choice") == 3  # the question and two paraphrases
+    assert (row.accuracy.value, row.accuracy.n) == (1.0, 1)
+    assert row.consistency.value is not None
+    with open_database(storage, create=False) as db:
+        assert semantic_results.load_wordings(db, audit_id, ["1"]) == wordings_before
+    requests_before = len(server.requests)
+    [repeated_row] = accuracy(ExperimentContext(storage), "moral", file).data
+    assert (repeated_row, len(server.requests)) == (row, requests_before)
 
 
 def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
