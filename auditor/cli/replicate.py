@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from auditor.cli.options import JsonOption, LimitOption, PageFileOption, StorageOption
-from auditor.cli.output import print_message
+from auditor.cli.output import print_json, print_message
 
 if TYPE_CHECKING:
     from auditor.replications.definitions import MeasuredAudit
@@ -90,24 +90,27 @@ def replicate(
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.page_output import present_document, resolve_page_format
-    from auditor.errors import UsageError
     from auditor.replications.comparison import list_experiments, list_published_tables, recompute_tables
     from auditor.replications.planning import ReplicationOptions
     from auditor.replications.presets import load_paper
     from auditor.reports.sections import replication
 
     resolve_page_format(output)
+    modes = {"--published": published, "--recorded": bool(recorded), "--models": bool(models), "--small": small}
+    options_of_runs = {
+        "--limit": bool(limit), "--as": bool(as_model), "--data": bool(data), "--as-published": as_published,
+        "--dry-run": dry_run,
+    }  # fmt: skip
     if paper == LIST:
+        refuse_unused(f"`replicate {LIST}`", {"--table": bool(table)} | modes | options_of_runs)
         tables = list_published_tables()
         document = replication.build_paper_list_document(tables, list_experiments())
         present_document(to_jsonable_python(tables), document, output, as_json)
         return
     selected = load_paper(paper)
-    modes = [published, recorded is not None, small or models is not None or bool(data)]
-    if sum(modes) != 1:
-        raise UsageError(
-            "What should be shown?", "Add one of --published, --recorded FOLDER, --models FILE and --small."
-        )
+    mode = select_mode(modes, has_data=bool(data))
+    if mode in ("--published", "--recorded"):
+        refuse_unused(mode, options_of_runs)
     if published:
         cells = list(selected.iterate_cells(table))
         document = replication.build_published_document(selected.title, selected.source, cells)
@@ -121,6 +124,28 @@ def replicate(
             table, small, limit, models, parse_pairs(data, "--data"), is_as_published=as_published
         )
         _run_experiment(selected, options, parse_pairs(as_model, "--as"), storage, output, as_json, dry_run=dry_run)
+
+
+def select_mode(modes: Mapping[str, bool], *, has_data: bool) -> str:
+    """The option that says what is shown; `--data` where no model is needed. UsageError for none or several."""
+    from auditor.errors import UsageError
+
+    chosen = [name for name, is_chosen in modes.items() if is_chosen]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} cannot be combined.", "Use one of them.")
+    if not chosen and not has_data:
+        raise UsageError(
+            "What should be shown?", "Add one of --published, --recorded FOLDER, --models FILE and --small."
+        )
+    return chosen[0] if chosen else "--data"
+
+
+def refuse_unused(mode: str, options: Mapping[str, bool]) -> None:
+    """Raise UsageError if an option is given that has no effect."""
+    from auditor.errors import UsageError
+
+    if unused := [name for name, is_given in options.items() if is_given]:
+        raise UsageError(f"{', '.join(unused)}: no effect with {mode}.", "Leave it out.")
 
 
 def parse_pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
@@ -155,6 +180,7 @@ def _run_experiment(
     from auditor.cli.experiments import open_progress
     from auditor.cli.page_output import present_document
     from auditor.cli.run import run_with_progress
+    from auditor.errors import SurveyError, UsageError
     from auditor.experiments.declaration import ExperimentContext
     from auditor.replications.data_notes import describe_data
     from auditor.replications.joining import join_figures, load_measured_audits, match_models
@@ -162,15 +188,23 @@ def _run_experiment(
     from auditor.replications.planning import list_data_files, plan_audits, plan_imports, select_runnable_tables
     from auditor.replications.trials import run_trials
     from auditor.reports.sections.forecast import describe_forecast
-    from auditor.reports.sections.replication_run import build_run_document
+    from auditor.reports.sections.replication_run import SMALL_FORM_NOTE, build_run_document
     from auditor.run import resolve_storage_url
 
     configs, imports = plan_audits(paper, options), plan_imports(paper, options)
     audited = [model.name for config in [*configs.values()][:1] for model in config.models]
     own_by_published = match_models(paper, audited, own_models)
-    for config in configs.values():
-        print_message(f"{config.name}: {describe_forecast(forecast_config(config, storage))}")
+    try:
+        forecasts = {config.name: forecast_config(config, storage) for config in configs.values()}
+    except SurveyError as error:
+        if not options.is_as_published:
+            raise
+        raise UsageError(f"--as-published: {error.message}", f"{error.how_to_fix} Name it with --data.") from None
+    for name, forecast in forecasts.items():
+        print_message(f"{name}: {describe_forecast(forecast)}")
     if dry_run:
+        if as_json:
+            print_json(to_jsonable_python(forecasts))
         print_message("Dry run: nothing was sent or written.")
         return
     words = ["replicate", paper.id, *_list_option_words(options)]
@@ -185,7 +219,8 @@ def _run_experiment(
     tables = select_runnable_tables(paper, options.table_id)
     measured = run_trials(paper.experiment, tables, list_data_files(paper.experiment, options), measured, context)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    notes = [*describe_data(paper.experiment, options, names), *_describe_audits(measured)]
+    notes = [SMALL_FORM_NOTE] * options.is_small
+    notes += [*describe_data(paper.experiment, options, names), *_describe_audits(measured)]
     document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
 

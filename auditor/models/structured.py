@@ -12,7 +12,13 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, cr
 from pydantic.json_schema import SkipJsonSchema
 
 from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
-from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEW, aspect_questions
+from auditor.domain.review_aspects import (
+    LIMITED_SURVEY_REVIEW,
+    LIMITED_TASK_REVIEW,
+    SURVEY_REVIEW,
+    TASK_REVIEW,
+    aspect_questions,
+)
 from auditor.models.instructor_client import read_structured_answer
 from auditor.models.json_extraction import extract_last_json, has_too_many_fields
 from auditor.models.thinking import strip_thinking
@@ -22,6 +28,9 @@ S = TypeVar("S", bound=BaseModel)
 
 CHARS_PER_WORD = 8
 """Upper bound for converting a limit on words to characters; no language of the prompts needs as many on average."""
+
+MAX_WORDS_FIELD = "{max_words}"
+"""Stands in a field's description for the limit on words of the request."""
 
 
 class Structure(BaseModel):
@@ -120,7 +129,7 @@ def _create_choice_schema(n_options: int) -> type[Structure]:
 
 
 class Review(Structure):
-    """What the schemas of judges' verdicts have in common: all but the aspects."""
+    """What the schemas of judges' verdicts have in common: all but the aspects. Their limit on words is the default."""
 
     justification: Annotated[str, _text_field("Why, in at most 60 words.")]
     verdict: Literal["VALID", "INVALID"]
@@ -133,17 +142,26 @@ class Review(Structure):
     _normalize_verdict = field_validator("verdict", mode="before")(_normalize_case)
 
 
-def _create_review_schema(name: str, description: str, *, for_task: bool) -> type[Review]:
+class LimitedReview(Review):
+    """The same with the limit on words of the request."""
+
+    justification: Annotated[str, _text_field(f"Why, in at most {MAX_WORDS_FIELD} words.")]
+
+
+def _create_review_schema(name: str, base: type[Review], description: str, *, for_task: bool) -> type[Review]:
     """Create the schema of a judge's verdict, which rates every aspect before it rules."""
     ratings: dict[str, Any] = {question.key: (bool, ...) for question in aspect_questions(for_task=for_task).values()}
     aspects: Any = create_model(f"{name}Aspects", __base__=Structure, **ratings)
-    bases: Any = (Review, aspects)  # pydantic puts the fields of the last base first
+    bases: Any = (base, aspects)  # pydantic puts the fields of the last base first
     review_schema: Any = create_model(name, __base__=bases, __doc__=description)
     return cast(type[Review], review_schema)
 
 
-TraceReview = _create_review_schema(SURVEY_REVIEW, "A judge's verdict on a trace.", for_task=False)
-AnswerReview = _create_review_schema(TASK_REVIEW, "A judge's verdict on the reasoning behind an answer.", for_task=True)
+OF_TRACE, OF_ANSWER = "A judge's verdict on a trace.", "A judge's verdict on the reasoning behind an answer."
+TraceReview = _create_review_schema(SURVEY_REVIEW, Review, OF_TRACE, for_task=False)
+AnswerReview = _create_review_schema(TASK_REVIEW, Review, OF_ANSWER, for_task=True)
+LimitedTraceReview = _create_review_schema(LIMITED_SURVEY_REVIEW, LimitedReview, OF_TRACE, for_task=False)
+LimitedAnswerReview = _create_review_schema(LIMITED_TASK_REVIEW, LimitedReview, OF_ANSWER, for_task=True)
 
 
 class Preference(Structure):
@@ -304,7 +322,10 @@ TASK_SCHEMAS: tuple[type[Structure], ...] = (
     ScoredAnswer,
     *map(_create_choice_schema, range(2, len(OPTION_LETTERS) + 1)),
 )
-REVIEW_SCHEMAS: tuple[type[Structure], ...] = (TraceReview, AnswerReview, BlindGuess, Restated, SidePreference)
+REVIEW_SCHEMAS: tuple[type[Structure], ...] = (
+    *(TraceReview, AnswerReview, LimitedTraceReview, LimitedAnswerReview),
+    *(BlindGuess, Restated, SidePreference),
+)
 ALL_SCHEMAS: tuple[type[Structure], ...] = (
     MoralJudgement,
     ReasonedJudgement,
@@ -337,6 +358,8 @@ def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any
     for field in schema["properties"].values():
         if field["type"] == "string" and "enum" not in field:
             field["maxLength"] = CHARS_PER_WORD * max_words
+        if "description" in field:
+            field["description"] = field["description"].replace(MAX_WORDS_FIELD, str(max_words))
     return {"type": "json_schema", "json_schema": {"name": structure.__name__, "schema": schema, "strict": True}}
 
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Capability, Outcome, Purpose, canonical_json
+from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.provider_request import ProviderReply
 from auditor.models.simulated import judgements, moral_answers, opinions, survey_answers
 from auditor.models.simulated.world import World
 from auditor.models.structured import (
-    AnswerReview,
     BinaryPreference,
     BlindGuess,
     Choice,
@@ -32,7 +32,6 @@ from auditor.models.structured import (
     SidePreference,
     StepwiseJudgement,
     Support,
-    TraceReview,
 )
 
 CHARS_PER_TOKEN = 4
@@ -88,8 +87,7 @@ STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     MoralJudgement.__name__: _judgement,
     ReasonedJudgement.__name__: _judgement,
     StepwiseJudgement.__name__: _judgement,
-    TraceReview.__name__: judgements.review,
-    AnswerReview.__name__: judgements.review,
+    **dict.fromkeys((*SURVEY_REVIEWS, *TASK_REVIEWS), judgements.review),
     BlindGuess.__name__: judgements.guess,
     Restated.__name__: judgements.restate,
     SidePreference.__name__: judgements.compare_sides,
