@@ -18,7 +18,7 @@ from auditor.config.probes import DEFAULT_REVIEW_WORDS, DirectProbe, ReviewProbe
 from auditor.domain import ENGLISH, Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
 from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS, aspect_questions
 from auditor.errors import ConfigError
-from auditor.models.structured import MoralJudgement, ReasonedJudgement, StepwiseJudgement
+from auditor.models.answer_schemas import MoralJudgement, ReasonedJudgement, StepwiseJudgement
 from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.prompts import Prompt, load_prompt, read_prompt
 from auditor.prompts.preflight import load_stand_in_trace

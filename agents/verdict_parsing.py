@@ -8,7 +8,8 @@ from typing import cast
 from auditor.agents.answer_parsing import begins_with_refusal
 from auditor.domain import ENGLISH, Answer, Call, Message, Outcome, Ruling, Trace, Verdict
 from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEWS, aspect_questions
-from auditor.models.structured import SCHEMA_BY_NAME, Review, TraceReview, parse_structured_answer
+from auditor.models.review_schemas import Review, TraceReview
+from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
 from auditor.text_safety import truncate_middle

@@ -219,8 +219,11 @@ def _run_experiment(
     tables = select_runnable_tables(paper, options.table_id)
     measured = run_trials(paper.experiment, tables, list_data_files(paper.experiment, options), measured, context)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    notes = [SMALL_FORM_NOTE] * options.is_small
-    notes += [*describe_data(paper.experiment, options, names), *_describe_audits(measured)]
+    notes = [
+        *([SMALL_FORM_NOTE] if options.is_small else []),
+        *describe_data(paper.experiment, options, names),
+        *_describe_audits(measured),
+    ]
     document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
 

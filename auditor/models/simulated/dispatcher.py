@@ -9,13 +9,8 @@ from typing import Any
 
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Capability, Outcome, Purpose, canonical_json
 from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
-from auditor.models.endpoint import DEFAULT_CAPABILITY
-from auditor.models.provider_request import ProviderReply
-from auditor.models.simulated import judgements, moral_answers, opinions, survey_answers
-from auditor.models.simulated.world import World
-from auditor.models.structured import (
+from auditor.models.answer_schemas import (
     BinaryPreference,
-    BlindGuess,
     Choice,
     Contradiction,
     MoralAnswer,
@@ -26,13 +21,16 @@ from auditor.models.structured import (
     ReasonedBinaryPreference,
     ReasonedJudgement,
     ReasonedPreference,
-    Restated,
     RuleOfThumb,
     ScoredAnswer,
-    SidePreference,
     StepwiseJudgement,
     Support,
 )
+from auditor.models.endpoint import DEFAULT_CAPABILITY
+from auditor.models.provider_request import ProviderReply
+from auditor.models.review_schemas import BlindGuess, Restated, SidePreference
+from auditor.models.simulated import judgements, moral_answers, opinions, survey_answers
+from auditor.models.simulated.world import World
 
 CHARS_PER_TOKEN = 4
 TIE_DIFFERENCE = 0.01

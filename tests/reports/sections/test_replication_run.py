@@ -93,7 +93,8 @@ def test_departures_of_all_figures_of_a_table_are_named_once() -> None:
     note, table = build_run_document("Title", "source", cells, [], [], []).sections[0].blocks
     assert isinstance(note, Paragraph)
     assert "differs from the paper in: samples, cells (see " in text_of(note.content)
-    assert Link("Departures", "departures") in list(note.content)
+    assert isinstance(note.content, list)
+    assert Link("Departures", "departures") in note.content
     assert isinstance(table, Table)
     marks = [row[-1] for row in table.rows if not hasattr(row, "cells")]
     assert marks == ["other definition", "other definition: encoder", "same definition, other words: samples"]
