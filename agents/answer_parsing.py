@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from auditor.domain import ENGLISH, SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Trace
-from auditor.models.structured import MoralJudgement, parse_structured_answer
+from auditor.models.answer_schemas import MoralJudgement
+from auditor.models.structured import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts.refusals import load_refusal_patterns
 

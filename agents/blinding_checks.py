@@ -27,7 +27,8 @@ from auditor.domain import (
     Trace,
     derive_seed,
 )
-from auditor.models.structured import BlindGuess, Restated, parse_structured_answer
+from auditor.models.review_schemas import BlindGuess, Restated
+from auditor.models.structured import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
 from auditor.storage import judge_tests

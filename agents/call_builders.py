@@ -14,17 +14,11 @@ from auditor.agents.model_call import build_call, build_judge_call, effective_te
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.base import PromptForm
-from auditor.config.probes import DirectProbe
+from auditor.config.probes import DEFAULT_REVIEW_WORDS, DirectProbe, ReviewProbe
 from auditor.domain import ENGLISH, Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
-from auditor.domain.review_aspects import aspect_questions
+from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS, aspect_questions
 from auditor.errors import ConfigError
-from auditor.models.structured import (
-    AnswerReview,
-    MoralJudgement,
-    ReasonedJudgement,
-    StepwiseJudgement,
-    TraceReview,
-)
+from auditor.models.answer_schemas import MoralJudgement, ReasonedJudgement, StepwiseJudgement
 from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.prompts import Prompt, load_prompt, read_prompt
 from auditor.prompts.preflight import load_stand_in_trace
@@ -85,9 +79,15 @@ def build_review_call(config: AuditConfig, survey: Survey, judge: ModelSection, 
         Purpose.REVIEW,
         _render_review_messages(config, survey, judge, text, trace),
         about=(*trace.cell, trace.sample),
-        schema=(TraceReview if survey.task is None else AnswerReview).__name__,
+        schema=_select_review_schema(config.probes.review, for_task=survey.task is not None),
         max_words=config.probes.review.max_words,
     )
+
+
+def _select_review_schema(probe: ReviewProbe, *, for_task: bool) -> str:
+    """Name of the schema of a verdict: the one with the default limit on words, unless another limit is set."""
+    is_limited = probe.schema_version > 1 and probe.max_words != DEFAULT_REVIEW_WORDS
+    return (TASK_REVIEWS if for_task else SURVEY_REVIEWS)[is_limited]
 
 
 def blind_trace(config: AuditConfig, survey: Survey, trace: Trace) -> str:

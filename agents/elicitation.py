@@ -16,7 +16,8 @@ from auditor.agents.task_answer_parsing import describe_parse_problem, parse_tas
 from auditor.config import DirectProbe, ModelSection
 from auditor.domain import ENGLISH, Answer, Call, Cell, Message, Outcome, Trace
 from auditor.metrics.stopping import is_settled
-from auditor.models.structured import MoralJudgement, parse_structured_answer
+from auditor.models.answer_schemas import MoralJudgement
+from auditor.models.structured import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
 from auditor.storage import results

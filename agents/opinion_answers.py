@@ -13,7 +13,8 @@ from auditor.agents.opinion_questions import OpinionQuestion, point_labels
 from auditor.agents.sentence_pairs import sum_letter_logprobs
 from auditor.domain import OPTION_LETTERS, Answer, Call, LogprobMeasure, Message, Outcome
 from auditor.domain.opinions import MAX_SUM_ERROR, Opinion, OpinionMode, ScaleOrder
-from auditor.models.structured import OpinionAnswer, OpinionCounts, counts_schema, parse_structured_answer
+from auditor.models.answer_schemas import OpinionAnswer, OpinionCounts, counts_schema
+from auditor.models.structured import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import fill_placeholders
 from auditor.prompts.opinion_wording import load_english_words

@@ -13,7 +13,7 @@ from auditor.config.distribution import DistributionProbe
 from auditor.domain import ENGLISH, OPTION_LETTERS, Call, Cell, LogprobMeasure, Message, Purpose, Survey, derive_seed
 from auditor.domain.opinions import NO_COUNTRY, PLACEBO, OpinionMode, ScaleOrder
 from auditor.errors import ConfigError, SurveyError, did_you_mean
-from auditor.models.structured import MAX_COUNTS, OpinionAnswer, counts_schema_name
+from auditor.models.answer_schemas import MAX_COUNTS, OpinionAnswer, counts_schema_name
 from auditor.prompts import fill_placeholders
 from auditor.prompts.opinion_wording import load_english_words, load_opinion_wording
 from auditor.surveys import SurveyDistributions, load_distributions

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from auditor.agents.answer_parsing import TO_ASCII, is_refusal
 from auditor.domain import ENGLISH, Answer, AnswerKind, Cell, Outcome, Task, TaskItem, Trace
-from auditor.models.structured import ScoredAnswer, TaskAnswer, parse_structured_answer
+from auditor.models.answer_schemas import ScoredAnswer, TaskAnswer
+from auditor.models.structured import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.tasks import canonical_answer
 

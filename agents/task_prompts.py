@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.domain import AnswerKind, Cell, Task, TaskItem, lettered_options
-from auditor.models.structured import ScoredAnswer, TaskAnswer, choice_schema_name
+from auditor.models.answer_schemas import ScoredAnswer, TaskAnswer, choice_schema_name
 
 
 def task_prompt_name(task: Task) -> str:

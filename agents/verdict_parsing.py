@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from auditor.agents.answer_parsing import begins_with_refusal
 from auditor.domain import ENGLISH, Answer, Call, Message, Outcome, Ruling, Trace, Verdict
-from auditor.domain.review_aspects import aspect_questions
-from auditor.models.structured import AnswerReview, Review, TraceReview, parse_structured_answer
+from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEWS, aspect_questions
+from auditor.models.review_schemas import Review, TraceReview
+from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
 from auditor.text_safety import truncate_middle
@@ -53,7 +55,7 @@ def parse_verdict(
         ruling=Ruling(review.verdict),
         aspects={
             name: getattr(review, question.key)
-            for name, question in aspect_questions(for_task=schema is AnswerReview).items()
+            for name, question in aspect_questions(for_task=schema.__name__ in TASK_REVIEWS).items()
         },
         confidence=None if review.confidence is None else review.confidence / 100,
         justification=truncate_words(justification, max_words),
@@ -85,7 +87,7 @@ def build_shorter_call(call: Call, answer: Answer, max_words: int, max_chars: in
 
 def review_schema(call: Call) -> type[Review]:
     """Schema of the verdict that a call asks for."""
-    return AnswerReview if call.schema == AnswerReview.__name__ else TraceReview
+    return cast(type[Review], SCHEMA_BY_NAME[call.schema or SURVEY_REVIEW])
 
 
 def truncate_words(text: str, max_words: int) -> str:

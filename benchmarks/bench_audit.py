@@ -42,12 +42,22 @@ INSPECT = ROOT / ".venv-bench" / "bin" / "python"
 
 @contextmanager
 def run_server(program: Path, *arguments: float | str) -> Iterator[str]:
-    """Run a server in a separate process, whose CPU time is not counted, and yield its base URL."""
+    """Run a server in a separate process, whose CPU time is not counted, and yield its base URL.
+
+    Raises:
+        SystemExit: the server does not start.
+    """
     command = [sys.executable, str(program), *map(str, arguments)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}  # of the server alone: it imports parts of the tests
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+    ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
-        yield process.stdout.readline().strip()
+        url = process.stdout.readline().strip()
+        if not url:
+            raise SystemExit(f"{program} did not start.")
+        yield url
         process.stdin.close()
 
 

@@ -28,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from bench_audit import CONCURRENCY, run_scripted_server
 
 from auditor.models import direct_completion, litellm_client
-from auditor.models.structured import MoralJudgement, response_format
+from auditor.models.answer_schemas import MoralJudgement
+from auditor.models.structured import response_format
 
 HANDLER_SETTING = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
 

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-ROOT = Path(__file__).resolve().parent.parent
 LIGHT_IMPORT = "import pydantic, sqlalchemy, numpy"
 LITELLM_IMPORT = "import litellm"
 CONFIG = """
@@ -112,7 +111,8 @@ def main() -> None:
     python = str(arguments.project.resolve() / ".venv" / "bin" / "python") if arguments.project else sys.executable
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ |= {"BENCH_KEY": "none", "AUDITOR_TRUST": "BENCH_KEY@127.0.0.1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    os.environ["PYTHONPATH"] = str(arguments.project.resolve() if arguments.project else ROOT)
+    if arguments.project:
+        os.environ["PYTHONPATH"] = str(arguments.project.resolve())
     with run_scripted_server() as url, tempfile.TemporaryDirectory() as folder:
         print(json.dumps(measure_starts(python, url, folder, arguments.turns), indent=1))
 

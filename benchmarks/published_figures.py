@@ -225,7 +225,7 @@ SUITE = {
         ),
         turns=7,
     ),
-    "peers with 20,000 calls": Bench(
+    "peers with ten times the calls": Bench(
         "bench_peers.py",
         ("--items", "10200", "--only", "auditor,promptfoo"),
         ("--items", "102", "--turns", "1", "--only", "auditor,promptfoo"),

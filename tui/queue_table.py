@@ -86,7 +86,7 @@ class QueueTable(ScrollView):
     cursor: reactive[int] = reactive(0)
 
     class CursorMoved(Message):
-        """The cursor moved to another row."""
+        """The cursor moved to another row, or other conflicts are shown, so that another may be under it."""
 
     class RowOpened(Message):
         """The row under the cursor was double-clicked."""
@@ -115,6 +115,7 @@ class QueueTable(ScrollView):
         self.cursor = conflict_keys.index(cursor_key) if cursor_key in conflict_keys else 0
         self._scroll_to_row()
         self.refresh()
+        self.post_message(self.CursorMoved())
 
     def complete_conflicts(self, conflict_keys: Sequence[ConflictKey]) -> None:
         """Show all conflicts, of which the first ones are shown; a screen that was opened on these gets them too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.config import LogicProbe
 from auditor.config.base import PromptForm
-from auditor.models.structured import BinaryPreference, Preference, ReasonedBinaryPreference, ReasonedPreference
+from auditor.models.answer_schemas import BinaryPreference, Preference, ReasonedBinaryPreference, ReasonedPreference
 
 AnswerSchema = type[Preference | ReasonedPreference | BinaryPreference | ReasonedBinaryPreference]
 

@@ -7,15 +7,8 @@ from typing import Literal
 
 from auditor.domain import Answer, Outcome, Purpose
 from auditor.metrics.paraphrase import normalize_text
-from auditor.models.structured import (
-    Choice,
-    Contradiction,
-    MoralAnswer,
-    Paraphrases,
-    RuleOfThumb,
-    Support,
-    parse_structured_answer,
-)
+from auditor.models.answer_schemas import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Support
+from auditor.models.structured import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 
 AnswerMode = Literal["structured", "text"]

@@ -10,7 +10,7 @@ from auditor.config import AuditConfig, ModelSection
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Call, Message, Purpose, derive_seed
 from auditor.domain.semantic import MoralQuestion
-from auditor.models.structured import (
+from auditor.models.answer_schemas import (
     Choice,
     Contradiction,
     MoralAnswer,

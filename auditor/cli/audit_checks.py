@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from auditor.cli.environment_checks import DoctorCheck, check_environment
-from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, AuditConfig, ModelSection
+from auditor.config import EMBEDDED_PREFIX, AuditConfig, ModelSection
 from auditor.errors import AuditorError
 from auditor.redaction import redact
 
@@ -195,8 +195,7 @@ def _check_prices(config: AuditConfig) -> DoctorCheck:
     """Warn of models whose price is not known, so that neither is what the audit costs."""
     from auditor.models.budget import join_names, list_unpriced_models, price_advice
 
-    models = config.models_by_name.values()
-    unpriced_models = list_unpriced_models(model for model in models if not model.model.startswith(REPLAY_PREFIX))
+    unpriced_models = list_unpriced_models(config.models_by_name.values())
     if not unpriced_models:
         return DoctorCheck("ok", "prices", "all prices are known")
     return DoctorCheck("warn", "prices", f"unknown for {join_names(unpriced_models)}", price_advice(unpriced_models))

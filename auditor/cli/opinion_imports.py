@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.imports import NewAuditOption, RegionsOption, SurveyOption, import_app, pluralize
+from auditor.cli import answer_imports as answer_imports  # its commands come before this one in the help
+from auditor.cli.imports import NewAuditOption, RegionsOption, SurveyOption, import_app
 from auditor.cli.options import StorageOption
 from auditor.cli.output import format_command, print_message
+from auditor.reports.number_format import pluralize
 
 
 @import_app.command("opinions")

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from auditor.cli.options import JsonOption, LimitOption, PageFileOption, StorageOption
-from auditor.cli.output import print_message
-
-if TYPE_CHECKING:
-    from auditor.replications.definitions import MeasuredAudit
-    from auditor.replications.planning import ReplicationOptions
-    from auditor.replications.presets import Paper
-    from auditor.reports.document import Section, Text
 
 PaperArgument: TypeAlias = Annotated[
     str,
@@ -99,24 +92,28 @@ def replicate(
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.page_output import present_document, resolve_page_format
-    from auditor.errors import UsageError
+    from auditor.cli.replication_run import run_experiment
     from auditor.replications.comparison import list_experiments, list_published_tables, recompute_tables
     from auditor.replications.planning import ReplicationOptions
     from auditor.replications.presets import load_paper
     from auditor.reports.sections import replication
 
     resolve_page_format(output)
+    modes = {"--published": published, "--recorded": bool(recorded), "--models": bool(models), "--small": small}
+    options_of_runs = {
+        "--limit": bool(limit), "--as": bool(as_model), "--data": bool(data), "--as-published": as_published,
+        "--dry-run": dry_run,
+    }  # fmt: skip
     if paper == LIST:
+        refuse_unused(f"`replicate {LIST}`", {"--table": bool(table)} | modes | options_of_runs)
         tables = list_published_tables()
         document = replication.build_paper_list_document(tables, list_experiments())
         present_document(to_jsonable_python(tables), document, output, as_json)
         return
     selected = load_paper(paper)
-    modes = [published, recorded is not None, small or models is not None or bool(data)]
-    if sum(modes) != 1:
-        raise UsageError(
-            "What should be shown?", "Add one of --published, --recorded FOLDER, --models FILE and --small."
-        )
+    mode = select_mode(modes, has_data=bool(data))
+    if mode in ("--published", "--recorded"):
+        refuse_unused(mode, options_of_runs)
     if published:
         cells = list(selected.iterate_cells(table))
         document = replication.build_published_document(selected.title, selected.source, cells)
@@ -129,7 +126,29 @@ def replicate(
         options = ReplicationOptions(
             table, small, limit, models, parse_pairs(data, "--data"), is_as_published=as_published
         )
-        _run_experiment(selected, options, parse_pairs(as_model, "--as"), storage, output, as_json, dry_run=dry_run)
+        run_experiment(selected, options, parse_pairs(as_model, "--as"), storage, output, as_json, dry_run=dry_run)
+
+
+def select_mode(modes: Mapping[str, bool], *, has_data: bool) -> str:
+    """The option that says what is shown; `--data` where no model is needed. UsageError for none or several."""
+    from auditor.errors import UsageError
+
+    chosen = [name for name, is_chosen in modes.items() if is_chosen]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} cannot be combined.", "Use one of them.")
+    if not chosen and not has_data:
+        raise UsageError(
+            "What should be shown?", "Add one of --published, --recorded FOLDER, --models FILE and --small."
+        )
+    return chosen[0] if chosen else "--data"
+
+
+def refuse_unused(mode: str, options: Mapping[str, bool]) -> None:
+    """Raise UsageError if an option is given that has no effect."""
+    from auditor.errors import UsageError
+
+    if unused := [name for name, is_given in options.items() if is_given]:
+        raise UsageError(f"{', '.join(unused)}: no effect with {mode}.", "Leave it out.")
 
 
 def parse_pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
@@ -145,116 +164,3 @@ def parse_pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
             raise UsageError(f"{option}: '{left}' is given twice.", "Give it once.")
         pairs[left] = right
     return pairs
-
-
-def _run_experiment(
-    paper: Paper,
-    options: ReplicationOptions,
-    own_models: Mapping[str, str],
-    storage: str | None,
-    output: Path | None,
-    as_json: bool,
-    *,
-    dry_run: bool,
-) -> None:
-    """Run the audits of a paper's experiment, and print its document."""
-    from pydantic_core import to_jsonable_python
-
-    from auditor.cli.estimate import forecast_config
-    from auditor.cli.experiments import open_progress
-    from auditor.cli.page_output import present_document
-    from auditor.cli.run import run_with_progress
-    from auditor.experiments.declaration import ExperimentContext
-    from auditor.replications.data_notes import describe_data
-    from auditor.replications.joining import join_figures, load_measured_audits, match_models
-    from auditor.replications.people_comparisons import import_people_comparisons
-    from auditor.replications.planning import list_data_files, plan_audits, plan_imports, select_runnable_tables
-    from auditor.replications.trials import list_asking_experiments, run_trials
-    from auditor.reports.sections.forecast import describe_forecast
-    from auditor.reports.sections.replication_run import build_run_document
-    from auditor.run import resolve_storage_url
-
-    configs, imports = plan_audits(paper, options), plan_imports(paper, options)
-    audited = [model.name for config in [*configs.values()][:1] for model in config.models]
-    own_by_published = match_models(paper, audited, own_models)
-    for config in configs.values():
-        print_message(f"{config.name}: {describe_forecast(forecast_config(config, storage))}")
-    assert paper.experiment is not None  # it has audits
-    tables, files = select_runnable_tables(paper, options.table_id), list_data_files(paper.experiment, options)
-    if asking := list_asking_experiments(paper.experiment, tables, files, configs):
-        print_message(f"Not counted: further answers for the experiments on these audits ({', '.join(asking)}).")
-    if dry_run:
-        print_message("Dry run: nothing was sent or written.")
-        return
-    words = ["replicate", paper.id, *_list_option_words(options)]
-    for config in configs.values():
-        run_with_progress(config, words, storage, preflight=True, rediscover=False)
-    import_people_comparisons(dict(imports.values()), storage)
-    names = {name: config.name for name, config in configs.items()}
-    names |= {name: audit_name for name, (audit_name, _) in imports.items()}
-    context = ExperimentContext(storage, open_progress, handles_signals=True)
-    trials = run_trials(paper.experiment, tables, files, names, context)
-    measured = load_measured_audits(resolve_storage_url(storage), names, imports, trials)
-    cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    notes = [*describe_data(paper.experiment, options, names), *_describe_audits(measured)]
-    document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))
-    present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
-
-
-def _list_option_words(options: ReplicationOptions) -> list[str]:
-    """The options of the command that resumes the audits."""
-    words = ["--small"] if options.is_small else []
-    words += ["--models", str(options.models_file)] if options.models_file else []
-    words += ["--table", options.table_id] if options.table_id else []
-    words += ["--limit", str(options.limit)] if options.limit else []
-    words += ["--as-published"] if options.is_as_published else []
-    return [
-        *words,
-        *(word for name, file in options.files.items() for word in ("--data", f"{name}={file}")),
-    ]
-
-
-def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
-    """Notes on the audits: their names, models, cells, calls and costs, and their survey's source."""
-    from auditor.reports.number_format import format_usd, pluralize
-
-    notes: list[Text] = []
-    for audit in measured:
-        report = audit.report
-        if audit.stored_config is None:
-            notes.append(f"{audit.name}: audit {report.audit.name} of people's comparisons; no model was asked.")
-            continue
-        cost = report.cost.total
-        is_of_survey = audit.config.survey is not None
-        cells = f"{pluralize(report.audit.survey.asked, 'cell')}, " if is_of_survey else ""
-        survey = f" Survey: {report.audit.survey.title}." if is_of_survey else ""
-        notes.append(
-            f"{audit.name}: audit {report.audit.name} of {pluralize(len(audit.models), 'model')} "
-            f"({', '.join(audit.models)}), {cells}{pluralize(cost.calls, 'call')}, "
-            f"cost {format_usd(cost.usd, cost.lower_bound)}.{survey}"
-        )
-    return notes
-
-
-def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
-    """Sections of the audits' reports that have the figures of each model."""
-    from auditor.reports.sections.logic import group_logic_tables
-    from auditor.reports.sections.over_models import build_over_models_section
-    from auditor.reports.sections.paper_tables import group_model_tables
-    from auditor.reports.sections.replication_run import prefix_ids
-    from auditor.reports.sections.self_comparisons import build_consistency_section, build_methods_section
-    from auditor.reports.sections.semantic import build_semantic_section
-
-    sections = [
-        (audit.name, section)
-        for audit in measured
-        for section in (
-            group_model_tables(audit.report),
-            build_methods_section(audit.report),
-            build_over_models_section(audit.report, cut_offs=audit.name, is_open=True),
-            build_consistency_section(audit.report),
-            group_logic_tables(audit.report),
-            build_semantic_section(audit.report),
-        )
-    ]
-    return [prefix_ids(section, name.lower(), name) for name, section in sections if section is not None]

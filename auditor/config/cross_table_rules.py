@@ -139,6 +139,13 @@ def _require_recorded_traces(
             f"verdict on them is recorded. How to fix: Remove '{asked.name}', replay its recorded answers "
             f"({REPLAY_PREFIX}NAME), or remove this judge's key 'verdicts'."
         )
+    names_by_record: dict[str, str] = {}
+    for model in models:
+        if (other := names_by_record.setdefault(model.model, model.name)) != model.name:
+            raise ValueError(
+                f"models '{other}' and '{model.name}' both replay '{model.model}': verdicts on their answers cannot be "
+                f"told apart. How to fix: Remove one, or the key 'verdicts' of '{recorded_judge.name}'."
+            )
     if review.guess or review.rewrite != "none":
         key = "guess" if review.guess else "rewrite"
         raise ValueError(

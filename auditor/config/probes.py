@@ -14,6 +14,7 @@ from auditor.config.probe_section import ProbeSection
 from auditor.config.semantic import SemanticProbe
 
 DEFAULT_MAX_TRACE_CHARS = 20_000
+DEFAULT_REVIEW_WORDS = 60
 
 
 class DirectProbe(ConfigSection):
@@ -94,8 +95,11 @@ class ReviewProbe(ConfigSection):
     form: PromptForm = "standard"
     """Prompt: `standard`, this program's own; `paper`, what EvalMORAAL says that judges consider, in words of our own.
     `paper` exists for surveys. A judge's own `review_prompt` takes precedence."""
-    max_words: Annotated[int, Field(ge=5)] = 60
+    max_words: Annotated[int, Field(ge=5)] = DEFAULT_REVIEW_WORDS
     """Maximum length, in words, of the justification that a judge gives."""
+    schema_version: Literal[1, 2] = 2
+    """With another `max_words` than 60: version of the JSON schema that is sent to judges. `2` names this limit, as the
+    prompt does. `1` says "at most 60 words", whatever `max_words` is. Audits that were begun with version 1 keep it."""
     max_tokens: Annotated[int, Field(ge=16)] = 300
     """Maximum length of a judge's answer in tokens. A verdict that is cut off does not count."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
@@ -141,6 +145,12 @@ class Probes(ConfigSection):
     def logic_items(self) -> str | None:
         """Source of the items that the probe `logic` compares; None without that probe."""
         return self.logic.items if self.logic else None
+
+    @property
+    def with_schema_version(self) -> dict[str, DirectProbe | ReviewProbe]:
+        """The configured probes whose JSON schema has versions, by name."""
+        probes: dict[str, DirectProbe | ReviewProbe | None] = {"direct": self.direct, "review": self.review}
+        return {name: probe for name, probe in probes.items() if probe is not None}
 
     @property
     def stages(self) -> dict[str, ProbeSection]:

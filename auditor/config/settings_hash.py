@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.config.model_section import DEFAULT_TIMEOUT_S
-from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS
+from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DEFAULT_REVIEW_WORDS
 from auditor.config.sections import DEFAULT_DEADLINE_S
 from auditor.config.semantic import DEFAULT_BERTSCORE_MODEL
 from auditor.domain import canonical_hash
@@ -19,7 +19,7 @@ EARLIEST_PROBES = ("direct", "logprob", "semantic", "logic")
 
 LATER_KEYS: dict[str, dict[str, Any]] = {
     "direct": {"form": "standard", "schema_version": 1},
-    "review": {"form": "standard", "max_trace_chars": DEFAULT_MAX_TRACE_CHARS},
+    "review": {"form": "standard", "max_trace_chars": DEFAULT_MAX_TRACE_CHARS, "schema_version": 1},
     "logic": {"people": None, "sets": None, "form": "standard", "sample_answer": "same"},
     "semantic": {"bertscore_model": DEFAULT_BERTSCORE_MODEL, "subject": "moral"},
     "semantic.consistency": {"form": "standard"},
@@ -78,6 +78,9 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
     direct = settings["probes"]["direct"]
     if direct and (settings["task"] is not None or direct["mode"] == "text" or direct["form"] == "paper"):
         direct["schema_version"] = 1  # has no effect
+    review = settings["probes"]["review"]
+    if review["max_words"] == DEFAULT_REVIEW_WORDS:
+        review["schema_version"] = 1  # has no effect
 
 
 def _strip_folders(value: Any) -> Any:

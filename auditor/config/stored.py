@@ -36,7 +36,7 @@ def load_stored_config(text: str | None) -> AuditConfig | None:
     if text is None:
         return None
     try:
-        return _restore_earlier_schema(AuditConfig.model_validate_json(text))
+        return _restore_earlier_schemas(AuditConfig.model_validate_json(text))
     except ValidationError as error:
         raise ConfigError(
             f"the stored configuration of {_describe_audit(text)} cannot be read by this version of auditor"
@@ -45,13 +45,14 @@ def load_stored_config(text: str | None) -> AuditConfig | None:
         ) from None
 
 
-def _restore_earlier_schema(config: AuditConfig) -> AuditConfig:
-    """The stored configuration with version 1 of the direct schema if it was stored before there were versions."""
-    direct = config.probes.direct
-    if direct is None or "schema_version" in direct.model_fields_set:
-        return config
-    direct = direct.model_copy(update={"schema_version": 1})
-    return config.model_copy(update={"probes": config.probes.model_copy(update={"direct": direct})})
+def _restore_earlier_schemas(config: AuditConfig) -> AuditConfig:
+    """The stored configuration with version 1 of the schemas of probes that were stored before there were versions."""
+    first = {
+        name: probe.model_copy(update={"schema_version": 1})
+        for name, probe in config.probes.with_schema_version.items()
+        if "schema_version" not in probe.model_fields_set
+    }
+    return config.model_copy(update={"probes": config.probes.model_copy(update=first)}) if first else config
 
 
 def rename_old_keys(data: Any, annotation: Any = AuditConfig) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib import metadata
 
-from auditor.config import EMBEDDED_PREFIX, SIMULATED_PREFIX, BatchSection, ModelSection
+from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, BatchSection, ModelSection
 from auditor.cost_estimation.planned_calls import PlannedCalls
 from auditor.domain import Call, Purpose
 from auditor.models.batches import find_batch_provider
@@ -109,6 +109,8 @@ def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
         return None, "unknown"
     if model.model.startswith((EMBEDDED_PREFIX, SIMULATED_PREFIX)):
         return price, "local model"
+    if model.model.startswith(REPLAY_PREFIX):
+        return price, "recorded answers"
     if model.price is not None:
         return price, f"config{f', {model.price.as_of}' if model.price.as_of else ', undated'}"
     base_model_phrase = f" for {model.base_model}" if model.base_model else ""

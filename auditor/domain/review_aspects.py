@@ -15,6 +15,11 @@ TASK_REVIEW = "AnswerReview"
 The name is part of the ledger's key, but the fields are not. A schema that gets an aspect, or loses one, therefore
 needs a name that was never used. Otherwise answers without the aspect would be read as answers to the new schema.
 """
+LIMITED_SURVEY_REVIEW = f"Limited{SURVEY_REVIEW}"
+LIMITED_TASK_REVIEW = f"Limited{TASK_REVIEW}"
+"""The same where the justification has another limit on words than the default."""
+SURVEY_REVIEWS = (SURVEY_REVIEW, LIMITED_SURVEY_REVIEW)
+TASK_REVIEWS = (TASK_REVIEW, LIMITED_TASK_REVIEW)
 
 
 @dataclass(frozen=True, slots=True)

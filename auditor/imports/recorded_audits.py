@@ -199,7 +199,8 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         if stored_audit.config is not None:
             raise UsageError(
                 f"audit '{audit}' was run, not imported.",
-                "Name its judges in its configuration: `replay/NAME` with `verdicts = FILE` has recorded verdicts.",
+                "Add the judges to its configuration, each with `model` = `replay/JUDGE` and `verdicts` = FILE. Run it "
+                "again: recorded answers are reused.",
             )
         spell = make_country_speller(audits.load_audit_survey(db, stored_audit))
         judged = {

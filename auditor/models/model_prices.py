@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.config import EMBEDDED_PREFIX, SIMULATED_PREFIX, ModelSection
+from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
 from auditor.models import litellm_client
 from auditor.models.litellm_client import TokenPrice
 
@@ -10,9 +10,10 @@ from auditor.models.litellm_client import TokenPrice
 def token_price(section: ModelSection) -> TokenPrice | None:
     """US dollars per token: the config's or litellm's listed price; None if unknown.
 
-    It is 0 for an embedded or simulated model. The listed price is that of `base_model` if the config names one.
+    It is 0 for an embedded, replayed or simulated model. The listed price is that of `base_model` if the config names
+    one.
     """
-    if section.model.startswith((EMBEDDED_PREFIX, SIMULATED_PREFIX)):
+    if section.model.startswith((EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX)):
         return TokenPrice(0.0, 0.0, 0.0)
     if (price := section.price) is not None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input

@@ -1,4 +1,4 @@
-"""Structured answers: their schemas, the forms in which they are requested, and parsing them from a model's text."""
+"""Structured answers: the forms in which they are requested, and parsing them from a model's text."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import functools
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, create_model, field_validator
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import BaseModel, ValidationError
 
-from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
-from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEW, aspect_questions
+from auditor.models.answer_schemas import ANSWER_SCHEMAS, Structure
 from auditor.models.instructor_client import read_structured_answer
 from auditor.models.json_extraction import extract_last_json, has_too_many_fields
+from auditor.models.review_schemas import MAX_WORDS_FIELD, REVIEW_SCHEMAS
 from auditor.models.thinking import strip_thinking
 from auditor.text_safety import map_strings
 
@@ -23,302 +22,7 @@ S = TypeVar("S", bound=BaseModel)
 CHARS_PER_WORD = 8
 """Upper bound for converting a limit on words to characters; no language of the prompts needs as many on average."""
 
-
-class Structure(BaseModel):
-    """Base of all structures: what a model adds beyond it is an error, not a surprise."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-def _require_all_properties(schema: dict[str, Any]) -> None:
-    """Mark every property of a JSON schema as required and remove defaults, as providers' strict modes demand."""
-    schema["required"] = list(schema["properties"])
-    for field in schema["properties"].values():
-        field.pop("default", None)
-
-
-def _text_field(description: str) -> Any:
-    """A pydantic field for a text that may not be empty; the description is sent to the model."""
-    return Field(min_length=1, description=description)
-
-
-def _normalize_percent(value: object) -> object:
-    """Convert a float confidence to whole percent: 80.0 and 0.8 become 80, 1.0 becomes 100.
-
-    Integers are percent already, so 1 stays 1. Other values are returned unchanged, for validation to reject.
-    """
-    if not isinstance(value, float) or not 0 <= value <= 100:
-        return value
-    return round(100 * value) if value <= 1 else round(value)
-
-
-def _normalize_case(value: object) -> object:
-    """A text in upper case without surrounding whitespace; other values are returned unchanged."""
-    return value.strip().upper() if isinstance(value, str) else value
-
-
-Confidence = Annotated[int, Field(ge=0, le=100)] | SkipJsonSchema[None]
-
-
-class MoralJudgement(Structure):
-    """The three steps of a direct score."""
-
-    norms: Annotated[str, _text_field("The relevant norms of the country, in one sentence.")]
-    reasoning: Annotated[str, _text_field("Step-by-step reasoning, in one or two sentences.")]
-    score: Annotated[float, Field(ge=SCORE_MIN, le=SCORE_MAX, description="From -1 (never) to 1 (always).")]
-
-
-class ReasonedJudgement(MoralJudgement):
-    """The three steps of a direct score."""
-
-    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
-
-
-class StepwiseJudgement(MoralJudgement):
-    """The three steps of a direct score in the form of the paper, which limits no step."""
-
-    norms: Annotated[str, _text_field("Step 1: the norms of the country that bear on the question.")]
-    reasoning: Annotated[str, _text_field("Step 2: reasoning step by step from these norms to a judgement.")]
-
-
-class TaskAnswer(Structure):
-    """An answer to an item of a task, after a chain of thought."""
-
-    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
-    answer: Annotated[str, Field(min_length=1, description="The answer alone.")]
-
-    @field_validator("answer", mode="before")
-    @classmethod
-    def _number_to_text(cls, value: object) -> object:
-        """A number that was asked for as text is the same number."""
-        return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-
-
-class ScoredAnswer(Structure):
-    """A score of a range that the message declares."""
-
-    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
-    answer: Annotated[float, Field(description="The score, a number.")]
-
-
-def choice_schema_name(n_options: int) -> str:
-    """Name of the schema for an answer that is the letter of one of `n_options` options."""
-    return f"ChosenOf{n_options}"
-
-
-def _create_choice_schema(n_options: int) -> type[Structure]:
-    """Create the schema for an answer that is one option's letter.
-
-    The letters are listed only in the JSON schema, where a grammar can enforce them; validation accepts any text.
-    """
-    letter = Annotated[
-        str, Field(json_schema_extra={"enum": list(OPTION_LETTERS[:n_options])}, description="The letter.")
-    ]
-    return create_model(
-        choice_schema_name(n_options), __base__=TaskAnswer, __doc__="One of the options.", answer=(letter, ...)
-    )
-
-
-class Review(Structure):
-    """What the schemas of judges' verdicts have in common: all but the aspects."""
-
-    justification: Annotated[str, _text_field("Why, in at most 60 words.")]
-    verdict: Literal["VALID", "INVALID"]
-    confidence: Confidence = Field(default=None, description="How sure of the verdict, from 0 to 100.")
-    """None where the judge does not say; the schema that is sent asks for it."""
-
-    model_config = ConfigDict(json_schema_extra=_require_all_properties)
-
-    _normalize_confidence = field_validator("confidence", mode="before")(_normalize_percent)
-    _normalize_verdict = field_validator("verdict", mode="before")(_normalize_case)
-
-
-def _create_review_schema(name: str, description: str, *, for_task: bool) -> type[Review]:
-    """Create the schema of a judge's verdict, which rates every aspect before it rules."""
-    ratings: dict[str, Any] = {question.key: (bool, ...) for question in aspect_questions(for_task=for_task).values()}
-    aspects: Any = create_model(f"{name}Aspects", __base__=Structure, **ratings)
-    bases: Any = (Review, aspects)  # pydantic puts the fields of the last base first
-    review_schema: Any = create_model(name, __base__=bases, __doc__=description)
-    return cast(type[Review], review_schema)
-
-
-TraceReview = _create_review_schema(SURVEY_REVIEW, "A judge's verdict on a trace.", for_task=False)
-AnswerReview = _create_review_schema(TASK_REVIEW, "A judge's verdict on the reasoning behind an answer.", for_task=True)
-
-
-class Preference(Structure):
-    """Which of two items, or neither."""
-
-    answer: Literal["A", "B", "TIE"]
-
-    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
-
-
-class ReasonedPreference(Structure):
-    """Which of two items, after a chain of thought."""
-
-    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
-    answer: Literal["A", "B", "TIE"]
-
-    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
-
-
-class BinaryPreference(Structure):
-    """Which of two items."""
-
-    answer: Literal["A", "B"]
-
-    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
-
-
-class ReasonedBinaryPreference(Structure):
-    """Which of two items, after a chain of thought."""
-
-    reasoning: Annotated[str, _text_field("Step-by-step reasoning.")]
-    answer: Literal["A", "B"]
-
-    _normalize_answer = field_validator("answer", mode="before")(_normalize_case)
-
-
-class BlindGuess(Structure):
-    """Which of the listed countries, practices and analysts a judge takes a trace to be about and by, by number."""
-
-    country: int
-    practice: int
-    analyst: int
-
-
-class Restated(Structure):
-    """A trace in other words."""
-
-    text: Annotated[str, _text_field("The same content in plain words.")]
-
-
-class SidePreference(Structure):
-    """Which of two traces a judge finds better reasoned."""
-
-    reason: Annotated[str, _text_field("Why, in one sentence.")]
-    better: Literal["FIRST", "SECOND"]
-
-    _normalize_better = field_validator("better", mode="before")(_normalize_case)
-
-
-class MoralAnswer(Structure):
-    """An answer to a moral question."""
-
-    answer: Annotated[str, _text_field("What is right, and why.")]
-
-
-class OpenAnswer(MoralAnswer):
-    """An answer to a question."""
-
-    answer: Annotated[str, _text_field("The answer, and why.")]
-
-
-class RuleOfThumb(Structure):
-    """The rule that an answer follows."""
-
-    rule: Annotated[str, _text_field("A judgment and an action, in one sentence.")]
-
-
-class Choice(Structure):
-    """Which of several answers is right, by number from 1, and why."""
-
-    reason: Annotated[str, _text_field("The right answer and why it is right.")]
-    choice: int
-
-
-class Paraphrases(Structure):
-    """Other wordings of a question."""
-
-    paraphrases: Annotated[list[str], FailFast()]
-
-
-class Support(Structure):
-    """Whether an answer is supported by another."""
-
-    reason: Annotated[str, _text_field("Why, in one sentence.")]
-    supported: bool
-
-
-class Contradiction(Structure):
-    """Whether two answers contradict each other."""
-
-    reason: Annotated[str, _text_field("Why, in one sentence.")]
-    contradict: bool
-
-
-class OpinionAnswer(Structure):
-    """The number of one answer of a survey."""
-
-    answer: Annotated[int, Field(description="The number of the answer.")]
-
-    @field_validator("answer", mode="before")
-    @classmethod
-    def _text_to_number(cls, value: object) -> object:
-        """A whole number that was given as text is the same number; "5-6" and 7.5 are none."""
-        return int(value) if isinstance(value, str) and value.strip().isdecimal() else value
-
-
-class OpinionCounts(Structure):
-    """How many of 100 people chose each answer of a survey, in the order in which the answers are listed."""
-
-    counts: Annotated[list[Annotated[int, Field(ge=0, le=100)]], FailFast()]
-
-
-def counts_schema_name(n_answers: int) -> str:
-    """Name of the schema for the numbers of people who chose each of `n_answers` answers."""
-    return f"CountsOf{n_answers}"
-
-
-def _create_counts_schema(n_answers: int) -> type[OpinionCounts]:
-    """Create the schema for the counts of `n_answers` answers.
-
-    Their number is only in the JSON schema, where a grammar can enforce it; validation accepts any, since the problem
-    is then described better.
-    """
-    length = {"minItems": n_answers, "maxItems": n_answers}
-    counts = Annotated[
-        list[Annotated[int, Field(ge=0, le=100)]],
-        FailFast(),
-        Field(json_schema_extra=length, description="How many of 100 people chose each answer."),
-    ]
-    name = counts_schema_name(n_answers)
-    return create_model(name, __base__=OpinionCounts, __doc__="Counts of answers.", counts=(counts, ...))
-
-
-def counts_schema(n_answers: int) -> type[OpinionCounts]:
-    """The schema for the counts of `n_answers` answers, from 2 to `MAX_COUNTS`."""
-    return COUNTS_SCHEMAS[n_answers - 2]
-
-
-MAX_COUNTS = 20
-"""Most answers of a survey that models are asked about; as many next tokens have a known log-probability."""
-COUNTS_SCHEMAS: tuple[type[OpinionCounts], ...] = tuple(map(_create_counts_schema, range(2, MAX_COUNTS + 1)))
-SEMANTIC_SCHEMAS: tuple[type[Structure], ...] = (
-    *(MoralAnswer, OpenAnswer, RuleOfThumb, Choice),
-    *(Paraphrases, Support, Contradiction),
-)
-TASK_SCHEMAS: tuple[type[Structure], ...] = (
-    TaskAnswer,
-    ScoredAnswer,
-    *map(_create_choice_schema, range(2, len(OPTION_LETTERS) + 1)),
-)
-REVIEW_SCHEMAS: tuple[type[Structure], ...] = (TraceReview, AnswerReview, BlindGuess, Restated, SidePreference)
-ALL_SCHEMAS: tuple[type[Structure], ...] = (
-    MoralJudgement,
-    ReasonedJudgement,
-    StepwiseJudgement,
-    *TASK_SCHEMAS,
-    *REVIEW_SCHEMAS,
-    Preference,
-    ReasonedPreference,
-    BinaryPreference,
-    ReasonedBinaryPreference,
-    *SEMANTIC_SCHEMAS,
-    OpinionAnswer,
-    *COUNTS_SCHEMAS,
-)
+ALL_SCHEMAS: tuple[type[Structure], ...] = (*ANSWER_SCHEMAS, *REVIEW_SCHEMAS)
 SCHEMA_BY_NAME: dict[str, type[Structure]] = {s.__name__: s for s in ALL_SCHEMAS}
 
 
@@ -337,6 +41,8 @@ def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any
     for field in schema["properties"].values():
         if field["type"] == "string" and "enum" not in field:
             field["maxLength"] = CHARS_PER_WORD * max_words
+        if "description" in field:
+            field["description"] = field["description"].replace(MAX_WORDS_FIELD, str(max_words))
     return {"type": "json_schema", "json_schema": {"name": structure.__name__, "schema": schema, "strict": True}}
 
 

@@ -147,10 +147,11 @@ def _compare(setting: PublishedSetting, audit: MeasuredAudit) -> Departure | Non
     if measured == published and not setting.is_wording:
         return None
     is_wording = measured == published
+    subject = f"{audit.name}: {setting.description}" if isinstance(setting.value, dict) else setting.description
     description = (
-        f"{setting.description}: written anew from the paper's description"
+        f"{subject}: written anew from the paper's description"
         if is_wording
-        else f"{setting.description}: {_format(measured)}, published {_format(published)}"
+        else f"{subject}: {_format(measured)}, published {_format(published)}"
     )
     return Departure(
         id=setting.id, description=description, is_wording=is_wording, size=setting.size, size_note=setting.size_note

@@ -57,11 +57,13 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
     experiment = paper.experiment
     assert experiment is not None  # a table that can be run
     audit_names = select_audits(experiment, tables)
-    if audit_names and options.is_small == (options.models_file is not None):
+    if audit_names and not options.is_small and options.models_file is None:
         raise UsageError(
             "Which models should be asked?",
             "Add --models FILE (a configuration with [[models]]), or --small for the small model on this machine.",
         )
+    if options.is_as_published and not experiment.as_published:
+        raise UsageError(f"--as-published: no effect on '{paper.id}'.", "Leave it out.")
     if unknown := set(options.files) - set(experiment.files):
         raise UsageError(f"--data: '{paper.id}' has no data '{min(unknown)}'.", f"Use {_join(experiment.files)}.")
     models = {} if options.models_file is None else _read_models(options.models_file, experiment)

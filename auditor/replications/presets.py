@@ -147,7 +147,8 @@ class PublishedTable(BaseModel):
         match = re.search(r"(-?[\d.]+[K%]?)".join(literals), quote)
         if match is None or not set(names) <= set(self.columns):
             raise ValueError(f"table {self.id}: the quote does not have the form '{read}'")
-        return dict(zip(names, match.groups(), strict=True))
+        printed = dict(zip(names, match.groups(), strict=True))
+        return {column: printed[column] for column in self.columns if column in printed}
 
 
 class Paper(BaseModel):
@@ -213,7 +214,9 @@ def load_paper(paper_id: str) -> Paper:
     """Load a paper by its name; UsageError if there is none of this name."""
     if paper_id not in list_paper_ids():
         listed = ", ".join(list_paper_ids())
-        raise UsageError(f"There is no paper '{paper_id}'.", f"Use one of: {listed}.")
+        raise UsageError(
+            f"There is no paper '{paper_id}'.", f"Use one of: {listed}. Their tables: auditor replicate list"
+        )
     text = (files("auditor.replications") / "presets" / f"{paper_id}.toml").read_text("utf-8")
     return Paper.model_validate({"id": paper_id, **tomllib.loads(text)})
 

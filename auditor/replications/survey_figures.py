@@ -13,7 +13,7 @@ from auditor.reports.data.agreement.over_models import OverModelsFigure
 from auditor.reports.data.report_schema import Report
 
 DIRECT = Method.DIRECT.value
-NO_INTERVAL = "the report has no interval of it"
+NO_INTERVAL = "reports have no interval of this figure"
 NOT_MEASURED = "the audit did not measure it"
 NO_CONFLICT = "there is no conflict between models"
 

@@ -16,8 +16,8 @@ MAX_SHOWN_KEYS = 6
 def keep_earlier_defaults(stored_audit: Audit | None, config: AuditConfig) -> AuditConfig:
     """The configuration with settings whose default changed as an existing audit has them, unless it sets them.
 
-    These are `conflicts.methods`, whose default was true, and `probes.direct.schema_version`, whose default was 1. An
-    audit that was begun then resumes unchanged: its recorded answers are found again.
+    These are `conflicts.methods`, whose default was true, and `schema_version` of `probes.direct` and `probes.review`,
+    whose default was 1. An audit that was begun then resumes unchanged: its recorded answers are found again.
 
     Args:
         stored_audit: the stored audit of that name; None if there is none, and then the configuration is unchanged.
@@ -30,10 +30,14 @@ def keep_earlier_defaults(stored_audit: Audit | None, config: AuditConfig) -> Au
     if "methods" not in config.conflicts.model_fields_set:
         methods = stored.get("conflicts", {}).get("methods", True)
         changes["conflicts"] = config.conflicts.model_copy(update={"methods": methods})
-    direct, stored_direct = config.probes.direct, stored.get("probes", {}).get("direct")
-    if direct is not None and stored_direct is not None and "schema_version" not in direct.model_fields_set:
-        direct = direct.model_copy(update={"schema_version": stored_direct.get("schema_version", 1)})
-        changes["probes"] = config.probes.model_copy(update={"direct": direct})
+    stored_probes = stored.get("probes", {})
+    changed_probes = {
+        name: probe.model_copy(update={"schema_version": stored_probe.get("schema_version", 1)})
+        for name, probe in config.probes.with_schema_version.items()
+        if (stored_probe := stored_probes.get(name)) is not None and "schema_version" not in probe.model_fields_set
+    }
+    if changed_probes:
+        changes["probes"] = config.probes.model_copy(update=changed_probes)
     return config.model_copy(update=changes)
 
 

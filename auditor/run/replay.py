@@ -5,7 +5,7 @@ Verdicts of a replayed judge come from a file, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,26 +66,43 @@ def load_recorded_verdicts(config: AuditConfig, survey: Survey) -> dict[str, dic
         Verdicts by the judge's name in the audit and by trace.
 
     Raises:
-        ImportFileError: a file cannot be read, has an unusable row, or has no row of the judge.
+        ImportFileError: a file cannot be read, has an unusable row, or has no row of the judge on a model and a cell
+            of the audit.
     """
     judges = [judge for judge in config.judge_models if judge.verdicts is not None]
     authors = {model.model.removeprefix(REPLAY_PREFIX): model.name for model in config.models}
+    cells = {survey_cell.cell for survey_cell in survey.cells}
     spell_country = make_country_speller(survey)
-    verdicts_by_judge: dict[str, dict[TraceKey, Verdict]] = {}
-    for judge in judges:
-        file, name = Path(judge.verdicts or ""), judge.model.removeprefix(REPLAY_PREFIX)
-        rows = [verdict for _, verdict in read_recorded_verdicts(file, spell_country) if verdict.judge == name]
-        if not rows:
-            raise ImportFileError(
-                f"{file} has no row of the judge '{name}'.",
-                f"{REPLAY_PREFIX}NAME uses the rows with that name in the column judge.",
-            )
-        verdicts_by_judge[judge.name] = {
-            TraceKey(authors[row.model], row.cell, row.sample): replace(row, judge=judge.name, model=authors[row.model])
-            for row in rows
-            if row.model in authors
-        }
-    return verdicts_by_judge
+    rows_by_file = {
+        file: [verdict for _, verdict in read_recorded_verdicts(Path(file), spell_country)]
+        for file in {judge.verdicts or "" for judge in judges}
+    }
+    return {judge.name: _select_verdicts(judge, rows_by_file[judge.verdicts or ""], authors, cells) for judge in judges}
+
+
+def _select_verdicts(
+    judge: ModelSection, rows: Sequence[Verdict], authors: Mapping[str, str], cells: Collection[Cell]
+) -> dict[TraceKey, Verdict]:
+    """One judge's verdicts by trace, with the names of the audit; ImportFileError if there is none."""
+    name = judge.model.removeprefix(REPLAY_PREFIX)
+    rows = [row for row in rows if row.judge == name]
+    if not rows:
+        raise ImportFileError(
+            f"{judge.verdicts} has no row of the judge '{name}'.",
+            f"{REPLAY_PREFIX}NAME uses the rows with that name in the column judge.",
+        )
+    verdicts = {
+        TraceKey(authors[row.model], row.cell, row.sample): replace(row, judge=judge.name, model=authors[row.model])
+        for row in rows
+        if row.model in authors and row.cell in cells
+    }
+    if not verdicts:
+        first = ", ".join(filter(None, (rows[0].model, *rows[0].cell)))
+        raise ImportFileError(
+            f"{judge.verdicts}: the audit has no answer that the judge '{name}' has a verdict on, such as {first}.",
+            "Write models as their answers do, and countries and topics as the survey does.",
+        )
+    return verdicts
 
 
 def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:

@@ -15,10 +15,11 @@ from auditor.agents.call_builders import build_direct_call
 from auditor.agents.structure_instruction import STRUCTURE_PROMPT, describe_structure
 from auditor.domain import LANGUAGES, AnswerForm, Capability, Cell
 from auditor.models import litellm_client
+from auditor.models.answer_schemas import MoralJudgement
 from auditor.models.batches.call_translation import PreparedRequest, prepare_request
 from auditor.models.capability_registry import prepare_call
 from auditor.models.endpoint import Endpoint
-from auditor.models.structured import SCHEMA_BY_NAME, MoralJudgement
+from auditor.models.structured import SCHEMA_BY_NAME
 from auditor.prompts import load_prompt
 from auditor.run.fingerprints import fingerprint
 from tests.agents.test_call_builders import SURVEY

@@ -7,7 +7,8 @@ import pytest
 
 from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict, truncate_words
 from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose, Ruling, Trace
-from auditor.models.structured import TraceReview, response_format
+from auditor.models.review_schemas import TraceReview
+from auditor.models.structured import response_format
 from tests.support.review_answers import rate_aspects
 
 TRACE = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.1, "x", "k")

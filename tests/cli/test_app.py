@@ -232,7 +232,7 @@ def test_imported_scores_give_the_r_of_scipy(tmp_path: Path) -> None:
         "import", "scores", "scores.csv", "--survey", "survey.csv", "--audit", "mine", cwd=tmp_path
     )
     assert import_command.returncode == 0, import_command.stderr
-    assert "1000 rows" in import_command.stderr
+    assert "1\u202f000 rows" in import_command.stderr
     report = json.loads(auditor("report", "mine", "--format", "json", cwd=tmp_path).stdout)
     rows = {a["model"]: a for a in report["alignment"]}
     for model, cells in scores.items():

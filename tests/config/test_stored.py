@@ -34,10 +34,11 @@ def test_a_stored_configuration_is_read_as_it_was() -> None:
     assert load_stored_config(None) is None
 
 
-def test_an_audit_stored_before_the_direct_schema_had_versions_has_the_first() -> None:
+def test_an_audit_stored_before_schemas_had_versions_has_the_first() -> None:
     audit = config("http://127.0.0.1:1")
     stored = audit.model_dump(mode="json")
-    del stored["probes"]["direct"]["schema_version"]
+    for probe in ("direct", "review"):
+        del stored["probes"][probe]["schema_version"]
     assert load_stored_config(json.dumps(stored)) == with_schema_version(audit, 1)
 
 

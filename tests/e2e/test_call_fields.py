@@ -91,6 +91,8 @@ def _configs(models: list[ModelSection]) -> dict[str, AuditConfig]:
     as_text = {"direct": {"mode": "text", "temperature": 0.9}, "semantic": {"mode": "text", "temperature": 0.2}}
     base = config("http://localhost", embedding={"model": "words"}, probes={"direct": {}, "semantic": {}})
     earlier = with_schema_version(base, 1)
+    short_reviews = config("http://localhost", embedding={"model": "words"}, probes={"review": {"max_words": 20}})
+    short_reviews = short_reviews.model_copy(update={"models": models})
     listed = {"judges": [model for model in models if not model.model.startswith("replay/")]}
     any_subject = {"subject": "any", "rot": False, "consistency": {"judge": "model-a", "form": "paper"}}
     other_subject = {"direct": {"schema_version": 1}, "semantic": any_subject}
@@ -100,6 +102,8 @@ def _configs(models: list[ModelSection]) -> dict[str, AuditConfig]:
         "peers": earlier.model_copy(update={"models": models}),
         "listed judges": earlier.model_copy(update={"models": models, **listed}),
         "schema 2": base.model_copy(update={"models": models}),
+        "short reviews": short_reviews,
+        "short reviews, schema 1": with_schema_version(short_reviews, 1),
         "text": config("http://localhost", embedding={"model": "words"}, probes=as_text, language="native", seed=8)
         .model_copy(update={"models": models}),
     }  # fmt: skip

@@ -82,7 +82,7 @@ def test_questions_are_repeated_for_figure_4_only(tmp_path: Path, items: Path) -
 def test_the_small_form_has_made_up_data_and_asks_the_embedded_model_only() -> None:
     options = ReplicationOptions(is_small=True)
     audits = plan_audits(load_paper("logic"), options)
-    assert [*audits] == [*DATA, *(f"{name}-CoT" for name in DATA), "SummEval-wordings"]
+    assert [*audits] == [*DATA, *(f"{name}-{form}" for form in ("CoT", "wordings") for name in DATA)]
     assert {model.model for audit in audits.values() for model in audit.models} == {"embedded/smollm2-135m"}
     assert all(Path(probe(audit).items).is_file() for audit in audits.values())
     [(name, file)] = plan_imports(load_paper("logic"), options).values()

@@ -90,7 +90,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[obje
 
 
 def plant(folder: Path, server_url: str) -> dict[int, dict[str, bool]]:
-    """Write surveys, answers, verdicts and the models' configuration.
+    """Write surveys, answers, verdicts, and configurations in which judges are asked and in which they are not.
 
     Returns:
         The verdict of each judge by the number in the reviewed answer's text.
@@ -125,13 +125,15 @@ def plant(folder: Path, server_url: str) -> dict[int, dict[str, bool]]:
     sections = [
         f'[[models]]\nname = "{name}"\nmodel = "replay/{name}"\nanswers = "{folder}/answers.csv"\n' for name in MODELS
     ]
-    sections += [
-        f'[[judges]]\nname = "{name}"\nmodel = "openai/{name}"\napi_base = "{server_url}"\n'
-        f'api_key = "os.environ/{KEY_VARIABLE}"\n'
-        for name in JUDGES
-    ]
     header = f'name = "planted"\nsurvey = {{ source = "{folder}/WVS.csv" }}\n'
-    (folder / "models.toml").write_text(header + "\n".join(sections), encoding="utf-8")
+    judges = {
+        "asked": 'model = "openai/{name}"\napi_base = "{url}"\napi_key = "os.environ/{key}"\n',
+        "recorded": 'model = "replay/{name}"\nverdicts = "{folder}/verdicts.csv"\n',
+    }
+    for kind, text in judges.items():
+        settings = [text.format(name=name, url=server_url, key=KEY_VARIABLE, folder=folder) for name in JUDGES]
+        tables = [f'[[judges]]\nname = "{name}"\n{text}' for name, text in zip(JUDGES, settings, strict=True)]
+        (folder / f"{kind}.toml").write_text(header + "\n".join([*sections, *tables]), encoding="utf-8")
     return verdict_by_number
 
 
@@ -140,9 +142,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("planted")
 
 
-@pytest.fixture(scope="module")
-def output(folder: Path) -> Iterator[dict[str, Any]]:
-    """What the command prints as JSON about the planted answers."""
+@pytest.fixture(scope="module", params=["asked", "recorded"])
+def output(folder: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """What the command prints as JSON about the planted answers, with live judges and with recorded verdicts."""
     verdict_by_number: dict[int, dict[str, bool]] = {}
 
     def rule(request: Request) -> Reply:
@@ -161,10 +163,11 @@ def output(folder: Path) -> Iterator[dict[str, Any]]:
         monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@{urlsplit(server.url).netloc}")
         verdict_by_number.update(plant(folder, server.url))
         data = [word for name in SURVEYS for word in ("--data", f"{name}={folder}/{name}.csv")]
-        storage = ("--storage", f"sqlite:///{folder}/planted.db")
-        words = ("replicate", "evalmoraal", "--models", str(folder / "models.toml"), *data, *storage)
+        storage = ("--storage", f"sqlite:///{folder}/{request.param}.db")
+        words = ("replicate", "evalmoraal", "--models", str(folder / f"{request.param}.toml"), *data, *storage)
         result = auditor(*words, "--json")
         assert result.returncode == 0, result.stderr
+        assert bool(server.requests) == (request.param == "asked")
         yield json.loads(result.stdout)
 
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
+from auditor.cli.estimate import forecast_config
 from auditor.config import AuditConfig
-from auditor.domain import Outcome
+from auditor.domain import Cell, Outcome, Ruling
 from auditor.errors import ImportFileError
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.audit_configs import config
+from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 
 COUNTRIES, TOPICS, SAMPLES = ("DE", "Japan", "Nigeria"), ("homosexuality", "divorce", "abortion"), 2
@@ -175,6 +177,45 @@ def test_peers_with_recorded_verdicts_judge_each_other(server: FakeServer, stora
     assert {(verdict.judge, verdict.model) for verdict in verdict_rows} == {("old", "older"), ("older", "old")}
 
 
+def test_recorded_verdicts_are_added_to_an_audit_that_was_run_and_paid_verdicts_stay(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    verdicts, models = write_verdicts(tmp_path), config_with_replay(server, write_log(tmp_path)).models
+    live_judge = config(server.url).models[0].model_dump(exclude_unset=True)
+    probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "review": {"traces": 1}}
+
+    def run_with(judges: list[dict[str, Any]]) -> set[tuple[str, str, Cell, Ruling | None]]:
+        settings = {"models": [model.model_dump(exclude_unset=True) for model in models], "judges": judges}
+        audit = config(server.url).model_dump(mode="json", exclude_unset=True) | settings | {"probes": probes}
+        run_audit(AuditConfig.model_validate(audit), storage=storage)
+        with open_database(storage, create=False) as db:
+            rows = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
+        return {(row.judge, row.model, row.cell, row.ruling) for row in rows}
+
+    paid = run_with([live_judge])
+    n_requests = len(server.requests)
+    assert n_requests > 0
+    assert len(paid) == 18
+    refused = auditor("import", "verdicts", verdicts, "--audit", "scripted", "--storage", storage)
+    assert refused.returncode == 2
+    assert "`model` = `replay/JUDGE`" in refused.stderr
+    both = run_with([live_judge, *judges_with_verdicts(verdicts, "x", "z")])
+    assert len(server.requests) == n_requests
+    assert paid < both
+    assert len(both) == 3 * 18
+
+
+def test_recorded_models_cost_nothing_so_that_a_budget_can_be_kept(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    judges = judges_with_verdicts(write_verdicts(tmp_path), "x")
+    settings = config_with_replay(server, write_log(tmp_path), judges=judges, limits={"budget_usd": 1})
+    forecast = forecast_config(settings, storage)
+    assert (forecast.usd.high if forecast.usd else None) == 0
+    run_audit(settings, storage=storage)
+    assert open_audit("scripted", storage=storage).report().cost.total.usd == 0
+
+
 def test_recorded_verdicts_that_cannot_be_used_are_refused(server: FakeServer, storage: str, tmp_path: Path) -> None:
     log, file = write_log(tmp_path), write_verdicts(tmp_path)
     judges = judges_with_verdicts(file, "x")
@@ -186,6 +227,14 @@ def test_recorded_verdicts_that_cannot_be_used_are_refused(server: FakeServer, s
         config_with_replay(server, log, judges=[judges[0] | {"model": "openai/x"}])
     with pytest.raises(ImportFileError, match="has no row of the judge 'nobody'"):
         run_audit(config_with_replay(server, log, judges=judges_with_verdicts(file, "nobody")), storage=storage)
+    twice = [{"name": n, "model": "replay/old", "answers": str(log)} for n in ("first", "second")]
+    with pytest.raises(ValueError, match="'first' and 'second' both replay 'replay/old'"):
+        config_with_replay(server, log, judges=judges, models=twice)
+    file.write_text(file.read_text("utf-8").replace("DE,", "Atlantis,").replace("Japan,", "A,").replace("Nigeria", "B"))
+    with pytest.raises(
+        ImportFileError, match="no answer that the judge 'x' has a verdict on, such as old, Atlantis, hom"
+    ):
+        run_audit(config_with_replay(server, log, judges=judges), storage=storage)
 
 
 def test_a_replay_that_cannot_work_is_refused_before_the_first_call(

@@ -1,4 +1,4 @@
-"""The schema of direct answers: new audits get the present one, and audits begun before find their paid answers."""
+"""Schemas of answers and verdicts: new audits get the present ones, and audits begun before find their paid answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, select, update
 
 from auditor.cli.dry_run import print_dry_run
-from auditor.run import run_audit
+from auditor.run import open_audit, run_audit
 from auditor.storage.audit_tables import AuditRow
 from auditor.storage.database import open_database, table_of
 from tests.support.audit_configs import config, with_schema_version
@@ -19,12 +19,13 @@ AUDIT: dict[str, Any] = {"probes": {"direct": {"samples": 1}}, "judges": []}
 
 
 def forget_version(storage: str) -> None:
-    """Remove the version from the stored configuration, as earlier versions of the program stored it."""
+    """Remove the versions from the stored configuration, as earlier versions of the program stored it."""
     table = table_of(AuditRow)
 
     def job(connection: Connection) -> None:
         stored = json.loads(connection.execute(select(table.c.config)).scalar_one())
-        del stored["probes"]["direct"]["schema_version"]
+        for probe in ("direct", "review"):
+            del stored["probes"][probe]["schema_version"]
         connection.execute(update(table).values(config=json.dumps(stored)))
 
     with open_database(storage, create=False) as db:
@@ -53,6 +54,42 @@ def test_the_present_schema_does_not_contradict_the_prompt(server: FakeServer, s
     assert "step by step, in at most 120 words" in body["messages"][0]["content"]
     assert "one sentence" in properties["norms"]["description"]
     assert '"norms": the customs that matter, in one sentence' in body["messages"][0]["content"]
+
+
+def describe_justifications(server: FakeServer) -> dict[str, tuple[str, int]]:
+    """Description and maximum length of a justification, by name of the schema sent to judges."""
+    schemas = [r.body["response_format"]["json_schema"] for r in server.requests if "verdict" in r.text]
+    fields = {schema["name"]: schema["schema"]["properties"]["justification"] for schema in schemas}
+    return {name: (field["description"], field["maxLength"]) for name, field in fields.items()}
+
+
+@pytest.mark.parametrize(
+    ("max_words", "expected"),
+    [
+        (60, {"TraceReview": ("Why, in at most 60 words.", 480)}),
+        (20, {"LimitedTraceReview": ("Why, in at most 20 words.", 160)}),
+    ],
+)
+def test_the_schema_of_verdicts_has_the_limit_of_the_prompt(
+    server: FakeServer, storage: str, max_words: int, expected: dict[str, tuple[str, int]]
+) -> None:
+    run_audit(
+        config(server.url, probes={"direct": {"samples": 1}, "review": {"max_words": max_words}}), storage=storage
+    )
+    assert describe_justifications(server) == expected
+    reviews = [request.text for request in server.requests if request.schema in expected]
+    assert all(f"at most {max_words} words" in text for text in reviews)
+    assert open_audit("scripted", storage=storage).report().panel.prevalence.n > 0
+
+
+def test_verdicts_of_an_audit_begun_before_are_found_again(server: FakeServer, storage: str) -> None:
+    audit = config(server.url, probes={"direct": {"samples": 1}, "review": {"max_words": 20}})
+    run_audit(with_schema_version(audit, 1), storage=storage)
+    assert describe_justifications(server) == {"TraceReview": ("Why, in at most 60 words.", 160)}
+    forget_version(storage)
+    n_requests = len(server.requests)
+    run_audit(audit, storage=storage)
+    assert len(server.requests) == n_requests
 
 
 def test_a_dry_run_and_an_estimate_know_which_schema_an_audit_keeps(

@@ -272,7 +272,8 @@ def test_measures_are_correlated_with_peoples_labels(sage_words: list[str | Path
         expected = float(np.corrcoef(share_of_yes, [sage(texts, alpha) for texts in ANSWERS.values()])[0, 1])
         label = f"exponent {alpha}, average of labels"
         assert cells.value("2", "SaGE", "rules", label) == pytest.approx(expected, abs=1e-6)
-        label = f"exponent {alpha}, mixed with answers, average of labels"  # rules are equal where answers are, so their mix is too
+        # Rules are equal where answers are, so their mix is too.
+        label = f"exponent {alpha}, mixed with answers, average of labels"
         assert cells.value("2", "SaGE", "rules", label) == pytest.approx(expected, abs=1e-6)
 
 
@@ -304,9 +305,9 @@ def test_measures_are_correlated_with_the_entropy_of_peoples_labels(server: Fake
     entropy = [math.log2(n) for n in with_pairs.values()]
     for alpha in (10, 1):
         expected = float(np.corrcoef(entropy, [sage(texts[name], alpha) for name in with_pairs])[0, 1])
-        found = cells.find("2", "SaGE", "answers", f"exponent {alpha}, entropy over pairs")["recomputed"]
-        assert found["value"] == pytest.approx(expected, abs=1e-6)
-        assert found["n"] == len(with_pairs)
+        cell = cells.find("2", "SaGE", "answers", f"exponent {alpha}, entropy over pairs")
+        assert cell["recomputed"]["value"] == pytest.approx(expected, abs=1e-6)
+        assert cell["recomputed"]["n"] == len(with_pairs)
 
 
 def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Path) -> None:
@@ -348,8 +349,8 @@ def test_consistency_and_accuracy_on_a_task_are_in_one_table(
     assert cells.value("3", "planted", "TruthfulQA, accuracy") == pytest.approx((1 + 2 / 5) / 2)
     for alpha in (10, 1):
         expected = float(np.mean([sage(texts, alpha) for texts in reasons.values()]))
-        found = cells.value("3", "planted", "TruthfulQA, SaGE", f"exponent {alpha}")
-        assert found == pytest.approx(expected, abs=1e-6)
+        consistency = cells.value("3", "planted", "TruthfulQA, SaGE", f"exponent {alpha}")
+        assert consistency == pytest.approx(expected, abs=1e-6)
     assert cells.find("3", "planted", "HellaSwag, accuracy", "HellaSwag")["not_run"] == "no_file"
 
 

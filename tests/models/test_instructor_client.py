@@ -15,15 +15,10 @@ import pytest
 
 import auditor
 from auditor.models import instructor_client
+from auditor.models.answer_schemas import MoralJudgement, Structure
 from auditor.models.instructor_client import read_structured_answer
-from auditor.models.structured import (
-    ALL_SCHEMAS,
-    MoralJudgement,
-    Structure,
-    parse_structured_answer,
-    response_format,
-    to_required_tool,
-)
+from auditor.models.review_schemas import MAX_WORDS_FIELD
+from auditor.models.structured import ALL_SCHEMAS, parse_structured_answer, response_format, to_required_tool
 
 VALID = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
 PUBLIC_MODULES = {"instructor", "instructor.core"}
@@ -48,8 +43,8 @@ def test_requests_have_the_schema_that_instructor_would_send(structure: type[Str
     for field in schema["properties"].values():
         field.pop("maxLength", None)
     request = _instructors_request(structure, "JSON_SCHEMA")
-    assert request["response_format"]["json_schema"]["schema"] == schema
-    request["response_format"]["json_schema"].pop("schema")
+    instructors_schema = json.dumps(request["response_format"]["json_schema"].pop("schema"))
+    assert json.loads(instructors_schema.replace(MAX_WORDS_FIELD, "20")) == schema
     assert requested_format["json_schema"].pop("strict") is True
     assert request["response_format"] == requested_format
     instructors_tool = _instructors_request(structure, "TOOLS")

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from auditor.models.answer_schemas import MoralJudgement, Paraphrases
 from auditor.models.litellm_client import drop_schema_keywords
+from auditor.models.review_schemas import TraceReview
 from auditor.models.structured import (
     SCHEMA_BY_NAME,
-    MoralJudgement,
-    Paraphrases,
-    TraceReview,
     enumerate_bounded_numbers,
     parse_structured_answer,
     response_format,

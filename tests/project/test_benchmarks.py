@@ -38,3 +38,10 @@ def test_every_benchmark_is_in_the_suite_or_run_apart() -> None:
     suite = (BENCHMARK.parent / "published_figures.py").read_text(encoding="utf-8")
     scripts = {path.name for path in BENCHMARK.parent.glob("bench_*.py")}
     assert scripts == set(re.findall(r'"(bench_\w+\.py)"', suite)) | BY_HAND
+
+
+def test_names_of_benchmarks_can_be_listed_with_commas() -> None:
+    suite = (BENCHMARK.parent / "published_figures.py").read_text(encoding="utf-8")
+    names = re.findall(r'^    "([^"]+)": Bench\(', suite, re.MULTILINE)
+    assert len(names) > 10
+    assert not [name for name in names if "," in name], "`suite.py --only` takes a list, and all by default"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.domain.review_aspects import REVIEW_ASPECTS, aspect_questions
-from auditor.models.structured import Review
+from auditor.models.review_schemas import Review
 from auditor.reports.data.measurement_schema import PeerAgreementRow
 from auditor.storage.result_tables import VerdictRow
 

@@ -162,7 +162,7 @@ def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experim
     [agreement] = [row.agreement.value for row in report.peer_agreement if row.model == "western-everywhere"]
     mapped = Experiment(experiment.folder, json.loads(result.stdout))
     assert mapped.value("peer", "GPT-4o", "A", "PEW, western-everywhere") == agreement
-    highest = experiment.value("peer", "GPT-4o", "A", "PEW")
+    highest = experiment.value("peer", "GPT-4o", "A", "PEW, highest of our models")
     assert highest == max(row.agreement.value or 0.0 for row in report.peer_agreement) != agreement
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,20 @@ def test_all_figures_are_in_a_preset() -> None:
     [
         (["evalmoraal", "--small", "--table", "ramezani-xu"], "no experiment for table ramezani-xu"),
         (["evalmoraal"], "--published, --recorded FOLDER, --models FILE and --small"),
-        (["evalmoraal", "--small", "--published"], "What should be shown"),
+        (["evalmoraal", "--small", "--published"], "--published and --small cannot be combined"),
+        (["evalmoraal", "--small", "--models", "x.toml"], "--models and --small cannot be combined"),
+        (["evalmoraal", "--published", "--as", "a=b"], "--as: no effect with --published"),
+        (
+            ["evalmoraal", "--recorded", ".", "--limit", "5", "--dry-run"],
+            "--limit, --dry-run: no effect with --recorded",
+        ),
+        (["list", "--table", "1"], "--table: no effect with `replicate list`"),
+        (["sge", "--small", "--as-published"], "--as-published: no effect on 'sge'"),
+        (
+            ["evalmoraal", "--small", "--as-published"],
+            "surveys import`, which keeps the necessary information. Name it",
+        ),
+        (["lst"], "auditor replicate list"),
         (["evalmoraal", "--small", "--data", "EVS=x.csv"], "has no data 'EVS'"),
         (["evalmoraal", "--small", "--as", "gpt"], "--as A=B"),
         (["evalmoraal", "--small", "--as", "a=x", "--as", "a=y"], "'a' is given twice"),
@@ -113,13 +127,18 @@ def test_wrong_use_is_refused_before_any_call(words: list[str], message: str, tm
 
 def test_a_dry_run_estimates_each_audit_and_writes_nothing(models: Path, tmp_path: Path) -> None:
     storage = tmp_path / "new.db"
-    result = auditor("replicate", "evalmoraal", "--models", models, "--dry-run", "--storage", f"sqlite:///{storage}")
+    result = auditor(
+        "replicate", "evalmoraal", "--models", models, "--dry-run", "--json", "--storage", f"sqlite:///{storage}"
+    )
     assert result.returncode == 0, result.stderr
     assert "rep-evalmoraal-wvs: About" in result.stderr
     assert "rep-evalmoraal-pew: About" in result.stderr
     assert not storage.exists()
+    forecasts = json.loads(result.stdout)
+    assert set(forecasts) == {"rep-evalmoraal-wvs", "rep-evalmoraal-pew"}
+    assert all(forecast["calls"]["expected"] > 0 for forecast in forecasts.values())
 
 
-def test_both_models_and_the_small_form_are_refused(models: Path) -> None:
+def test_without_models_no_audit_is_planned() -> None:
     with pytest.raises(UsageError, match="Which models should be asked"):
-        plan(models, is_small=True)
+        plan_audits(load_paper("evalmoraal"), ReplicationOptions(files={"WVS": "x.csv"}))

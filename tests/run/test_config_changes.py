@@ -49,22 +49,26 @@ def test_an_audit_begun_when_method_conflicts_were_reviewed_by_default_resumes_u
     assert describe_config_change(audit, resumed, "hash") is None
 
 
-def test_an_audit_begun_with_the_first_direct_schema_keeps_it_unless_the_file_names_another() -> None:
-    now = config("http://127.0.0.1:1")
+def test_an_audit_begun_with_the_first_schemas_keeps_them_unless_the_file_names_others() -> None:
+    now = config("http://127.0.0.1:1", probes={"direct": {"samples": 3}, "review": {"max_words": 20}})
     started = with_schema_version(now, 1)
     stored = started.model_dump(mode="json")
-    del stored["probes"]["direct"]["schema_version"]  # as earlier versions stored it
+    for probe in ("direct", "review"):
+        del stored["probes"][probe]["schema_version"]  # as earlier versions stored it
     audit = stored_audit(stored)
     resumed = keep_earlier_defaults(audit, now)
     assert resumed.hash == started.hash != now.hash
     assert describe_config_change(audit, resumed, "hash") is None
     assert keep_earlier_defaults(None, now) == now
     assert keep_earlier_defaults(stored_audit(now.model_dump(mode="json")), now).hash == now.hash
-    explicit = config("http://127.0.0.1:1", probes={"direct": {"samples": 3, "schema_version": 2}})
-    assert keep_earlier_defaults(audit, explicit).direct.schema_version == 2
+    probes = {"direct": {"samples": 3, "schema_version": 2}, "review": {"max_words": 20, "schema_version": 2}}
+    explicit = config("http://127.0.0.1:1", probes=probes)
+    assert keep_earlier_defaults(audit, explicit) == explicit.model_copy(
+        update={"conflicts": keep_earlier_defaults(audit, explicit).conflicts}
+    )
     notice = describe_config_change(audit, explicit, "another")
     assert notice is not None
-    assert "changed since its last run: probes.direct.schema_version. " in notice
+    assert "changed since its last run: probes.direct.schema_version, probes.review.schema_version. " in notice
 
 
 def test_a_new_audit_and_one_that_sets_the_key_get_what_they_say() -> None:

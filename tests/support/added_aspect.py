@@ -39,7 +39,7 @@ def describe_results(storage: str, folder: Path) -> dict[str, Any]:
     from auditor.exports.inspect_samples import build_sample
     from auditor.exports.tables import export_tables
     from auditor.exports.trace_records import TraceRecord
-    from auditor.models.structured import AnswerReview
+    from auditor.models.review_schemas import AnswerReview
     from auditor.reports.data.json_schema import render_json_schema
     from auditor.reports.output import render_report
     from auditor.review.session import ReviewSession

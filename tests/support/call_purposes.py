@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 from auditor.config import AuditConfig
-from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEW
+from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
 from auditor.experiments.accuracy import accuracy
 from auditor.experiments.bias import bias
 from auditor.experiments.declaration import ExperimentContext
@@ -71,8 +71,8 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
     """Text of the answer. The first question on abortion gets an unreadable answer, so that it is repeated."""
     if ("SCORE =" in request.text or schema in DIRECT_SCHEMAS) and "abortion" in request.text and not is_repeated:
         return "Opinions differ." if schema is None else json.dumps({"norms": "Opinions differ."})
-    if schema == SURVEY_REVIEW:
-        review = json.loads(_text(answer(_with_schema(request, SURVEY_REVIEW))))
+    if schema in SURVEY_REVIEWS:
+        review = json.loads(_text(answer(_with_schema(request, schema))))
         words = 3 if is_repeated else 80
         return json.dumps(review | {"justification": " ".join(["word"] * words)})
     if schema in ("TaskAnswer", "ScoredAnswer") or (schema or "").startswith("ChosenOf"):
@@ -80,7 +80,7 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
             return "That is hard to say."
         answer_value: object = {"TaskAnswer": "10", "ScoredAnswer": 10}.get(schema or "", "A")
         return json.dumps({"reasoning": f"Step {int(100 * request.draw())}.", "answer": answer_value})
-    if schema == TASK_REVIEW:
+    if schema in TASK_REVIEWS:
         return json.dumps(review_of_answer(request.draw() < 0.7))
     if schema in COMPARISON_SCHEMAS:
         return _preference(request)
@@ -334,6 +334,14 @@ def task_score(storage: str, folder: Path) -> None:
     _task(storage, folder, "score", "text", judges=[], name="text")
 
 
+def short_verdicts(storage: str, folder: Path) -> None:
+    """Reviews of answers to a survey and to a task, with another limit on words than the default."""
+    probes = {"direct": {"samples": 1, "mode": "text"}, "review": {"max_words": 20}}
+    run_audit(audit_configs.config(URL, 2, survey=CELLS, probes=probes), storage=storage)
+    task = sum_task(folder, "exact", items=2)
+    run_audit(audit_configs.config(URL, 2, survey=None, task=task, probes=probes, name="task"), storage=storage)
+
+
 def other_providers(storage: str, _: Path) -> None:
     """A provider with a protocol of its own, and one that takes a tool in place of a schema."""
     audit = config(URL, 2, survey=CELLS, judges="peers", probes={"direct": {"samples": 1}})
@@ -361,6 +369,6 @@ AUDITS: dict[str, Callable[[str, Path], None]] = {
         survey, reasoned_judgement, survey_as_text, paper_form, native_language, echoed, lettered, continued, embedded,
         replayed, logic, logic_with_reasons, logic_of_letters, logic_in_paper_form, logic_of_traces, distribution,
         native_distribution, semantic, semantic_of_facts, semantic_as_text, task_exact, task_choice, task_score,
-        other_providers, openai_batches, anthropic_batches,
+        short_verdicts, other_providers, openai_batches, anthropic_batches,
     )
 }  # fmt: skip

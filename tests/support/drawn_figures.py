@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -40,6 +41,61 @@ def texts_of(svg: Element) -> list[str]:
 def tooltips_of(svg: Element) -> list[str]:
     """The tooltips of a figure's marks."""
     return ["".join(title.itertext()) for title in svg.iter("title") if "id" not in title.attrib]
+
+
+@dataclass(frozen=True)
+class DrawnMark:
+    """A path or rectangle in the figure's coordinates.
+
+    Attributes:
+        title: its tooltip; empty without one.
+        box: least x and y, and largest x and y of its points, in pixels.
+        stroke_width: in pixels; 0 where none is set.
+    """
+
+    title: str
+    box: tuple[float, float, float, float]
+    stroke_width: float
+
+
+def find_marks(svg: Element) -> list[DrawnMark]:
+    """The paths and rectangles of a figure, in order."""
+    return list(_iterate_marks(svg, (0.0, 0.0, 1.0), 0.0))
+
+
+def _iterate_marks(element: Element, place: tuple[float, float, float], stroke_width: float) -> Iterator[DrawnMark]:
+    """Yield the marks in an element, whose coordinates are multiplied and then moved by the parts of `place`."""
+    x, y, factor = place
+    transform = element.get("transform", "")
+    if match := re.match(r"translate\(([-\d.]+),([-\d.]+)\)", transform):
+        x, y = x + factor * float(match[1]), y + factor * float(match[2])
+    if match := re.search(r"scale\(([-\d.]+)\)", transform):
+        factor *= float(match[1])
+    stroke_width = float(element.get("stroke-width", stroke_width))
+    if points := _points_of(element):
+        xs, ys = [x + factor * point[0] for point in points], [y + factor * point[1] for point in points]
+        title = "".join(text for child in element.iter("title") for text in child.itertext())
+        yield DrawnMark(title, (min(xs), min(ys), max(xs), max(ys)), factor * stroke_width)
+    for child in element:
+        yield from _iterate_marks(child, (x, y, factor), stroke_width)
+
+
+def _points_of(element: Element) -> list[tuple[float, float]]:
+    """Corners of a rectangle; points of a path's straight lines, and starting points of its curves."""
+    if element.tag == "rect":
+        left, top, width, height = (float(element.get(name, 0)) for name in ("x", "y", "width", "height"))
+        return [(left, top), (left + width, top + height)]
+    points = []
+    for subpath in re.findall(r"M[^M]+", element.get("d", "")):
+        start, _, lines = subpath.removesuffix("Z").partition("l")
+        numbers = [float(number) for number in re.findall(r"-?\d*\.?\d+", start)]
+        steps = [float(number) for number in re.findall(r"-?\d*\.?\d+", lines)]
+        point = numbers[0], numbers[1]
+        points.append(point)
+        for step_x, step_y in zip(steps[::2], steps[1::2], strict=True):
+            point = point[0] + step_x, point[1] + step_y
+            points.append(point)
+    return points
 
 
 def country_estimates() -> list[CountryEstimate]:

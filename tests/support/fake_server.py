@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEW
+from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
 from tests.support.review_answers import rate_aspects
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def error(status: int, message: str, *, code: str | None = None, headers: dict[s
 
 def answer(request: Request) -> Reply:
     """The default script: a plausible answer that depends only on the question and the seed."""
-    if request.schema == SURVEY_REVIEW:
+    if request.schema in SURVEY_REVIEWS:
         valid = request.draw() < 0.7
         review = {
             **rate_aspects(valid, cultural_accuracy=request.draw("a") < 0.8),
@@ -119,7 +119,7 @@ def answer(request: Request) -> Reply:
             "confidence": int(50 + 50 * request.draw("c")),
         }
         return completion(json.dumps(review))
-    if request.schema == TASK_REVIEW:
+    if request.schema in TASK_REVIEWS:
         return completion(json.dumps(review_of_answer(request.draw() < 0.7, int(50 + 50 * request.draw("c")))))
     if request.schema == "BlindGuess":
         return completion(json.dumps({"country": 1, "practice": 1, "analyst": 1}))

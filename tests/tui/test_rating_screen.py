@@ -210,6 +210,7 @@ async def test_a_score_can_settle_only_the_open_conflict(run: Run, db: Database)
 
 async def test_the_order_by_effect_shows_its_reason(run: Run) -> None:
     async with run(size=(200, 50)) as driver:
+        assert await driver.reaches(lambda d: "not decided by you" in d.text), "the preview is shown before the key"
         await driver.press("o")
         assert "by effect on the conclusions" in driver.text
         assert await driver.reaches(lambda d: "Both sides have been right" in d.text)

@@ -8,14 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Capability, Outcome, Purpose, canonical_json
-from auditor.models.endpoint import DEFAULT_CAPABILITY
-from auditor.models.provider_request import ProviderReply
-from auditor.models.simulated import judgements, moral_answers, opinions, survey_answers
-from auditor.models.simulated.world import World
-from auditor.models.structured import (
-    AnswerReview,
+from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
+from auditor.models.answer_schemas import (
     BinaryPreference,
-    BlindGuess,
     Choice,
     Contradiction,
     MoralAnswer,
@@ -26,14 +21,16 @@ from auditor.models.structured import (
     ReasonedBinaryPreference,
     ReasonedJudgement,
     ReasonedPreference,
-    Restated,
     RuleOfThumb,
     ScoredAnswer,
-    SidePreference,
     StepwiseJudgement,
     Support,
-    TraceReview,
 )
+from auditor.models.endpoint import DEFAULT_CAPABILITY
+from auditor.models.provider_request import ProviderReply
+from auditor.models.review_schemas import BlindGuess, Restated, SidePreference
+from auditor.models.simulated import judgements, moral_answers, opinions, survey_answers
+from auditor.models.simulated.world import World
 
 CHARS_PER_TOKEN = 4
 TIE_DIFFERENCE = 0.01
@@ -88,8 +85,7 @@ STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     MoralJudgement.__name__: _judgement,
     ReasonedJudgement.__name__: _judgement,
     StepwiseJudgement.__name__: _judgement,
-    TraceReview.__name__: judgements.review,
-    AnswerReview.__name__: judgements.review,
+    **dict.fromkeys((*SURVEY_REVIEWS, *TASK_REVIEWS), judgements.review),
     BlindGuess.__name__: judgements.guess,
     Restated.__name__: judgements.restate,
     SidePreference.__name__: judgements.compare_sides,

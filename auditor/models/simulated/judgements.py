@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from auditor.domain import Call, Ruling
-from auditor.domain.review_aspects import TASK_REVIEW, aspect_questions
+from auditor.domain.review_aspects import TASK_REVIEWS, aspect_questions
 from auditor.models.simulated.survey_answers import AGREEABLE_REASON, LEVELS, level_score
 from auditor.models.simulated.world import World, model_name, persona_of
 
@@ -33,7 +33,7 @@ def review(world: World, call: Call) -> dict[str, Any]:
         if is_valid
         else "The conclusion rests on a step that nothing in the text supports."
     )
-    aspects = {question.key: is_valid for question in aspect_questions(for_task=call.schema == TASK_REVIEW).values()}
+    aspects = {question.key: is_valid for question in aspect_questions(for_task=call.schema in TASK_REVIEWS).values()}
     verdict = (Ruling.VALID if is_valid else Ruling.INVALID).value
     return {**aspects, "justification": justification, "verdict": verdict, "confidence": confidence}
 

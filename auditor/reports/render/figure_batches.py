@@ -1,9 +1,9 @@
 """Draw several Vega-Lite specifications in one conversion, and take the drawing apart.
 
 A conversion costs more than the figures in it. Layers that are equal in several figures, such as the land of maps and
-their legends, are drawn once. vl-convert lays out each text to measure it, which takes a tenth of a millisecond a
-character and is of no use for figures with a fixed layout: texts have size 0 in the conversion, and their size in place
-of their font.
+their legends, are drawn once; maps of several sizes are drawn in the size of the first, and scaled afterwards.
+vl-convert lays out each text to measure it, which takes a tenth of a millisecond a character and is of no use for
+figures with a fixed layout: texts have size 0 in the conversion, and their size in place of their font.
 """
 
 from __future__ import annotations
@@ -31,9 +31,14 @@ def group_specs(specs: Sequence[Spec]) -> list[list[int]]:
     """Indices of the specifications that can be drawn in one conversion."""
     groups: dict[str, list[int]] = {}
     for i, spec in enumerate(specs):
-        # Vega-Lite gives all maps of a specification the first one's projection.
-        groups.setdefault(json.dumps([spec.get("projection"), spec["config"]]), []).append(i)
+        groups.setdefault(json.dumps([_projection_kind(spec), spec["config"]]), []).append(i)
     return list(groups.values())
+
+
+def _projection_kind(spec: Spec) -> dict[str, Any] | None:
+    """What maps of one drawing must have in common; their size may differ, since `split_views` restores it."""
+    projection = spec.get("projection")
+    return projection and {key: value for key, value in projection.items() if key not in ("scale", "translate")}
 
 
 def join_specs(specs: Sequence[Spec]) -> dict[str, object]:
@@ -78,7 +83,34 @@ def split_views(root: Element, specs: Sequence[Spec]) -> list[Element]:
             layers[int(match[1]), int(match[2])] = group
     for index, first_index in find_repeated_layers(specs).items():
         layers[index].extend(layers[first_index])
+    for (i, k), layer in layers.items():
+        if "projection" in specs[i] and specs[i]["projection"] != specs[0]["projection"]:
+            _resize_map_layer(layer, specs[i]["layer"][k], specs[i]["projection"], specs[0]["projection"])
     return [views[i] for i in range(len(specs))]
+
+
+def _resize_map_layer(group: Element, layer: Spec, projection: Spec, drawn_projection: Spec) -> None:
+    """Move and scale what a layer shows at longitudes and latitudes: Vega-Lite gives all maps the first projection."""
+    factor = projection["scale"] / drawn_projection["scale"]
+    x, y = (
+        target - factor * drawn
+        for target, drawn in zip(projection["translate"], drawn_projection["translate"], strict=True)
+    )
+    if _is_shape(layer):
+        group.set("transform", f"translate({x},{y}) scale({factor:.6g})")
+        group[:] = [_copy_with_stroke(shape, 1 / factor) for shape in group]
+    elif "longitude" in layer.get("encoding", {}):
+        for symbol in group:
+            symbol_x, symbol_y = map(float, re.findall(r"[-\d.e]+", symbol.get("transform", "translate(0,0)")[10:]))
+            symbol.set("transform", f"translate({x + factor * symbol_x},{y + factor * symbol_y})")
+
+
+def _copy_with_stroke(shape: Element, factor: float) -> Element:
+    """Copy a shape that several layers may share, with its stroke multiplied by a factor."""
+    copied = Element(shape.tag, shape.attrib)
+    if (width := shape.get("stroke-width")) is not None:
+        copied.set("stroke-width", f"{factor * float(width):.3g}")
+    return copied
 
 
 def find_repeated_layers(specs: Sequence[Spec]) -> dict[LayerIndex, LayerIndex]:
@@ -96,11 +128,18 @@ def find_repeated_layers(specs: Sequence[Spec]) -> dict[LayerIndex, LayerIndex]:
 def _iterate_layer_keys(specs: Sequence[Spec]) -> Iterator[tuple[LayerIndex, str]]:
     """All that determines the drawing of a layer, for the layers that do not depend on other layers' scales."""
     for i, spec in enumerate(specs):
-        frame = {key: spec.get(key) for key in ("width", "height", "projection", "transform")}
+        whole_frame = [spec.get(key) for key in ("width", "height", "projection", "transform")]
+        map_frame = [_projection_kind(spec), spec.get("transform")]
         for k, layer in enumerate(spec["layer"]):
             encoding: Mapping[str, Any] = layer.get("encoding", {})
             if all(name in _CHANNELS_WITHOUT_SCALE or item.get("scale", "") is None for name, item in encoding.items()):
+                frame = map_frame if _is_shape(layer) else whole_frame
                 yield (i, k), json.dumps([frame, spec.get("data") if "data" not in layer else None, layer])
+
+
+def _is_shape(layer: Spec) -> bool:
+    """Whether a layer draws shapes of a map."""
+    return isinstance(layer["mark"], Mapping) and layer["mark"]["type"] == "geoshape"
 
 
 def _without_data(layer: Mapping[str, Any]) -> dict[str, object]:

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
-_DECIMAL_PATTERN = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
+_DECIMAL_PATTERN = re.compile(r"(?<!scale\()(?<!\d)-?\d*\.\d+(?:e-?\d+)?")
 _LINES_PATTERN = re.compile(r"(?:M[-\d.e]+,[-\d.e]+(?:L[-\d.e]+,[-\d.e]+)*Z?)+")
 _SUBPATH_PATTERN = re.compile(r"M[^M]+")
 _POINT_PATTERN = re.compile(r"([-\d.e]+),([-\d.e]+)")
@@ -19,7 +19,7 @@ def format_coordinate(value: float) -> str:
 
 
 def round_coordinates(text: str) -> str:
-    """Round all numbers of an attribute to one decimal."""
+    """Round all numbers of an attribute to one decimal, but for a scale."""
     return _DECIMAL_PATTERN.sub(lambda match: format_coordinate(float(match[0])), text)
 
 

@@ -175,10 +175,10 @@ def _build_table_section(
 
 
 def _name_table(table: str) -> str:
-    """The name of a paper's table or figure in a heading: `Table 1`, `Figure 4`, or a word such as `Variance`."""
+    """The name of a paper's table or figure in the contents: `Table 1`, `Figure 4`, or a word such as `Variance`."""
     if table.startswith("figure-"):
         return table.replace("figure-", "Figure ")
-    return f"Table {table}" if table.isdigit() else table[0].upper() + table[1:]
+    return f"Table {table}" if table.isdigit() else table.capitalize()
 
 
 def describe_table(cell: PublishedCell) -> str:
@@ -190,11 +190,13 @@ def build_table_of_figures(
     first: PublishedCell, rows: Sequence[Sequence[Cell]], columns: Sequence[Column], cells: Sequence[PublishedCell]
 ) -> Section:
     """Build the section of one table: its figures, and the notes on its rows."""
-    caption = f"{describe_table(first)} Source: {first.place}, read from {ORIGINS[first.origin]}."
     name = _name_table(first.table)
+    is_numbered = name != first.table.capitalize()
+    caption = describe_table(first) if is_numbered else first.table_note
+    caption = f"{caption} Source: {first.place}, read from {ORIGINS[first.origin]}.".lstrip()
     blocks: list[Block] = [Table(f"table-{first.table}", name, caption, columns, rows)]
     notes = {cell.row: cell.note for cell in cells if cell.table == first.table and cell.note}
     if notes:
         items: list[Text] = [f"{row}: {note}" for row, note in notes.items()]
         blocks.append(List(items))
-    return Section(f"published-{first.table}", name, blocks, name)
+    return Section(f"published-{first.table}", name if is_numbered else first.title, blocks, name)

@@ -61,7 +61,9 @@ def test_data_sets_of_one_name_must_be_equal() -> None:
         join_specs([spec(SCALED_LAYER, datasets={"world": 1}), spec(SCALED_LAYER, datasets={"world": 2})])
 
 
-def test_maps_of_different_projections_are_drawn_apart() -> None:
-    small, large = {"projection": {"scale": 1}}, {"projection": {"scale": 2}}
-    specs = [spec(SCALED_LAYER, **small), spec(SCALED_LAYER), spec(SCALED_LAYER, **large), spec(SCALED_LAYER, **small)]
-    assert group_specs(specs) == [[0, 3], [1], [2]]
+def test_maps_of_other_projections_are_drawn_apart_and_of_other_sizes_together() -> None:
+    small, large, turned = (
+        {"projection": {"scale": scale, "rotate": [turn]}} for scale, turn in ((1, 0), (2, 0), (1, 9))
+    )
+    properties: list[dict[str, Any]] = [small, {}, large, turned, small]
+    assert group_specs([spec(SCALED_LAYER, **more) for more in properties]) == [[0, 2, 4], [1], [3]]

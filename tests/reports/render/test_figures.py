@@ -18,6 +18,7 @@ from auditor.reports.charts.theme import build_spec, clean_text
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
 from auditor.reports.charts.world_map import CountryEstimate, difference_map, error_map
 from auditor.reports.document import Figure
+from auditor.reports.render.figure_batches import group_specs
 from auditor.reports.render.figures import (
     MIN_FONT_SIZE_PX,
     export_pdf,
@@ -27,7 +28,15 @@ from auditor.reports.render.figures import (
     render_page_svgs,
 )
 from tests.reports.hostile_report import EVIL, NAME
-from tests.support.drawn_figures import country_estimates, render_page_svg, resolve_shared, texts_of, tooltips_of
+from tests.support.drawn_figures import (
+    country_estimates,
+    draw,
+    find_marks,
+    render_page_svg,
+    resolve_shared,
+    texts_of,
+    tooltips_of,
+)
 from tests.support.html_page import assert_well_formed_and_inert
 
 CSS = (resources.files("auditor.reports.render") / "page.css").read_text(encoding="utf-8")
@@ -87,7 +96,8 @@ def test_figures_are_inert_and_have_no_background_and_no_external_reference(page
         assert not re.search(r"https?:|data:|javascript:|@import|xmlns|<style|class=\"background", svg)
         assert re.findall(r"url\((?!#)", svg) == []
         assert set(re.findall(r' style="([^":]*)', svg)) <= {"min-width", "position"}
-        assert not re.search(r"[-\d]\.\d\d", " ".join(re.findall(r' (?:d|x|y|x2|y2|transform)="([^"]*)', svg)))
+        coordinates = " ".join(re.findall(r' (?:d|x|y|x2|y2|transform)="([^"]*)', svg))
+        assert not re.search(r"[-\d]\.\d\d", re.sub(r"scale\([^)]*\)", "", coordinates))
 
 
 def test_every_figure_has_an_accessible_name_and_description(page: tuple[str, list[str]]) -> None:
@@ -119,13 +129,26 @@ def test_shapes_of_countries_are_on_a_page_once() -> None:
 
 
 def test_a_figure_looks_the_same_alone_and_among_others(page: tuple[str, list[str]]) -> None:
-    for i, figure in enumerate(as_figures(specs())):
+    for i, (name, figure) in enumerate(zip(specs(), as_figures(specs()), strict=True)):
+        if name == "error map":
+            continue  # drawn in the size of the first map; see the next test
         single_figure = render_page_svg(
             figure.spec, title=figure.title, description=figure.description, id_prefix="alone"
         )
         in_page = ElementTree.tostring(resolve_shared(page[0], page[1][i]), encoding="unicode")
         expected = ElementTree.tostring(ElementTree.fromstring(single_figure), encoding="unicode")
         assert sorted(in_page.replace(f"figure-{i + 1}", "alone-1")) == sorted(expected)
+
+
+def test_maps_of_two_sizes_are_drawn_at_once_and_have_their_places_and_strokes(page: tuple[str, list[str]]) -> None:
+    assert group_specs([spec for spec in specs().values() if "projection" in spec]) == [[0, 1]]
+    in_page = find_marks(resolve_shared(page[0], page[1][list(specs()).index("error map")]))
+    marks = find_marks(draw(map_spec(is_error=True)))
+    assert len(marks) == len(in_page) > 10
+    for expected, mark in zip(marks, in_page, strict=True):
+        assert mark.title == expected.title
+        assert mark.box == pytest.approx(expected.box, abs=0.25)
+        assert mark.stroke_width == pytest.approx(expected.stroke_width, rel=0.01)
 
 
 def test_equal_figures_have_equal_bytes_whatever_was_drawn_before(page: tuple[str, list[str]]) -> None:

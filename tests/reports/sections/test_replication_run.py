@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
-from auditor.reports.document import Disclosure, Figure, Paragraph, Section, Table
+from auditor.reports.document import Disclosure, Figure, Link, Paragraph, Section, Table
 from auditor.reports.sections.replication_run import build_run_document, prefix_ids
 from tests.reports.sections.node_text import text_of
 
@@ -42,7 +42,8 @@ def test_each_published_figure_counts_once_by_its_best_mark() -> None:
     lead = document.opening[0]
     assert isinstance(lead, Paragraph)
     assert lead.content == (
-        "3 published figures beside yours: 1 same definition, 1 same definition, other words, 1 not run."
+        "3 published figures are beside ours: 1 with the same definition, 1 with the same definition in other words, 1 "
+        "not run."
     )
     table = document.sections[0].blocks[0]
     assert isinstance(table, Table)
@@ -62,18 +63,24 @@ def test_published_models_without_one_of_ours_are_listed_as_printed() -> None:
     recorded = cell("Phi", "not_run").model_copy(update={"not_run": "recorded_only"})
     own_cell = cell("mine", "other_words", ("prompt",)).model_copy(update={"is_own_row": True})
     document = build_run_document("Title", "source", [*without_model, own_cell, recorded], [], [], [])
-    table, disclosure = document.sections[0].blocks
+    table, *disclosures = document.sections[0].blocks
     assert isinstance(table, Table)
-    assert [row[0] for row in table.rows if not hasattr(row, "cells")] == ["mine", "Phi"]
-    assert isinstance(disclosure, Disclosure)
-    [printed] = disclosure.blocks
-    assert isinstance(printed, Table)
-    assert list(printed.rows) == [("GPT", "0.4"), ("Llama", "0.4")]
+    assert [row[0] for row in table.rows if not hasattr(row, "cells")] == ["mine"]
+    printed = {}
+    for disclosure in disclosures:
+        assert isinstance(disclosure, Disclosure)
+        [inner_table] = disclosure.blocks
+        assert isinstance(inner_table, Table)
+        printed[disclosure.summary] = list(inner_table.rows)
+    assert printed == {
+        "2 published figures without a model of yours (--as MY=THEIRS)": [("GPT", "0.4"), ("Llama", "0.4")],
+        "1 published figure of released scores (--recorded FOLDER)": [("Phi", "0.4")],
+    }
     lead = document.opening[0]
     assert isinstance(lead, Paragraph)
     assert lead.content == (
-        "1 figure of your models without a published one: 1 same definition, other words. 2 published figures of "
-        "other models. 1 published figure of released scores (--recorded FOLDER)."
+        "1 figure of your models has no published one beside: 1 with the same definition in other words. 2 published "
+        "figures are of other models. 1 published figure is of released scores (--recorded FOLDER)."
     )
 
 
@@ -85,7 +92,9 @@ def test_departures_of_all_figures_of_a_table_are_named_once() -> None:
     ]
     note, table = build_run_document("Title", "source", cells, [], [], []).sections[0].blocks
     assert isinstance(note, Paragraph)
-    assert "differs from the paper in: samples, cells (see Departures)." in text_of(note.content)
+    assert "differs from the paper in: samples, cells (see " in text_of(note.content)
+    assert isinstance(note.content, list)
+    assert Link("Departures", "departures") in note.content
     assert isinstance(table, Table)
     marks = [row[-1] for row in table.rows if not hasattr(row, "cells")]
     assert marks == ["other definition", "other definition: encoder", "same definition, other words: samples"]
@@ -97,7 +106,7 @@ def test_a_table_without_published_figures_has_no_column_for_them() -> None:
     document = build_run_document("Title", "source", [own_cell.model_copy(update={"published": published})], [], [], [])
     [table] = document.sections[0].blocks
     assert isinstance(table, Table)
-    assert [column.title for column in table.columns] == ["row", "figure", "ours", "our figure is of", "mark"]
+    assert [column.title for column in table.columns] == ["row", "figure", "ours", "ours is of", "mark"]
     assert [len(row) for row in table.rows if not hasattr(row, "cells")] == [5]
 
 

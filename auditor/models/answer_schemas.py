@@ -1,0 +1,233 @@
+"""Schemas of models' structured answers, all but those of judges."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, FailFast, Field, create_model, field_validator
+
+from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
+
+
+class Structure(BaseModel):
+    """Base of all structures: what a model adds beyond it is an error, not a surprise."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def text_field(description: str) -> Any:
+    """A pydantic field for a text that may not be empty; the description is sent to the model."""
+    return Field(min_length=1, description=description)
+
+
+def normalize_case(value: object) -> object:
+    """A text in upper case without surrounding whitespace; other values are returned unchanged."""
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+class MoralJudgement(Structure):
+    """The three steps of a direct score."""
+
+    norms: Annotated[str, text_field("The relevant norms of the country, in one sentence.")]
+    reasoning: Annotated[str, text_field("Step-by-step reasoning, in one or two sentences.")]
+    score: Annotated[float, Field(ge=SCORE_MIN, le=SCORE_MAX, description="From -1 (never) to 1 (always).")]
+
+
+class ReasonedJudgement(MoralJudgement):
+    """The three steps of a direct score."""
+
+    reasoning: Annotated[str, text_field("Step-by-step reasoning.")]
+
+
+class StepwiseJudgement(MoralJudgement):
+    """The three steps of a direct score in the form of the paper, which limits no step."""
+
+    norms: Annotated[str, text_field("Step 1: the norms of the country that bear on the question.")]
+    reasoning: Annotated[str, text_field("Step 2: reasoning step by step from these norms to a judgement.")]
+
+
+class TaskAnswer(Structure):
+    """An answer to an item of a task, after a chain of thought."""
+
+    reasoning: Annotated[str, text_field("Step-by-step reasoning.")]
+    answer: Annotated[str, Field(min_length=1, description="The answer alone.")]
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _number_to_text(cls, value: object) -> object:
+        """A number that was asked for as text is the same number."""
+        return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+class ScoredAnswer(Structure):
+    """A score of a range that the message declares."""
+
+    reasoning: Annotated[str, text_field("Step-by-step reasoning.")]
+    answer: Annotated[float, Field(description="The score, a number.")]
+
+
+def choice_schema_name(n_options: int) -> str:
+    """Name of the schema for an answer that is the letter of one of `n_options` options."""
+    return f"ChosenOf{n_options}"
+
+
+def _create_choice_schema(n_options: int) -> type[Structure]:
+    """Create the schema for an answer that is one option's letter.
+
+    The letters are listed only in the JSON schema, where a grammar can enforce them; validation accepts any text.
+    """
+    letter = Annotated[
+        str, Field(json_schema_extra={"enum": list(OPTION_LETTERS[:n_options])}, description="The letter.")
+    ]
+    return create_model(
+        choice_schema_name(n_options), __base__=TaskAnswer, __doc__="One of the options.", answer=(letter, ...)
+    )
+
+
+class Preference(Structure):
+    """Which of two items, or neither."""
+
+    answer: Literal["A", "B", "TIE"]
+
+    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
+
+
+class ReasonedPreference(Structure):
+    """Which of two items, after a chain of thought."""
+
+    reasoning: Annotated[str, text_field("Step-by-step reasoning.")]
+    answer: Literal["A", "B", "TIE"]
+
+    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
+
+
+class BinaryPreference(Structure):
+    """Which of two items."""
+
+    answer: Literal["A", "B"]
+
+    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
+
+
+class ReasonedBinaryPreference(Structure):
+    """Which of two items, after a chain of thought."""
+
+    reasoning: Annotated[str, text_field("Step-by-step reasoning.")]
+    answer: Literal["A", "B"]
+
+    _normalize_answer = field_validator("answer", mode="before")(normalize_case)
+
+
+class MoralAnswer(Structure):
+    """An answer to a moral question."""
+
+    answer: Annotated[str, text_field("What is right, and why.")]
+
+
+class OpenAnswer(MoralAnswer):
+    """An answer to a question."""
+
+    answer: Annotated[str, text_field("The answer, and why.")]
+
+
+class RuleOfThumb(Structure):
+    """The rule that an answer follows."""
+
+    rule: Annotated[str, text_field("A judgment and an action, in one sentence.")]
+
+
+class Choice(Structure):
+    """Which of several answers is right, by number from 1, and why."""
+
+    reason: Annotated[str, text_field("The right answer and why it is right.")]
+    choice: int
+
+
+class Paraphrases(Structure):
+    """Other wordings of a question."""
+
+    paraphrases: Annotated[list[str], FailFast()]
+
+
+class Support(Structure):
+    """Whether an answer is supported by another."""
+
+    reason: Annotated[str, text_field("Why, in one sentence.")]
+    supported: bool
+
+
+class Contradiction(Structure):
+    """Whether two answers contradict each other."""
+
+    reason: Annotated[str, text_field("Why, in one sentence.")]
+    contradict: bool
+
+
+class OpinionAnswer(Structure):
+    """The number of one answer of a survey."""
+
+    answer: Annotated[int, Field(description="The number of the answer.")]
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _text_to_number(cls, value: object) -> object:
+        """A whole number that was given as text is the same number; "5-6" and 7.5 are none."""
+        return int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+
+
+class OpinionCounts(Structure):
+    """How many of 100 people chose each answer of a survey, in the order in which the answers are listed."""
+
+    counts: Annotated[list[Annotated[int, Field(ge=0, le=100)]], FailFast()]
+
+
+def counts_schema_name(n_answers: int) -> str:
+    """Name of the schema for the numbers of people who chose each of `n_answers` answers."""
+    return f"CountsOf{n_answers}"
+
+
+def _create_counts_schema(n_answers: int) -> type[OpinionCounts]:
+    """Create the schema for the counts of `n_answers` answers.
+
+    Their number is only in the JSON schema, where a grammar can enforce it; validation accepts any, since the problem
+    is then described better.
+    """
+    length = {"minItems": n_answers, "maxItems": n_answers}
+    counts = Annotated[
+        list[Annotated[int, Field(ge=0, le=100)]],
+        FailFast(),
+        Field(json_schema_extra=length, description="How many of 100 people chose each answer."),
+    ]
+    name = counts_schema_name(n_answers)
+    return create_model(name, __base__=OpinionCounts, __doc__="Counts of answers.", counts=(counts, ...))
+
+
+def counts_schema(n_answers: int) -> type[OpinionCounts]:
+    """The schema for the counts of `n_answers` answers, from 2 to `MAX_COUNTS`."""
+    return COUNTS_SCHEMAS[n_answers - 2]
+
+
+MAX_COUNTS = 20
+"""Most answers of a survey that models are asked about; as many next tokens have a known log-probability."""
+COUNTS_SCHEMAS: tuple[type[OpinionCounts], ...] = tuple(map(_create_counts_schema, range(2, MAX_COUNTS + 1)))
+ANSWER_SCHEMAS: tuple[type[Structure], ...] = (
+    MoralJudgement,
+    ReasonedJudgement,
+    StepwiseJudgement,
+    TaskAnswer,
+    ScoredAnswer,
+    *map(_create_choice_schema, range(2, len(OPTION_LETTERS) + 1)),
+    Preference,
+    ReasonedPreference,
+    BinaryPreference,
+    ReasonedBinaryPreference,
+    MoralAnswer,
+    OpenAnswer,
+    RuleOfThumb,
+    Choice,
+    Paraphrases,
+    Support,
+    Contradiction,
+    OpinionAnswer,
+    *COUNTS_SCHEMAS,
+)
