@@ -29,9 +29,11 @@ LayerIndex = tuple[int, int]
 
 def group_specs(specs: Sequence[Spec]) -> list[list[int]]:
     """Indices of the specifications that can be drawn in one conversion."""
+    kinds = [_projection_kind(spec) for spec in specs]
+    first_kind = next((kind for kind in kinds if kind is not None), None)
     groups: dict[str, list[int]] = {}
-    for i, spec in enumerate(specs):
-        groups.setdefault(json.dumps([_projection_kind(spec), spec["config"]]), []).append(i)
+    for i, (spec, kind) in enumerate(zip(specs, kinds, strict=True)):
+        groups.setdefault(json.dumps([kind or first_kind, spec["config"]]), []).append(i)
     return list(groups.values())
 
 
@@ -83,9 +85,10 @@ def split_views(root: Element, specs: Sequence[Spec]) -> list[Element]:
             layers[int(match[1]), int(match[2])] = group
     for index, first_index in find_repeated_layers(specs).items():
         layers[index].extend(layers[first_index])
+    drawn_projection: Spec = next((spec["projection"] for spec in specs if "projection" in spec), {})
     for (i, k), layer in layers.items():
-        if "projection" in specs[i] and specs[i]["projection"] != specs[0]["projection"]:
-            _resize_map_layer(layer, specs[i]["layer"][k], specs[i]["projection"], specs[0]["projection"])
+        if specs[i].get("projection", drawn_projection) != drawn_projection:
+            _resize_map_layer(layer, specs[i]["layer"][k], specs[i]["projection"], drawn_projection)
     return [views[i] for i in range(len(specs))]
 
 

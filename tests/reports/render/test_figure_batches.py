@@ -66,4 +66,4 @@ def test_maps_of_other_projections_are_drawn_apart_and_of_other_sizes_together()
         {"projection": {"scale": scale, "rotate": [turn]}} for scale, turn in ((1, 0), (2, 0), (1, 9))
     )
     properties: list[dict[str, Any]] = [small, {}, large, turned, small]
-    assert group_specs([spec(SCALED_LAYER, **more) for more in properties]) == [[0, 2, 4], [1], [3]]
+    assert group_specs([spec(SCALED_LAYER, **more) for more in properties]) == [[0, 1, 2, 4], [3]]
