@@ -226,6 +226,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         "rules.measures[].before",
         "rules.measures[].after",
         "accuracy.consistency",
+        "accuracy.measures[].consistency",
         "judgements.entropy",
         "judgements.pair_entropy",
         "holdout.error",
@@ -238,7 +239,11 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         "rules.change",
         "rules.measures[].change",
     ),
-    "correlation over questions": ("accuracy.ci_low", "judgements.correlations[].ci_low"),
+    "correlation over questions": (
+        "accuracy.ci_low",
+        "judgements.correlations[].ci_low",
+        "judgements.correlations[].r_pair_entropy",
+    ),
     "difference of correlations over questions": ("judgements.differences[].ci_low",),
     "mean of shares over sets": (".semantic.judged[].instances", "accuracy.accuracy"),
     "pooled share over sets": (".semantic.judged[].score",),
@@ -293,6 +298,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".task.telling.models",
         "holdout.unseen_cells",
         "accuracy.over_models",
+        "accuracy.measures[].over_models",
     ),
 }
 """By the figure's key in `studies`."""
