@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from auditor.domain import ConflictKind, Decision
 from auditor.metrics.conflict import MIN_THRESHOLD
-from auditor.reports.data.report_schema import ConflictSideReport, ConflictsReport, ListedConflictReport, Report
+from auditor.reports.data.conflicts.schema import ConflictSideReport, ConflictsReport, ListedConflictReport
+from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
     Code,

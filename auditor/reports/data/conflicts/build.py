@@ -15,8 +15,7 @@ from auditor.reports.data.conflicts.method_conflicts import (
     effective_threshold,
     find_method_conflicts,
 )
-from auditor.reports.data.conflicts.share_by_cell import share_by_cell
-from auditor.reports.data.report_schema import (
+from auditor.reports.data.conflicts.schema import (
     ConflictKindRow,
     ConflictPairRow,
     ConflictSideReport,
@@ -24,6 +23,7 @@ from auditor.reports.data.report_schema import (
     ListedConflictReport,
     VotingReport,
 )
+from auditor.reports.data.conflicts.share_by_cell import share_by_cell
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import evidence
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictSides, ConflictState, Method
-from auditor.reports.data.report_schema import ConflictCellsReport
+from auditor.reports.data.conflicts.schema import ConflictCellsReport
 from auditor.reports.data.report_source import ReportSource
 
 

@@ -11,7 +11,7 @@ from auditor.domain import Method
 from auditor.metrics.conflict import ZERO_TOLERANCE, auto_threshold, have_opposite_signs, third_quartile
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
-from auditor.reports.data.report_schema import MethodConflictRow
+from auditor.reports.data.conflicts.schema import MethodConflictRow
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import cell_units
 
