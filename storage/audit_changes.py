@@ -12,13 +12,14 @@ from auditor.errors import UsageError
 from auditor.storage.audit_tables import AuditRow
 from auditor.storage.audits import Audit, deleted_name, find_audit
 from auditor.storage.call_tables import BatchRow
-from auditor.storage.database import Database, replace_rows, table_of
+from auditor.storage.database import Database
 from auditor.storage.label_tables import LabelRow
 from auditor.storage.ledger import utc_now
 from auditor.storage.probe_answers import count_probe_answers
 from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.review_tables import ConflictRow, RatingRow
 from auditor.storage.row_types import DerivedRow, MutableRow
+from auditor.storage.row_writing import replace_rows, table_of
 
 
 class AuditContents(NamedTuple):

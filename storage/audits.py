@@ -12,9 +12,10 @@ from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell,
 from auditor.errors import StorageError, did_you_mean
 from auditor.storage import tasks
 from auditor.storage.audit_tables import AuditRow, SurveyCellRow
-from auditor.storage.database import Database, replace_rows, table_of
+from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
 from auditor.storage.row_types import DerivedRow
+from auditor.storage.row_writing import replace_rows, table_of
 from auditor.text_safety import truncate_text
 
 AWAITING_HUMAN = "person"

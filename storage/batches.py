@@ -16,8 +16,9 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 from auditor.domain import Capability
 from auditor.storage.call_tables import BatchRow
 from auditor.storage.capabilities import parse_capability, serialize_capability
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.ledger import find_answered_keys, utc_now
+from auditor.storage.row_writing import table_of
 from auditor.storage.writer import Job
 
 KEY_SEPARATOR = " "

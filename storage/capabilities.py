@@ -13,8 +13,9 @@ from sqlalchemy import Connection, RowMapping, select
 
 from auditor.domain import Capability, CapabilityKey, canonical_json
 from auditor.storage.call_tables import CapabilityRow
-from auditor.storage.database import Database, insert_new, make_storable, table_of
+from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
+from auditor.storage.row_writing import insert_new, make_storable, table_of
 
 CAPABILITY_ADAPTER = TypeAdapter(Capability)
 

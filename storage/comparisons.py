@@ -12,8 +12,9 @@ from sqlmodel import SQLModel
 
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
 from auditor.storage.comparison_tables import ComparisonItemRow, ComparisonRow, ComparisonSetRow
-from auditor.storage.database import Database, replace_rows, table_of, upsert
+from auditor.storage.database import Database
 from auditor.storage.record_parsing import parse_values
+from auditor.storage.row_writing import replace_rows, table_of, upsert
 
 Floats = NDArray[np.float64]
 PREFERENCE_VALUES = {ComparisonChoice.FIRST: 1.0, ComparisonChoice.TIE: 0.5, ComparisonChoice.SECOND: 0.0}

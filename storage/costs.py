@@ -25,8 +25,9 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow
 from auditor.storage.count_queries import count_if, fetch_rows
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.row_types import CALL_REFERENCE, CallReference, DerivedRow
+from auditor.storage.row_writing import table_of
 from auditor.storage.tables import CallRow
 
 ColumnCollection = ReadOnlyColumnCollection[str, Any]

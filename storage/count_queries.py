@@ -18,9 +18,10 @@ from sqlmodel import SQLModel
 
 from auditor.domain import Outcome, Ruling
 from auditor.storage.call_tables import AnswerRow
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.probe_answers import ANSWER_ROWS
 from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
+from auditor.storage.row_writing import table_of
 from auditor.text_safety import OMISSION_MARK_END
 
 MAX_LABEL_GROWTH = 10

@@ -1,20 +1,17 @@
-"""Open, upgrade and lock a database, and write rows to it. A database has one engine and one writer thread."""
+"""Open, upgrade and lock a database. A database has one engine and one writer thread."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Insert, Table, delete, event, insert
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
-from sqlmodel import SQLModel
 
-from auditor.errors import StorageError, UnstorableError, UsageError
+from auditor.errors import StorageError, UsageError
 from auditor.storage import locks, schema
 from auditor.storage.engine import make_engine, read_only_options, redact_url
 from auditor.storage.filesystems import refuse_network_filesystem
@@ -191,105 +188,6 @@ def _prepare_tables(engine: Engine, url: str, path: Path | None, create: bool) -
     if create and detected.state is SchemaState.OLDER and path is not None:
         return schema.upgrade_schema(url, path)
     raise schema.incompatible_schema_error(url, detected)
-
-
-# --- writing rows -----------------------------------------------------------------------------------------------
-
-
-def table_of(row_class: type[SQLModel]) -> Table:
-    """Return the SQLAlchemy Core table of a row class."""
-    table = row_class.__table__  # type: ignore[attr-defined]
-    assert isinstance(table, Table)
-    return table
-
-
-def coerce_values(row_class: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert values to their columns' types, so that they equal what is read back (0.0, not 0, in a float column).
-
-    Raises:
-        UnstorableError: a column cannot hold its value, such as a number that is not finite.
-    """
-    columns = table_of(row_class).c
-    return {name: value if value is None else _coerce_value(columns[name], value) for name, value in values.items()}
-
-
-def make_storable(row_class: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert values like `coerce_values`, but replace those that cannot be stored.
-
-    Such a number becomes None; characters that cannot be encoded become backslash escapes.
-    """
-    columns = table_of(row_class).c
-    return {name: _coerce_or_replace(columns[name], value) for name, value in values.items()}
-
-
-def _coerce_or_replace(column: Column[Any], value: Any) -> Any:
-    """Convert a value like `_coerce_value`, but replace one that cannot be stored; see `make_storable`."""
-    if isinstance(value, str):
-        value = value.encode("utf-8", "backslashreplace").decode("utf-8")
-    try:
-        value = None if value is None else _coerce_value(column, value)
-    except UnstorableError:
-        return None
-    is_too_large = isinstance(value, int) and not -(2**31) <= value < 2**31  # PostgreSQL's INTEGER; SQLite's has 64 bit
-    return None if is_too_large else value
-
-
-def _coerce_value(column: Column[Any], value: Any) -> Any:
-    """Convert a value to its column's type. Raises UnstorableError if this is not possible."""
-    kind = column.type.python_type
-    try:
-        value = kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise _unstorable_value_error(column) from None
-    if kind is float:
-        if not math.isfinite(value):
-            raise _unstorable_value_error(column)
-        return value + 0.0  # SQLite stores -0.0 as 0.0
-    return value.replace("\0", "\\x00") if kind is str else value  # as `tables.ServerText` does
-
-
-def _unstorable_value_error(column: Column[Any]) -> UnstorableError:
-    """Build the error for a value that a column cannot hold."""
-    message = f"the value of '{column.name}' cannot be stored in the table '{column.table.name}'."
-    return UnstorableError(message, "Correct it in its source, then run the same command again.")
-
-
-def insert_new(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
-    """Insert rows; a row whose key exists is skipped."""
-    if values:
-        connection.execute(_insert_statement(connection, row_class).on_conflict_do_nothing(), values)
-
-
-def replace_rows(
-    connection: Connection, row_class: type[SQLModel], audit_id: int, values: list[dict[str, Any]]
-) -> None:
-    """Insert rows in place of all that an audit has of this class."""
-    table = table_of(row_class)
-    connection.execute(delete(table).where(table.c.audit_id == audit_id))
-    if values:
-        connection.execute(insert(table), values)
-
-
-def upsert(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
-    """Insert rows; a row whose key exists is replaced."""
-    if not values:
-        return
-    table = table_of(row_class)
-    key_names = [column.name for column in table.primary_key]
-    statement = _insert_statement(connection, row_class)
-    updates = {name: statement.excluded[name] for name in values[0] if name not in key_names}
-    connection.execute(statement.on_conflict_do_update(index_elements=key_names, set_=updates), values)
-
-
-def _insert_statement(connection: Connection, row_class: type[SQLModel]) -> Any:
-    """Build an INSERT of the database's dialect, which, unlike SQLAlchemy's own, supports ON CONFLICT."""
-    # Imported on first use: a dialect imports all of its drivers, which takes time.
-    if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    statement: Insert = insert(table_of(row_class))
-    return statement
 
 
 # --- one run at a time ------------------------------------------------------------------------------------------

@@ -16,10 +16,11 @@ from sqlalchemy import Connection, and_, case, func, select, tuple_
 from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, parse_method_side
 from auditor.storage.audit_tables import SurveyCellRow, TaskItemRow
 from auditor.storage.conflict_status import ConflictKey
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.review_tables import ClaimRow, ConflictRow
+from auditor.storage.row_writing import table_of
 
 
 @dataclass(frozen=True, slots=True)

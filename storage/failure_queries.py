@@ -11,10 +11,11 @@ from auditor.domain import Outcome
 from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.costs import select_audit_calls
 from auditor.storage.count_queries import count_if, fetch_rows
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.probe_answers import ANSWER_ROWS
 from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
 from auditor.storage.row_types import CALL_REFERENCE
+from auditor.storage.row_writing import table_of
 
 _RESULT_ROWS: list[type[SQLModel]] = [TraceRow, SentencePairRow, VerdictRow, *ANSWER_ROWS.values()]
 _RESULT_TABLES = [table_of(row_class) for row_class in _RESULT_ROWS]

@@ -16,9 +16,10 @@ from sqlmodel import SQLModel
 
 from auditor.domain import canonical_hash
 from auditor.storage.call_tables import AnswerRow, ChainLinkRow
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.label_tables import LabelDrawRow, LabelRow, SampledUnitRow
 from auditor.storage.review_tables import RatingRow
+from auditor.storage.row_writing import table_of
 
 START_DIGEST = "0" * 64
 CHAINED_TABLES: dict[str, tuple[type[SQLModel], str]] = {
@@ -59,7 +60,7 @@ def append_links(connection: Connection, kind: str, rows: Sequence[Mapping[str, 
     Args:
         connection: of that transaction.
         kind: of the rows, a key of `CHAINED_TABLES`.
-        rows: all columns of each row, with the values that will be read back (see `database.coerce_values`).
+        rows: all columns of each row, with the values that will be read back (see `row_writing.coerce_values`).
     """
     if not rows:
         return

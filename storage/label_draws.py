@@ -16,7 +16,7 @@ from auditor.domain.labels import LabelKind, LabelUnit, SampledUnit
 from auditor.errors import StorageError
 from auditor.failpoints import failpoint
 from auditor.storage import hash_chain
-from auditor.storage.database import Database, coerce_values, table_of
+from auditor.storage.database import Database
 from auditor.storage.label_tables import LabelDrawRow, SampledUnitRow
 from auditor.storage.label_units import (
     LabelableUnit,
@@ -27,6 +27,7 @@ from auditor.storage.label_units import (
 )
 from auditor.storage.ledger import utc_now
 from auditor.storage.rating_log import write_log
+from auditor.storage.row_writing import coerce_values, table_of
 
 Stratum = tuple[str, ...]
 

@@ -13,8 +13,9 @@ from sqlalchemy.orm import aliased
 from auditor.domain import Outcome, Purpose, Relation, Ruling, canonical_json
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.storage.comparison_tables import ComparisonItemRow, ComparisonRow
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.result_tables import TraceRow, VerdictRow
+from auditor.storage.row_writing import table_of
 from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
 
 NO_MAJORITY = "tie"

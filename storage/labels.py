@@ -19,12 +19,13 @@ from auditor.domain.labels import Label, LabelKind, LabelUnit
 from auditor.errors import StorageError
 from auditor.failpoints import failpoint
 from auditor.storage import hash_chain
-from auditor.storage.database import Database, coerce_values, table_of
+from auditor.storage.database import Database
 from auditor.storage.label_draws import load_sample as load_sample
 from auditor.storage.label_tables import LabelRow
 from auditor.storage.label_units import format_unit, load_contents, parse_unit
 from auditor.storage.ledger import utc_now
 from auditor.storage.rating_log import write_log
+from auditor.storage.row_writing import coerce_values, table_of
 
 REVIEW_SOURCE = "review"
 """`Label.source` of labels made in the review screen, which alone can be undone there."""

@@ -20,8 +20,9 @@ from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
 from auditor.storage import hash_chain
 from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
-from auditor.storage.database import Database, coerce_values, make_storable, table_of
+from auditor.storage.database import Database
 from auditor.storage.record_parsing import parse_values
+from auditor.storage.row_writing import coerce_values, make_storable, table_of
 from auditor.storage.writer import GroupedJob
 
 ZLIB_LOOKAHEAD_BYTES = 262

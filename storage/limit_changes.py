@@ -7,8 +7,9 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from auditor.storage.call_tables import LimitChangeRow
-from auditor.storage.database import Database, insert_new, table_of
+from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
+from auditor.storage.row_writing import insert_new, table_of
 
 
 class LimitChange(NamedTuple):

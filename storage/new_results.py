@@ -9,8 +9,9 @@ from sqlalchemy import ColumnElement, FromClause, Select, String, and_, cast, fu
 
 from auditor.domain import Outcome, Ruling
 from auditor.storage.call_tables import AnswerRow, AttemptRow
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.result_tables import TraceRow, VerdictRow
+from auditor.storage.row_writing import table_of
 
 
 class NewResult(NamedTuple):

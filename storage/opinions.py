@@ -10,8 +10,9 @@ from sqlalchemy import Connection, select
 
 from auditor.domain import Cell, Outcome, canonical_json
 from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
-from auditor.storage.database import Database, replace_rows, table_of, upsert
+from auditor.storage.database import Database
 from auditor.storage.opinion_tables import OpinionRow, SurveySharesRow
+from auditor.storage.row_writing import replace_rows, table_of, upsert
 
 
 def replace_opinions(db: Database, audit_id: int, opinions: Sequence[Opinion], survey_shares: str) -> None:

@@ -15,10 +15,11 @@ from auditor.storage import costs
 from auditor.storage.audit_tables import SurveyCellRow
 from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
 from auditor.storage.conflict_status import ConflictStatus
-from auditor.storage.database import Database, find_runner, table_of
+from auditor.storage.database import Database, find_runner
 from auditor.storage.probe_answers import AnswerCount, count_answers, count_probe_answers
 from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.review_queue import ConflictQueue
+from auditor.storage.row_writing import table_of
 
 
 @dataclass(frozen=True, slots=True)

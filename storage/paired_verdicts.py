@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Integer, Select, Table, and_, case, func, literal_column, select
 
 from auditor.domain import Outcome
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.result_tables import TraceRow, VerdictRow
+from auditor.storage.row_writing import table_of
 
 SQL_TRUE, SQL_FALSE = literal_column("1", Integer), literal_column("0", Integer)
 """Literals instead of parameters: PostgreSQL does not see that two parameters of a grouped expression are equal."""

@@ -10,7 +10,8 @@ from sqlmodel import SQLModel
 
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Outcome
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
+from auditor.storage.row_writing import table_of
 
 ANSWER_ROWS: Mapping[str, type[SQLModel]] = {
     name: section_class.parts.load("answer_row") for name, section_class in SECTION_BY_PROBE.items()

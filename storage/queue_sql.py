@@ -11,9 +11,9 @@ from sqlalchemy.sql.selectable import CTE, FromClause
 from auditor.domain import Decision
 from auditor.storage.conflict_effect import count_pair_wins, effect_size
 from auditor.storage.conflict_status import CONFLICT_KEY_COLUMNS, RATED_COLUMNS, ConflictStatus, QueueFilter, QueueSort
-from auditor.storage.database import table_of
 from auditor.storage.rating_log import discloses_conflict, resolves_conflict
 from auditor.storage.review_tables import ConflictRow, RatingRow
+from auditor.storage.row_writing import table_of
 
 KEYS_PARAMETER = "keys"
 MAX_GAP = 2.0

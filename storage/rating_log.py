@@ -21,10 +21,11 @@ from auditor.storage.conflict_status import (
     RatedContent,
     rated_content,
 )
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.record_parsing import parse_values
 from auditor.storage.results import insert_rating
 from auditor.storage.review_tables import ConflictRow, RatingRow
+from auditor.storage.row_writing import table_of
 from auditor.storage.writer import Job, T
 
 FULL_DISCLOSURE = "authors,survey,verdicts"

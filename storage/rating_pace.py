@@ -7,9 +7,10 @@ from datetime import datetime
 from sqlalchemy import func, select
 
 from auditor.domain import RatingAction
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.rating_log import resolves_conflict
 from auditor.storage.review_tables import RatingRow
+from auditor.storage.row_writing import table_of
 
 
 def load_decision_durations(db: Database, audit_id: int, rater: str, limit: int) -> list[float]:

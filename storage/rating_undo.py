@@ -15,7 +15,7 @@ from sqlalchemy import Connection, select
 
 from auditor.domain import Rating, RatingAction
 from auditor.storage.conflict_status import rated_content
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.rating_log import (
     RatingEntry,
     empty_rating,
@@ -25,6 +25,7 @@ from auditor.storage.rating_log import (
     write_log,
 )
 from auditor.storage.review_tables import RatingRow
+from auditor.storage.row_writing import table_of
 
 UNDOABLE_ACTIONS = frozenset({RatingAction.DECIDE, RatingAction.NOTE, RatingAction.FLAG})
 """Actions that can be undone. A reveal is not among them, since the rater has seen the evidence."""

@@ -9,8 +9,9 @@ from sqlalchemy import func, literal, select
 from auditor.domain import Outcome, Purpose
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.count_queries import fetch_rows
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.result_tables import TraceRow
+from auditor.storage.row_writing import table_of
 
 
 class FormScore(NamedTuple):

@@ -28,10 +28,11 @@ from auditor.domain import (
     canonical_json,
 )
 from auditor.storage import hash_chain
-from auditor.storage.database import Database, coerce_values, table_of, upsert
+from auditor.storage.database import Database
 from auditor.storage.record_parsing import field_parsers, make_row_parser
 from auditor.storage.result_tables import ScoreRow, SentencePairRow, TraceRow, VerdictRow
 from auditor.storage.review_tables import ClaimRow, ConflictRow, RatingRow
+from auditor.storage.row_writing import coerce_values, table_of, upsert
 
 R = TypeVar(
     "R",

@@ -10,7 +10,7 @@ from sqlalchemy.sql.selectable import CTE
 
 from auditor.domain import Conflict, Decision, Rating
 from auditor.storage.conflict_status import ConflictStatus
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.queue_sql import (
     conflict_status,
     is_same_conflict,
@@ -21,6 +21,7 @@ from auditor.storage.queue_sql import (
 from auditor.storage.rating_log import resolves_conflict
 from auditor.storage.record_parsing import field_parsers, make_row_parser
 from auditor.storage.review_tables import ConflictRow
+from auditor.storage.row_writing import table_of
 
 CONFLICT_FIELDS, RATING_FIELDS = (
     [field.name for field in fields(record_class) if field.name != "cell"] for record_class in (Conflict, Rating)

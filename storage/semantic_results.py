@@ -23,9 +23,10 @@ from auditor.domain.semantic import (
     QuestionScore,
     SemanticScoringSettings,
 )
-from auditor.storage.database import Database, insert_new, replace_rows, table_of, upsert
+from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.record_parsing import parse_values
+from auditor.storage.row_writing import insert_new, replace_rows, table_of, upsert
 from auditor.storage.semantic_tables import (
     MoralAnswerRow,
     MoralQuestionRow,

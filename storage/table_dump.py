@@ -11,10 +11,11 @@ from sqlalchemy import Boolean, Float, Integer, RowMapping, Select, Table, selec
 from sqlmodel import SQLModel
 
 from auditor.domain.review_aspects import REVIEW_ASPECTS
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.label_tables import LabelRow
 from auditor.storage.result_tables import VerdictRow
 from auditor.storage.row_types import AppendOnlyRow, DerivedRow, MutableRow
+from auditor.storage.row_writing import table_of
 from auditor.storage.tables import VERSION_TABLE
 
 ColumnKind = Literal["integer", "number", "boolean", "text"]

@@ -11,8 +11,9 @@ from sqlalchemy import Connection, RowMapping, select
 
 from auditor.domain import AnswerKind, Cell, Outcome, Task, TaskItem
 from auditor.storage.audit_tables import TaskItemRow
-from auditor.storage.database import Database, replace_rows, table_of
+from auditor.storage.database import Database
 from auditor.storage.result_tables import TraceRow
+from auditor.storage.row_writing import replace_rows, table_of
 
 
 def build_task_metadata(task: Task | None) -> dict[str, Any] | None:

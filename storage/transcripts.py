@@ -12,8 +12,9 @@ from sqlalchemy import RowMapping, select
 
 from auditor.domain import Message, total_cost
 from auditor.storage.call_tables import AnswerRow, AttemptRow
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
+from auditor.storage.row_writing import table_of
 
 
 @dataclass(frozen=True, slots=True)

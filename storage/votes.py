@@ -17,8 +17,9 @@ from sqlalchemy import Connection, Integer, Select, case, func, select, type_coe
 
 from auditor.domain import Outcome, Ruling
 from auditor.storage.call_tables import AnswerRow
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.result_tables import TraceRow, VerdictRow
+from auditor.storage.row_writing import table_of
 
 Floats = NDArray[np.float64]
 TraceKey = tuple[str, str, str, int]

@@ -26,7 +26,8 @@ from auditor.run import load_planned_survey, open_audit, planned_cells, run_audi
 from auditor.storage import audits, batches, ledger
 from auditor.storage.call_tables import AnswerRow, BatchRow
 from auditor.storage.capabilities import load_capability_history, parse_capability, save_capability
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database
+from auditor.storage.row_writing import table_of
 from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatches

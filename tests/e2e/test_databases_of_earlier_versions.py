@@ -23,7 +23,8 @@ from auditor.reports.data.verification import verify_audit
 from auditor.run import resume_after_review
 from auditor.storage import audits
 from auditor.storage.call_tables import AnswerRow, AttemptRow
-from auditor.storage.database import open_database, table_of, upgrade_database
+from auditor.storage.database import open_database, upgrade_database
+from auditor.storage.row_writing import table_of
 from tests.e2e.golden.make_databases import CONFIG, FIGURES, NAME, figures_of, open_conflicts, settle_all, storage_in
 from tests.support.call_purposes import reply
 from tests.support.cli_runner import auditor

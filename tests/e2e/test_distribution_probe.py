@@ -18,7 +18,8 @@ from auditor.reports.data.gates.gate_check import check_report, resolve_threshol
 from auditor.reports.data.report_schema import Report
 from auditor.run import load_planned_survey, planned_cells, run_audit
 from auditor.storage.call_tables import AnswerRow
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database
+from auditor.storage.row_writing import table_of
 from auditor.surveys import write_survey
 from auditor.surveys.share_tables import import_share_table
 from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey, write_rows

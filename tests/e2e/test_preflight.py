@@ -19,7 +19,8 @@ from auditor.run import open_audit, run_audit
 from auditor.storage import audits
 from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.capabilities import StoredCapability, load_capability_history
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database
+from auditor.storage.row_writing import table_of
 from tests.e2e.test_replay import config_with_replay, write_log
 from tests.e2e.test_run import question
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config

@@ -14,7 +14,8 @@ from auditor.domain import Outcome
 from auditor.domain.review_aspects import SURVEY_REVIEW
 from auditor.run import run_audit
 from auditor.storage.call_tables import AnswerRow
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database
+from auditor.storage.row_writing import table_of
 from tests.e2e.test_run import CALLS, stored
 from tests.support.audit_configs import config
 from tests.support.fake_server import DIRECT_SCHEMAS, FakeServer, Reply, Request, answer, completion

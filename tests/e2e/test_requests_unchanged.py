@@ -31,7 +31,8 @@ from auditor.models.structured import SCHEMA_BY_NAME
 from auditor.prompts import Prompt, load_prompt
 from auditor.run import fingerprints
 from auditor.storage.call_tables import AnswerRow
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database
+from auditor.storage.row_writing import table_of
 from tests.run.test_fingerprints import PROMPTS_OF_EXPERIMENTS
 from tests.support.call_purposes import AUDITS, numbered_reply
 from tests.support.fake_batches import FakeBatches

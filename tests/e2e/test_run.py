@@ -23,7 +23,8 @@ from auditor.exports.tables import export_tables
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.call_tables import AttemptRow
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database
+from auditor.storage.row_writing import table_of
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error

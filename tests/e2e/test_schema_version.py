@@ -11,7 +11,8 @@ from sqlalchemy import Connection, select, update
 from auditor.cli.dry_run import print_dry_run
 from auditor.run import open_audit, run_audit
 from auditor.storage.audit_tables import AuditRow
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database
+from auditor.storage.row_writing import table_of
 from tests.support.audit_configs import config, with_schema_version
 from tests.support.fake_server import FakeServer
 

@@ -26,7 +26,8 @@ from auditor.prompts.sentence_pairs import load_sentence_pairs
 from auditor.reports.output import render_report
 from auditor.run import run_audit
 from auditor.storage.call_tables import AnswerRow
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database
+from auditor.storage.row_writing import table_of
 from auditor.surveys import load_survey
 from tests.support.cli_runner import run
 from tests.support.fixed_address import word_encoder

@@ -22,9 +22,10 @@ from auditor.reports.sections.report import build_report_document
 from auditor.storage import table_dump
 from auditor.storage.audits import Audit
 from auditor.storage.call_tables import AnswerRow
-from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.database import Database, open_database
 from auditor.storage.result_tables import TraceRow
 from auditor.storage.review_tables import RatingRow
+from auditor.storage.row_writing import table_of
 from auditor.storage.tables import SCHEMA_VERSION
 from tests.support.synthetic_audit import populate
 

@@ -27,7 +27,8 @@ from auditor.run import load_planned_survey
 from auditor.run.batches.batching_client import BatchingClient
 from auditor.storage import audits, hash_chain
 from auditor.storage.call_tables import AttemptRow
-from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.database import Database, open_database
+from auditor.storage.row_writing import table_of
 from tests.hostile.axes import BATCHES, ECHO
 from tests.hostile.corpus import Case
 from tests.hostile.keys import leaks_in, leaks_in_folder

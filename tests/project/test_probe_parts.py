@@ -12,8 +12,8 @@ from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.report import SECTION_BUILDERS
-from auditor.storage.database import table_of
 from auditor.storage.row_types import DerivedRow
+from auditor.storage.row_writing import table_of
 
 PARAMETERS = {
     "build_graph": [],

@@ -16,8 +16,9 @@ from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.domain.review_aspects import aspect_questions
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader
 from auditor.storage import audits, results, semantic_results, transcripts
-from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.database import Database, open_database
 from auditor.storage.result_tables import VerdictRow
+from auditor.storage.row_writing import table_of
 from tests.support.label_audits import (
     COUNTRIES,
     JUDGES,

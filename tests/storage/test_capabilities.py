@@ -15,7 +15,8 @@ from sqlalchemy import update
 from auditor.domain import AnswerForm, Capability, CapabilityKey
 from auditor.storage import capabilities
 from auditor.storage.call_tables import CapabilityRow
-from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.database import Database, open_database
+from auditor.storage.row_writing import table_of
 from tests.storage.test_database import save_sample_audit
 
 KEY = CapabilityKey("openai/o3", "https://example.org/v1", "low")

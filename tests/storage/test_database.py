@@ -38,7 +38,8 @@ from auditor.domain import (
 )
 from auditor.errors import StorageError, UsageError
 from auditor.storage import audits, ledger, results
-from auditor.storage.database import Database, open_database, run_lock, table_of
+from auditor.storage.database import Database, open_database, run_lock
+from auditor.storage.row_writing import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION
 from auditor.storage.tables import REVISION, VectorRow
 from tests.support.stored_rows import count_attempts

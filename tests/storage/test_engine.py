@@ -14,9 +14,10 @@ from auditor.domain import Answer, Call, Message, Outcome, Purpose, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.run import AuditHandle
 from auditor.storage import audits, engine, ledger, results
-from auditor.storage.database import Database, open_database, table_of, upgrade_database
+from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import _connect_args, make_engine, redact_url
 from auditor.storage.review_tables import RatingRow
+from auditor.storage.row_writing import table_of
 from tests.storage.test_database import CELL, SURVEY
 from tests.support.postgres_server import PASSWORD, Postgres
 

@@ -15,10 +15,11 @@ from sqlmodel import SQLModel
 from auditor.domain import Answer, Attempt, Outcome
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_tables import AttemptRow
-from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.database import Database, open_database
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
 from auditor.storage.result_tables import AlteredTraceVerdictRow, ContestRow, GuessRow, RestatementRow, TraceRow
 from auditor.storage.row_types import DerivedRow
+from auditor.storage.row_writing import table_of
 from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
 from tests.storage.conftest import ENGINES, new_database
 from tests.storage.test_database import save_sample_audit

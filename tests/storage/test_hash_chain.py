@@ -31,9 +31,10 @@ from auditor.domain import (
 from auditor.storage import hash_chain, ledger, rating_log, rating_undo, results
 from auditor.storage.call_tables import ChainLinkRow
 from auditor.storage.conflict_status import ConflictKey
-from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
 from auditor.storage.review_tables import RatingRow
+from auditor.storage.row_writing import table_of
 from tests.storage.conftest import ENGINES
 from tests.storage.test_database import CELL, save_sample_audit
 from tests.support.postgres_server import Postgres

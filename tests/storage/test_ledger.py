@@ -17,7 +17,8 @@ from auditor.domain import Answer, AnswerForm, Attempt, Call, Outcome, ResponseB
 from auditor.errors import StorageError, UnstorableError
 from auditor.storage import hash_chain, ledger
 from auditor.storage.call_tables import AttemptRow, DispatchRow, PayloadRow
-from auditor.storage.database import Database, make_storable, open_database, table_of
+from auditor.storage.database import Database, open_database
+from auditor.storage.row_writing import make_storable, table_of
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import block_writer, make_answer, make_call
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from sqlalchemy import update
 
 from auditor.storage.audit_tables import AuditRow
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
+from auditor.storage.row_writing import table_of
 from tests.support.synthetic_audit import populate
 
 

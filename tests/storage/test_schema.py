@@ -18,9 +18,10 @@ from auditor.domain import Cell, Outcome, Trace, canonical_hash, canonical_json
 from auditor.errors import StorageError
 from auditor.storage import audits, costs, hash_chain, migrations, results, schema, tables
 from auditor.storage.call_tables import AttemptRow
-from auditor.storage.database import Database, open_database, table_of, upgrade_database
+from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import make_engine, read_only_options
 from auditor.storage.result_tables import TraceRow, VerdictRow
+from auditor.storage.row_writing import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
 from auditor.storage.tables import REVISION
 from tests.storage.test_database import CELL, save_sample_audit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlmodel import SQLModel
 
 from auditor.storage import table_dump
-from auditor.storage.database import table_of
 from auditor.storage.row_types import CALL_REFERENCE, AppendOnlyRow, DerivedRow, MutableRow
+from auditor.storage.row_writing import table_of
 from auditor.storage.semantic_tables import MoralAnswerRow, MoralWordingRow, PairVerdictRow
 from auditor.storage.tables import CallRow
 

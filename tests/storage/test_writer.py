@@ -20,7 +20,8 @@ from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose, Res
 from auditor.errors import StorageError
 from auditor.storage import hash_chain, ledger
 from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
-from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.database import Database, open_database
+from auditor.storage.row_writing import table_of
 from auditor.storage.tables import VectorRow
 from auditor.storage.writer import MAX_JOBS_PER_TRANSACTION
 from tests.storage.test_database import save_sample_audit

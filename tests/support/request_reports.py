@@ -11,8 +11,9 @@ from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests.sampling_settings import SamplingReport, SamplingSettingsRow
 from auditor.storage.call_tables import AnswerRow
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.result_tables import TraceRow
+from auditor.storage.row_writing import table_of
 
 DEFAULT_LABEL = "openai’s default temperature"
 """Settings of a model whose server refuses the temperature."""

@@ -7,7 +7,8 @@ from sqlalchemy import func, select
 from auditor.domain import Rating
 from auditor.storage import results
 from auditor.storage.call_tables import AttemptRow
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
+from auditor.storage.row_writing import table_of
 
 
 def add_rating(db: Database, audit_id: int, rating: Rating) -> None:

@@ -41,7 +41,8 @@ from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.call_tables import AnswerRow, AttemptRow
-from auditor.storage.database import Database, insert_new
+from auditor.storage.database import Database
+from auditor.storage.row_writing import insert_new
 from tests.support.stored_rows import add_rating
 
 COUNTRIES = (

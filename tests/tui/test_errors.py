@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from auditor.storage.call_tables import AttemptRow
-from auditor.storage.database import Database, insert_new
+from auditor.storage.database import Database
+from auditor.storage.row_writing import insert_new
 from tests.tui.conftest import Run
 
 MESSAGE = "The requested model 'nope' does not exist [in this account]."

@@ -21,8 +21,9 @@ from auditor.storage import audits, count_queries, results
 from auditor.storage.audit_tables import AuditRow
 from auditor.storage.audits import Audit
 from auditor.storage.call_tables import AnswerRow
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database
 from auditor.storage.result_tables import TraceRow
+from auditor.storage.row_writing import table_of
 from auditor.surveys import load_survey
 from tests.reports.conftest import import_scores
 from tests.support.synthetic_audit import populate
