@@ -1,4 +1,4 @@
-"""The audit's graph: its nodes, in `auditor.agents.nodes` and the subgraphs of probes, and their edges."""
+"""The audit's graph: its nodes, in `nodes`, `conflict_nodes` and the subgraphs of probes, and their edges."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from auditor.agents import nodes
 from auditor.agents.audit_state import AuditState, Batch
+from auditor.agents.conflict_nodes import detect, resolve
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
 from auditor.agents.preflight import preflight
 from auditor.agents.run_context import RunContext
@@ -30,8 +31,8 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
         preflight,
         nodes.check_precision,
         nodes.measure,
-        nodes.detect,
-        nodes.resolve,
+        detect,
+        resolve,
         nodes.await_human,
         nodes.report,
     ):

