@@ -34,6 +34,7 @@ def run_experiment(
     from auditor.replications.data_notes import describe_data
     from auditor.replications.joining import join_figures, match_models
     from auditor.replications.planning import plan_audits
+    from auditor.reports.sections.phrasing import mark_code
     from auditor.reports.sections.replication_run import SMALL_FORM_NOTE, build_run_document
 
     configs = plan_audits(paper, options)
@@ -51,7 +52,7 @@ def run_experiment(
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
     notes = [
         *([SMALL_FORM_NOTE] if options.is_small else []),
-        *describe_data(paper.experiment, options, [audit.name for audit in measured]),
+        *map(mark_code, describe_data(paper.experiment, options, [audit.name for audit in measured])),
         *_describe_audits(measured),
     ]
     document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))

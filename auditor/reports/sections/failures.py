@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor.reports.data.failures.schema import FailureGroup, UnusableModel
 from auditor.reports.document import Block, Cell, Code, Column, List, ListItem, Name, Paragraph, Section, Text
 from auditor.reports.number_format import format_count, pluralize
-from auditor.reports.sections.phrasing import build_finding
+from auditor.reports.sections.phrasing import build_finding, mark_code
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 if TYPE_CHECKING:
@@ -103,5 +103,4 @@ def _quote_message(group: FailureGroup) -> Cell:
 
 def _describe_fix(group: FailureGroup) -> Text | None:
     """How to fix it, with keys and commands between backticks as code; None if no fix is known."""
-    parts = group.how_to_fix.split("`")
-    return [Code(part) if i % 2 else part for i, part in enumerate(parts) if part] or None
+    return mark_code(group.how_to_fix) or None

@@ -8,14 +8,14 @@ from auditor.domain.review_aspects import aspect_questions
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.panel.schema import FaultDetectionRow, PanelReport, PositionBiasRow, SelfReviewRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
+from auditor.reports.document import Block, Column, List, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_estimate, describe_populations, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_biases import build_bias_table
 from auditor.reports.sections.judge_copying import build_copying_tables
 from auditor.reports.sections.judge_quality import suggest_labels
 from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS
-from auditor.reports.sections.phrasing import compare_interval
+from auditor.reports.sections.phrasing import compare_interval, mark_code
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, MAX_LONG_TABLE_ROWS, make_columns, tabulate
 
 JUDGE_COLUMN = Column("Judge", "name")
@@ -33,7 +33,7 @@ def build_panel_section(report: Report) -> Section | None:
         "below 70% counts as a weakness of the model."
     )
     suggestion = suggest_labels(report)
-    certificate = List([_mark_code(sentence) for sentence in panel.certificate])
+    certificate = List([mark_code(sentence) for sentence in panel.certificate])
     blocks: list[Block] = [
         Paragraph(_summarize_panel(report), "finding"),
         Paragraph(lead, "note"),
@@ -69,11 +69,6 @@ def _summarize_panel(report: Report) -> str:
     return (
         f"{text} Peer agreement ranges from {format_share(low)} ({low_model}) to {format_share(high)} ({high_model})."
     )
-
-
-def _mark_code(sentence: str) -> list[Inline]:
-    """Convert the parts of a sentence that are between backticks to code."""
-    return [Code(part) if i % 2 else part for i, part in enumerate(sentence.split("`"))]
 
 
 def describe_kappa(panel: PanelReport) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
-from auditor.reports.document import Inline, ListItem, Name, Status, Strong, Text
+from auditor.reports.document import Code, Inline, ListItem, Name, Status, Strong, Text
 from auditor.reports.number_format import describe_estimate as describe_estimate
 from auditor.reports.number_format import describe_interval as describe_interval
 from auditor.reports.number_format import format_count, pluralize
@@ -115,3 +115,8 @@ def compare_interval(estimate: Estimate, reference: float | None = 0.0) -> Statu
     if reference is None or estimate.ci_low is None or estimate.ci_high is None:
         return "neutral"
     return "positive" if estimate.ci_low > reference else "negative" if estimate.ci_high < reference else "unclear"
+
+
+def mark_code(sentence: str) -> list[Inline]:
+    """Convert the parts of a sentence that are between backticks to code; an empty list for an empty sentence."""
+    return [Code(part) if i % 2 else part for i, part in enumerate(sentence.split("`")) if part]

@@ -15,7 +15,6 @@ from auditor.reports.data.replication import (
 from auditor.reports.document import (
     Block,
     Cell,
-    Code,
     Column,
     Document,
     List,
@@ -26,6 +25,7 @@ from auditor.reports.document import (
     Text,
 )
 from auditor.reports.number_format import pluralize
+from auditor.reports.sections.phrasing import mark_code
 
 ORIGINS: dict[Origin, str] = {
     "paper": "the paper",
@@ -44,6 +44,17 @@ NOT_RUN: dict[NotRun, str] = {
 }
 
 
+COMMANDS = (
+    "`auditor replicate PAPER --published` shows the figures; with `--json`, the lines.",
+    "`auditor replicate PAPER --models FILE` runs the experiment with your models, as ordinary audits: it can be "
+    "stopped and resumed. `--dry-run` shows the calls and their cost, `--small` asks the small model on this machine "
+    "about a few cells, in minutes. Each of our figures says whether it is defined as the published one.",
+    "`auditor replicate PAPER --recorded FOLDER` computes figures again from scores that the authors released. "
+    "Download them first. No model is asked. The scores become audits, so that every report can be made of them.",
+)
+"""What the command does, with code between backticks."""
+
+
 def build_paper_list_document(tables: Sequence[PublishedTableInfo], needs: Sequence[tuple[str, str, str]]) -> Document:
     """Build the list of papers and their tables.
 
@@ -52,62 +63,25 @@ def build_paper_list_document(tables: Sequence[PublishedTableInfo], needs: Seque
     """
     rows = [
         (
-            Name(info.paper),
-            info.table,
-            info.title,
-            ORIGINS[info.origin],
-            info.n_cells,
-            info.n_run or None,
+            Name(info.paper), info.table, info.title, ORIGINS[info.origin], info.n_cells, info.n_run or None,
             ", ".join(info.released) or None,
         )
         for info in tables
-    ]
+    ]  # fmt: skip
     columns = (
-        Column("paper", "name"),
-        Column("table"),
-        Column("what it shows"),
-        Column("read from"),
-        Column("figures", "number"),
-        Column("run by the command", "number"),
-        Column("released scores"),
-    )
-    table = Table(
-        "papers", "published tables", "Published tables, and the files with their released scores.", columns, rows
-    )
-    intro: list[Block] = [
-        Paragraph(
-            "The program knows these tables of papers, and the line of the source from which each figure was read.",
-            "lead",
-        ),
-        List(
-            [
-                [
-                    Code("auditor replicate PAPER --published"),
-                    " shows the figures; with ",
-                    Code("--json"),
-                    ", the lines.",
-                ],
-                [
-                    Code("auditor replicate PAPER --models FILE"),
-                    " runs the experiment with your models, as ordinary audits: it can be stopped and resumed. ",
-                    Code("--dry-run"),
-                    " shows the calls and their cost, ",
-                    Code("--small"),
-                    " asks the small model on this machine about a few cells, in minutes. Each of our figures says "
-                    "whether it is defined as the published one.",
-                ],
-                [
-                    Code("auditor replicate PAPER --recorded FOLDER"),
-                    " computes figures again from scores that the authors released. Download them first. No model is "
-                    "asked. The scores become audits, so that every report can be made of them.",
-                ],
-            ]
-        ),
-        Paragraph("Values are never corrected. A misprint keeps its characters, and a note says what is odd."),
+        Column("paper", "name"), Column("table"), Column("what it shows"), Column("read from"),
+        Column("figures", "number"), Column("run by the command", "number"), Column("released scores"),
+    )  # fmt: skip
+    caption = "Published tables, and the files with their released scores."
+    table = Table("papers", "published tables", caption, columns, rows)
+    experiments: list[Text] = [
+        [Name(paper), *mark_code(f": needs {need}. Cost {cost}.")] for paper, need, cost in needs
     ]
-    experiments: list[Text] = [[Name(paper), f": needs {need}. Cost {cost}."] for paper, need, cost in needs]
     sections = [Section("papers", "Papers", [table]), Section("experiments", "Experiments", [List(experiments)])]
-    return Document("Replications", "Published tables", "", sections, intro)
+    lead = "The program knows these tables of papers, and the line of the source from which each figure was read."
+    misprints = "Values are never corrected. A misprint keeps its characters, and a note says what is odd."
+    opening = [Paragraph(lead, "lead"), List([mark_code(text) for text in COMMANDS]), Paragraph(misprints)]
+    return Document("Replications", "Published tables", "", sections, opening)
 
 
 def build_published_document(title: str, source: str, cells: Sequence[PublishedCell]) -> Document:
