@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from auditor.reports.output import render_report
 from tests.support import docs_pictures
-from tests.support.docs_pictures import REPORT_PICTURE, REVIEW_PICTURE
+from tests.support.docs_pictures import LABEL_PICTURE, REPORT_PICTURE, REVIEW_PICTURE
 
 HOW_TO_FIX = "the picture is out of date. How to fix: make pictures"
 
@@ -29,10 +30,19 @@ def test_the_picture_of_the_report_has_its_current_words(example: tuple[str, str
 
 
 @pytest.mark.slow
-def test_the_picture_of_the_review_has_its_current_words(example: tuple[str, str], tmp_path: Path) -> None:
-    picture, text = docs_pictures.draw_review(example[0], tmp_path)
-    assert "Hidden until you decide" in text
-    assert REVIEW_PICTURE.with_suffix(".txt").read_text(encoding="utf-8") == text, HOW_TO_FIX
-    assert docs_pictures.read_svg_words(REVIEW_PICTURE.read_text(encoding="utf-8")) == docs_pictures.read_svg_words(
-        picture
-    ), HOW_TO_FIX
+@pytest.mark.parametrize(
+    ("path", "draw", "words"),
+    [
+        (REVIEW_PICTURE, docs_pictures.draw_review, "Hidden until you decide"),
+        (LABEL_PICTURE, docs_pictures.draw_labelling, "VALID"),
+    ],
+    ids=["review", "labelling"],
+)
+def test_the_picture_of_a_screen_has_its_current_words(
+    example: tuple[str, str], tmp_path: Path, path: Path, draw: Callable[[str, Path], tuple[str, str]], words: str
+) -> None:
+    picture, text = draw(example[0], tmp_path)
+    assert words in text
+    assert path.with_suffix(".txt").read_text(encoding="utf-8") == text, HOW_TO_FIX
+    svg_words, current_words = map(docs_pictures.read_svg_words, (path.read_text(encoding="utf-8"), picture))
+    assert svg_words == current_words, HOW_TO_FIX

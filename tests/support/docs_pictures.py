@@ -12,20 +12,28 @@ import tempfile
 from pathlib import Path
 
 from auditor.cli.demo import build_demo_config, run_worked_example
+from auditor.domain.labels import LabelKind
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
+from auditor.review.label_sampling import draw_sample
+from auditor.review.labelling import LabellingSession
+from auditor.storage.audits import get_audit
 from auditor.storage.database import open_database
 from auditor.tui.app import ReviewApp
+from auditor.tui.label_app import LabelApp
 from auditor.tui.settings import ReviewSettings
 from tests.support.chromium import Chromium
 from tests.support.html_page import Page
 from tests.tui.app_driver import Driver
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
-REPORT_PICTURE, REVIEW_PICTURE = FOLDER / "report.png", FOLDER / "review.svg"
+REPORT_PICTURE, REVIEW_PICTURE, LABEL_PICTURE = (FOLDER / name for name in ("report.png", "review.svg", "label.svg"))
+N_LABELS = 60
+"""Size of the sample of traces to label."""
 REPORT_WIDTH_PX = 1000
 REVIEW_SIZE = (150, 40)
 """Columns and rows of the terminal."""
+LABEL_SIZE = (120, 34)
 FIRST_HEADING_BELOW = "The strongest cross-cultural findings"
 """The picture of the report ends above this heading."""
 END_OF_PICTURE_SCRIPT = """[...document.querySelectorAll('h3')].find(e => e.textContent.includes(%r))
@@ -52,6 +60,15 @@ def draw_review(storage: str, folder: Path) -> tuple[str, str]:
         )))  # fmt: skip
 
 
+def draw_labelling(storage: str, folder: Path) -> tuple[str, str]:
+    """The first text of a random sample of the worked example in the labelling screen: its picture and its text."""
+    with open_database(storage) as db:
+        audit = get_audit(db, build_demo_config().name)
+        draw_sample(db, audit, LabelKind.TRACE, N_LABELS)
+        session = LabellingSession(db, audit, "ada")
+        return asyncio.run(_draw_first_text(LabelApp(session, ReviewSettings(folder))))
+
+
 def read_svg_words(picture: str) -> list[str]:
     """The texts of a picture of the terminal, in its order."""
     return re.findall(r"<text[^>]*>(.*?)</text>", picture, re.S)
@@ -63,6 +80,13 @@ async def _draw_first_conflict(app: ReviewApp) -> tuple[str, str]:
         await driver.settle()
         await driver.press("space")
         return app.export_screenshot(title="auditor review"), driver.text + "\n"
+
+
+async def _draw_first_text(app: LabelApp) -> tuple[str, str]:
+    async with app.run_test(size=LABEL_SIZE) as pilot:
+        driver = Driver(app, pilot)
+        await driver.settle()
+        return app.export_screenshot(title="auditor review --sample 60"), driver.text + "\n"
 
 
 def photograph_report(page: Path, profile: Path) -> bytes:
@@ -84,9 +108,12 @@ def main() -> None:
         (folder / "report.html").write_text(html, encoding="utf-8")
         REPORT_PICTURE.write_bytes(photograph_report(folder / "report.html", folder / "chromium"))
         REPORT_PICTURE.with_suffix(".txt").write_text(read_report_text(html), encoding="utf-8")
-        picture, text = draw_review(storage, folder)
-        REVIEW_PICTURE.write_text(picture, encoding="utf-8")
-        REVIEW_PICTURE.with_suffix(".txt").write_text(text, encoding="utf-8")
+        for path, (picture, text) in (
+            (REVIEW_PICTURE, draw_review(storage, folder)),
+            (LABEL_PICTURE, draw_labelling(storage, folder)),
+        ):
+            path.write_text(picture, encoding="utf-8")
+            path.with_suffix(".txt").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

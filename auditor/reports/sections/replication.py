@@ -80,7 +80,7 @@ def build_paper_list_document(tables: Sequence[PublishedTableInfo], needs: Seque
     sections = [Section("papers", "Papers", [table]), Section("experiments", "Experiments", [List(experiments)])]
     lead = "The program knows these tables of papers, and the line of the source from which each figure was read."
     misprints = "Values are never corrected. A misprint keeps its characters, and a note says what is odd."
-    opening = [Paragraph(lead, "lead"), List([mark_code(text) for text in COMMANDS]), Paragraph(misprints)]
+    opening: list[Block] = [Paragraph(lead, "lead"), List([mark_code(text) for text in COMMANDS]), Paragraph(misprints)]
     return Document("Replications", "Published tables", "", sections, opening)
 
 
