@@ -39,6 +39,14 @@ def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, Answ
     return {name: count_answers(connection, audit_id, row_class) for name, row_class in ANSWER_ROWS.items()}
 
 
+def list_answered_probes(db: Database, audit_id: int) -> list[str]:
+    """List the names of the probes that an audit has answers to, usable or not."""
+    columns = {name: table_of(row_class).c for name, row_class in ANSWER_ROWS.items()}
+    queries = {name: select(c.audit_id).where(c.audit_id == audit_id).limit(1) for name, c in columns.items()}
+    with db.read() as connection:
+        return [name for name, query in queries.items() if connection.execute(query).first() is not None]
+
+
 def list_answering_models(db: Database, audit_id: int, probes: Iterable[str] = tuple(ANSWER_ROWS)) -> list[str]:
     """List the names of the models with answers to some probes, in order.
 

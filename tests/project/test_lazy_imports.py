@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.run import run_audit
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer
@@ -105,6 +106,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_command_imports_only_what_it_needs(folder: Path, arguments: list[str], needed: set[str]) -> None:
     heavy_modules = NEEDED_BY_NO_QUICK_COMMAND | {"vl_convert"}
     assert heavy_modules & modules_of(folder, *arguments) == needed
+
+
+def test_a_report_loads_no_modules_of_probes_without_answers(folder: Path) -> None:
+    modules = {section.parts.build_report.partition(":")[0] for section in SECTION_BY_PROBE.values()}
+    assert len(modules) >= 3
+    assert not modules & modules_of(folder, "report", "-o", "report.html")
 
 
 def test_a_run_whose_answers_are_recorded_imports_no_client(server: FakeServer, tmp_path: Path) -> None:

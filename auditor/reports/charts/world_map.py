@@ -162,6 +162,8 @@ def _build_map_spec(rows: Mapping[str, Mapping[str, object]], width_px: int, sca
         projection={
             "type": "equalEarth",
             "rotate": [-CENTRAL_MERIDIAN_DEGREES, 0, 0],
+            # Without added points along straight lines: these shapes have enough, and looking for them takes time.
+            "precision": 0,
             "scale": width_px / EARTH_WIDTH,
             "translate": [width_px / 2, round(width_px * EQUATOR_SHARE)],
         },

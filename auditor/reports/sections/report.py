@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.reports.data.report_schema import AuditSummary, Report
@@ -23,6 +24,7 @@ from auditor.reports.sections.over_models import build_over_models_section
 from auditor.reports.sections.pair_labels import build_pair_labels_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
+from auditor.reports.sections.probe_sections import build_probe_section
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.reports.sections.regions import build_regions_section
 from auditor.reports.sections.self_comparisons import (
@@ -57,7 +59,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_variance_section,
     build_consistency_section,
     build_over_models_section,
-    *(section_class.parts.load("build_section") for section_class in SECTION_BY_PROBE.values()),
+    *(partial(build_probe_section, probe) for probe in SECTION_BY_PROBE),
     build_panel_section,
     build_judge_quality_section,
     build_pair_labels_section,

@@ -30,10 +30,9 @@ from auditor.reports.sections.distribution import TITLE as DISTRIBUTION_TITLE
 from auditor.reports.sections.distribution import describe_models, find_key_finding
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_quality import describe_excess
-from auditor.reports.sections.logic import build_logic_section
 from auditor.reports.sections.next_steps import list_next_steps
 from auditor.reports.sections.phrasing import SeriesLabels, build_finding
-from auditor.reports.sections.semantic import build_semantic_section
+from auditor.reports.sections.probe_sections import build_probe_section
 from auditor.reports.sections.task import build_task_section
 from auditor.reports.sections.tiers import describe_closest
 from auditor.reports.sections.weaknesses import list_weaknesses
@@ -155,7 +154,7 @@ def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Fi
 
 def _answer_other_probes(report: Report) -> list[Block]:
     """The first findings of each other probe: a task, paraphrases, logic."""
-    sections = [build_task_section(report), build_semantic_section(report), build_logic_section(report)]
+    sections = [build_task_section(report), *(build_probe_section(probe, report) for probe in ("semantic", "logic"))]
     blocks: list[Block] = []
     for section in sections:
         findings = None if section is None else _first_findings(section.blocks)
