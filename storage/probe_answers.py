@@ -13,10 +13,21 @@ from auditor.domain import Outcome
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
 
+
+def _is_row_class(value: object) -> bool:
+    """Whether an attribute of a module is the class of a table's rows."""
+    return isinstance(value, type) and issubclass(value, SQLModel) and hasattr(value, "__table__")
+
+
 ANSWER_ROWS: Mapping[str, type[SQLModel]] = {
     name: section_class.parts.load("answer_row") for name, section_class in SECTION_BY_PROBE.items()
 }
 """Row class of a probe's answers, by the probe's name."""
+ROW_CLASSES: Mapping[str, list[type[SQLModel]]] = {
+    name: [value for value in vars(section_class.parts.load("tables")).values() if _is_row_class(value)]
+    for name, section_class in SECTION_BY_PROBE.items()
+}
+"""Row classes of all tables of a probe, by the probe's name."""
 
 
 class AnswerCount(NamedTuple):
@@ -39,12 +50,20 @@ def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, Answ
     return {name: count_answers(connection, audit_id, row_class) for name, row_class in ANSWER_ROWS.items()}
 
 
-def list_answered_probes(db: Database, audit_id: int) -> list[str]:
-    """List the names of the probes that an audit has answers to, usable or not."""
-    columns = {name: table_of(row_class).c for name, row_class in ANSWER_ROWS.items()}
-    queries = {name: select(c.audit_id).where(c.audit_id == audit_id).limit(1) for name, c in columns.items()}
+def list_stored_probes(db: Database, audit_id: int) -> list[str]:
+    """List the names of the probes that an audit has rows of in any table, such as answers, usable or not."""
     with db.read() as connection:
-        return [name for name, query in queries.items() if connection.execute(query).first() is not None]
+        return [
+            name
+            for name, row_classes in ROW_CLASSES.items()
+            if any(_has_rows(connection, audit_id, row_class) for row_class in row_classes)
+        ]
+
+
+def _has_rows(connection: Connection, audit_id: int, row_class: type[SQLModel]) -> bool:
+    """Whether an audit has a row of a class."""
+    c = table_of(row_class).c
+    return connection.execute(select(c.audit_id).where(c.audit_id == audit_id).limit(1)).first() is not None
 
 
 def list_answering_models(db: Database, audit_id: int, probes: Iterable[str] = tuple(ANSWER_ROWS)) -> list[str]:

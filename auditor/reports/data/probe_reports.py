@@ -10,17 +10,17 @@ from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.storage.database import Database
-from auditor.storage.probe_answers import list_answered_probes
+from auditor.storage.probe_answers import list_stored_probes
 
 ProbeReports = Mapping[str, ReportModel | None]
 """Report of each probe, by the probe's name; None without results."""
 
 
 def build_probe_reports(db: Database, source: ReportSource, sampling: SamplingReport) -> ProbeReports:
-    """Build the report of each probe; the modules of a probe without answers are not loaded."""
-    answered_probes = list_answered_probes(db, source.audit.id)
+    """Build the report of each probe; the modules of a probe without stored rows are not loaded."""
+    stored_probes = list_stored_probes(db, source.audit.id)
     return {
-        name: section_class.parts.load("build_report")(db, source, sampling) if name in answered_probes else None
+        name: section_class.parts.load("build_report")(db, source, sampling) if name in stored_probes else None
         for name, section_class in SECTION_BY_PROBE.items()
     }
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pkgutil
 import re
+from functools import partial
 from importlib import import_module
 
 import pytest
 
+from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Cell, CellScore
 from auditor.reports import sections
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, List, Name, Paragraph, Section
+from auditor.reports.sections.probe_sections import build_probe_section
 from auditor.reports.sections.report import SECTION_BUILDERS, build_report_document, list_key_figures
 from auditor.storage import audits, results
 from auditor.storage.database import Database
@@ -48,7 +51,10 @@ def test_every_section_of_the_report_is_in_it() -> None:
         for name, function in vars(import_module(module.name)).items()
         if re.fullmatch("build_.*_section", name) and next(iter(function.__annotations__.values())) == "Report"
     }
-    assert builders == set(SECTION_BUILDERS)
+    of_probes = {name: section.parts.load("build_section") for name, section in SECTION_BY_PROBE.items()}
+    partials = [function for function in SECTION_BUILDERS if isinstance(function, partial)]
+    assert [(function.func, *function.args) for function in partials] == [(build_probe_section, p) for p in of_probes]
+    assert builders - set(of_probes.values()) == set(SECTION_BUILDERS) - set(partials)
 
 
 def test_the_document_opens_with_key_figures(report: Report) -> None:
