@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.trust import require_trusted_storage
-from auditor.run.notebook import load_frame, render_audit_html
 from auditor.storage import audits, results
 from auditor.storage.database import STORAGE_VARIABLE, open_database, resolve_database_url
 from auditor.storage.engine import remote_servers
@@ -46,11 +45,15 @@ class AuditHandle:
 
     def frame(self, table: str, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A table as a data frame: a stored one such as `scores`, or one of the report such as `tiers`."""
+        from auditor.run.notebook import load_frame
+
         with open_database(self.storage, create=False) as db:
             return load_frame(db, self.name, table, library)
 
     def _repr_html_(self) -> str:
         """The audit's summary as HTML, which a notebook shows for the handle."""
+        from auditor.run.notebook import render_audit_html
+
         with open_database(self.storage, create=False) as db:
             return render_audit_html(db, self.name)
 

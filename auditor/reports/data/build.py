@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
+from typing import get_args
 
 import numpy as np
 
 from auditor.domain import Cell
+from auditor.domain.labels import LabelKind
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
 from auditor.reports.data.agreement.cultural_findings import build_cultural_findings
@@ -32,7 +34,7 @@ from auditor.reports.data.coverage.refusals import build_reask_rows, build_refus
 from auditor.reports.data.examples import build_examples
 from auditor.reports.data.failures.build import build_failures_report
 from auditor.reports.data.judge_quality.build import build_judge_quality
-from auditor.reports.data.judge_quality.pair_labels import build_pair_labels
+from auditor.reports.data.judge_quality.pair_schema import PairKind, PairLabelsReport
 from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
@@ -52,6 +54,7 @@ from auditor.reports.data.source_loading import load_source
 from auditor.reports.data.task.build import build_task_report
 from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.labels import load_labels
 
 
 def build_report(db: Database, audit_name: str) -> Report:
@@ -127,10 +130,19 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         cultural_findings=build_cultural_findings(source),
         examples=build_examples(db, source),
         judge_quality=build_judge_quality(source),
-        pair_labels=build_pair_labels(db, source.audit.id),
+        pair_labels=_build_pair_labels(db, source.audit.id),
         over_models=build_over_models_report(source, alignment, methods, self_consistency, peer_agreement, regions),
         **probe_reports,
     )
+
+
+def _build_pair_labels(db: Database, audit_id: int) -> list[PairLabelsReport]:
+    """Measure the judges of pairs against people's labels; the modules are not loaded without labels."""
+    if not any(load_labels(db, audit_id, LabelKind(kind)) for kind in get_args(PairKind)):
+        return []
+    from auditor.reports.data.judge_quality.pair_labels import build_pair_labels
+
+    return build_pair_labels(db, audit_id)
 
 
 def _needs_nonresponse_bounds(source: ReportSource) -> bool:
