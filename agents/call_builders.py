@@ -10,7 +10,7 @@ from dataclasses import replace
 from auditor.agents.blinding import author_names, blind_and_truncate
 from auditor.agents.identifying_terms import country_terms, other_country_terms, topic_terms
 from auditor.agents.localization import language_of_sample, question_prompt_fields
-from auditor.agents.model_call import build_call, build_judge_call, effective_temperature
+from auditor.agents.model_call import build_call, build_judge_call, direct_sampling
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.base import PromptForm
@@ -48,8 +48,7 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
         model,
         Purpose.DIRECT,
         messages,
-        temperature=effective_temperature(model, probe.temperature),
-        max_tokens=probe.max_tokens,
+        **direct_sampling(config, model),
         seed=derive_seed(config.seed, *cell, sample),
         sample=sample,
         schema=schema if probe.mode == "structured" else None,

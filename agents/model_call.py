@@ -53,7 +53,7 @@ def build_call(
         cell: the cell of a direct question.
         language: ISO 639-1 code of the messages' language.
     """
-    params: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params}
+    params = request_params(model, temperature=temperature, max_tokens=max_tokens, seed=seed)
     if model.answers and purpose in PURPOSES_WITH_RECORD:
         params["answers"] = file_digest(model.answers)
     return Call(
@@ -81,20 +81,15 @@ def build_judge_call(
 ) -> Call:
     """Build the call that asks a judge about traces, with the temperature and length of `probes.review`.
 
-    If the models judge each other, none has a temperature of its own.
-
     Args:
         about: what is judged, such as the cell and the sample; the seed depends on it, and not on the judge.
         schema, max_words: see `build_call`.
     """
-    probe = config.probes.review
-    has_common_temperature = config.judges == "peers"
     return build_call(
         judge,
         purpose,
         messages,
-        temperature=probe.temperature if has_common_temperature else effective_temperature(judge, probe.temperature),
-        max_tokens=probe.max_tokens,
+        **review_sampling(config, judge),
         seed=derive_seed(config.seed, purpose.value, *about),
         schema=schema,
         max_words=max_words,
@@ -122,6 +117,32 @@ def build_logprob_call(
         measure=measure,
         continuations=continuations,
     )
+
+
+class SamplingSettings(TypedDict):
+    """How answers are sampled, if the model's `params` do not say otherwise."""
+
+    temperature: float
+    max_tokens: int
+
+
+def direct_sampling(config: AuditConfig, model: ModelSection) -> SamplingSettings:
+    """How a model's direct answers are sampled."""
+    probe = config.direct
+    return {"temperature": effective_temperature(model, probe.temperature), "max_tokens": probe.max_tokens}
+
+
+def review_sampling(config: AuditConfig, judge: ModelSection) -> SamplingSettings:
+    """How a judge's reviews are sampled. If the models judge each other, none has a temperature of its own."""
+    probe = config.probes.review
+    is_peer = config.judges == "peers"
+    temperature = probe.temperature if is_peer else effective_temperature(judge, probe.temperature)
+    return {"temperature": temperature, "max_tokens": probe.max_tokens}
+
+
+def request_params(model: ModelSection, **params: Any) -> dict[str, Any]:
+    """The parameters of a request to a model, whose own `params` take precedence."""
+    return {**params, **model.params}
 
 
 def effective_temperature(model: ModelSection, default_temperature: float) -> float:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from auditor.agents.model_call import effective_temperature
 from auditor.config import AuditConfig, LogicProbe
 from auditor.config.semantic import SemanticProbe
+from auditor.replications.departures import describe_departure, format_setting
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting
+from auditor.replications.full_form import SettingDifference, list_differences
 from auditor.replications.logic_settings import LOGIC_SETTINGS
 from auditor.replications.semantic_settings import SEMANTIC_SETTINGS, describe_followed_rules
+from auditor.replications.survey_settings import NOT_SET, SURVEY_SETTINGS, collapse
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
 
-NOT_SET = "not set"
 TRIALS_PREFIX = "trials."
 
 
@@ -46,17 +49,6 @@ class MeasuredAudit:
         return [] if self.stored_config is None else [model.name for model in self.stored_config.models]
 
 
-def _read_temperatures(sections: Iterable[Any], default: float) -> float | list[float]:
-    """The temperature of models, whose own setting takes precedence; all of them if they differ."""
-    values = {default if section.temperature is None else section.temperature for section in sections}
-    return values.pop() if len(values) == 1 else sorted(values)
-
-
-def _describe_judges(audit: MeasuredAudit) -> str:
-    """`peers`, or the number of judges."""
-    return "peers" if audit.config.judges == "peers" else f"{len(audit.config.judge_models)} judges"
-
-
 def _logic_probe(audit: MeasuredAudit) -> LogicProbe:
     """The settings of the probe `logic`; its defaults without it."""
     return audit.config.probes.logic or LogicProbe()
@@ -73,22 +65,61 @@ def _read_semantic_setting(read: Callable[[AuditConfig, SemanticProbe], Any], au
     return NOT_SET if probe is None else read(audit.config, probe)
 
 
+def _read_survey_setting(read: Callable[[AuditConfig], Any], audit: MeasuredAudit) -> Any:
+    """A setting of an audit of a survey."""
+    return read(audit.config)
+
+
+def _read_repeat_temperature(audit: MeasuredAudit) -> Any:
+    """The temperature of repeated comparisons; all values if those of models differ."""
+    default = _logic_probe(audit).sample_temperature
+    return collapse(effective_temperature(model, default) for model in audit.config.models)
+
+
 COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
-    "direct.temperature": lambda audit: _read_temperatures(audit.config.models, audit.config.direct.temperature),
-    "review.temperature": lambda audit: _read_temperatures(
-        audit.config.judge_models, audit.config.probes.review.temperature
-    ),
-    "review.judges": _describe_judges,
+    **{key: partial(_read_survey_setting, read) for key, read in SURVEY_SETTINGS.items()},
     "survey.cells": lambda audit: audit.report.audit.survey.asked,
     **{key: partial(_read_logic_setting, read) for key, read in LOGIC_SETTINGS.items()},
-    "logic.repeat_temperature": lambda audit: _read_temperatures(
-        audit.config.models, _logic_probe(audit).sample_temperature
-    ),
+    "logic.repeat_temperature": _read_repeat_temperature,
     "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
     "semantic.followed_rules": lambda audit: describe_followed_rules(audit.trials),
     **{key: partial(_read_semantic_setting, read) for key, read in SEMANTIC_SETTINGS.items()},
 }
 """Settings that follow from several keys of a configuration."""
+TEMPERATURES = ("models.temperature", "models.params.temperature")
+KEYS_READ: Mapping[str, tuple[str, ...]] = {
+    "direct.temperature": ("probes.direct.temperature", *TEMPERATURES),
+    "direct.max_tokens": ("probes.direct.max_tokens", "models.params.max_tokens"),
+    "direct.top_p": ("models.params.top_p",),
+    "review.temperature": (
+        "probes.review.temperature",
+        "judges.temperature",
+        "judges.params.temperature",
+        "models.params.temperature",
+    ),
+    "review.max_tokens": ("probes.review.max_tokens", "judges.params.max_tokens", "models.params.max_tokens"),
+    "review.judges": ("judges",),
+    "survey.cells": ("limits.max_cells",),
+    "survey.data": ("survey.source",),
+    "logic.answer": ("probes.logic.answer", "probes.logic.cot"),
+    "logic.choices": ("probes.logic.answer", "probes.logic.form", "probes.logic.sample_answer"),
+    "logic.pairs": ("probes.logic.max_pairs",),
+    "logic.sets": ("probes.logic.sets",),
+    "logic.repeat_temperature": ("probes.logic.sample_temperature", *TEMPERATURES),
+    "semantic.source": ("probes.semantic.questions",),
+    "semantic.questions": ("probes.semantic.limit",),
+    "semantic.temperature": ("probes.semantic.temperature", *TEMPERATURES),
+    "semantic.max_tokens": ("probes.semantic.max_tokens", "models.params.max_tokens"),
+    "semantic.encoder": ("probes.semantic.encoder", "embedding.model"),
+    "semantic.bertscore": ("probes.semantic.bertscore_model", "probes.semantic.rivals"),
+    "consistency.prompt": ("probes.semantic.consistency.form",),
+    "consistency.judge": ("judges",),
+    "consistency.judge_temperature": ("probes.semantic.consistency.form", "judges.params.temperature"),
+    "consistency.judge_tokens": ("probes.semantic.consistency.form", "judges.params.max_tokens"),
+    "consistency.temperature": ("probes.semantic.consistency.temperature", *TEMPERATURES),
+}
+"""Keys of a configuration that computed settings follow from."""
+UNPUBLISHED_SIZE_NOTE = "not measured: no value is published"
 
 
 def read_setting(audit: MeasuredAudit, key: str) -> Any:
@@ -108,29 +139,55 @@ def read_setting(audit: MeasuredAudit, key: str) -> Any:
 
 
 def derive_mark(
-    experiment: Experiment, parts: frozenset[Part], source: FigureSource, audit: MeasuredAudit
+    experiment: Experiment,
+    parts: frozenset[Part],
+    source: FigureSource,
+    audit: MeasuredAudit,
+    model: str | None = None,
 ) -> tuple[Mark, list[Departure]]:
-    """Compare an audit with the published settings that bear on a figure.
+    """Compare an audit with the published settings that bear on a figure, and with the full form in all others.
 
     Args:
         parts: the parts that the figures of the table depend on.
+        model: the model whose figure it is; None for a figure over models.
 
     Returns:
-        The mark, and the departures in the order of the preset.
+        The mark, and the departures: first those of published settings in the order of the preset.
     """
+    all_parts = parts | source.parts
+    relevant = audit if model is None or _judge_each_other(experiment, all_parts, audit) else _narrow(audit, model)
     departures = [
         departure
         for setting in experiment.settings
-        if setting.parts & (parts | source.parts) and (departure := _compare(setting, audit)) is not None
+        if setting.parts & all_parts and (departure := _compare(setting, relevant)) is not None
     ]
+    departures += _list_unpublished_departures(experiment, all_parts, relevant)
     departures += [
         Departure(
-            id=fixed.id, description=fixed.description, is_wording=False, size=fixed.size, size_note=fixed.size_note
+            id=fixed.id, description=fixed.description, subject=fixed.description, is_wording=False, size=fixed.size,
+            size_note=fixed.size_note,
         )
         for fixed in experiment.departures
         if fixed.id in source.departures
-    ]
+    ]  # fmt: skip
     return _select_mark(departures), departures
+
+
+def _judge_each_other(experiment: Experiment, parts: frozenset[Part], audit: MeasuredAudit) -> bool:
+    """Whether a figure of one model depends on the other models, too, since they judge it."""
+    judged_parts = experiment.find_affected_parts("judges")
+    is_judged = judged_parts is None or bool(judged_parts & parts)
+    return audit.stored_config is not None and audit.config.judges == "peers" and is_judged
+
+
+def _narrow(audit: MeasuredAudit, model: str) -> MeasuredAudit:
+    """The audit with the settings of one model, and of the models that help with its answers."""
+    if audit.stored_config is None:
+        return audit
+    probe = audit.config.probes.semantic
+    names = {model, *(probe.helper_models.values() if probe else ())}
+    models = [section for section in audit.config.models if section.name in names]
+    return replace(audit, stored_config=audit.config.model_copy(update={"models": models}))
 
 
 def _select_mark(departures: Sequence[Departure]) -> Mark:
@@ -147,23 +204,50 @@ def _compare(setting: PublishedSetting, audit: MeasuredAudit) -> Departure | Non
     if measured == published and not setting.is_wording:
         return None
     is_wording = measured == published
-    subject = f"{audit.name}: {setting.description}" if isinstance(setting.value, dict) else setting.description
-    description = (
-        f"{subject}: written anew from the paper's description"
-        if is_wording
-        else f"{subject}: {_format(measured)}, published {_format(published)}"
-    )
-    return Departure(
-        id=setting.id, description=description, is_wording=is_wording, size=setting.size, size_note=setting.size_note
+    return describe_departure(
+        Departure(
+            id=setting.id,
+            description="",
+            subject=setting.description,
+            measured="written anew from the paper's description" if is_wording else format_setting(measured),
+            published="" if is_wording else format_setting(published),
+            is_wording=is_wording,
+            size=setting.size,
+            size_note=setting.size_note,
+        ),
+        audit.name,
     )
 
 
-def _format(value: Any) -> str:
-    """A setting's value as text."""
-    return (
-        ", ".join(map(_format, value))
-        if isinstance(value, list)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+def _list_unpublished_departures(
+    experiment: Experiment, parts: frozenset[Part], audit: MeasuredAudit
+) -> Iterator[Departure]:
+    """Yield a departure for each setting that differs from the full form, and has no published value."""
+    if audit.stored_config is None:
+        return
+    compared: dict[str, frozenset[Part]] = {}
+    for setting in experiment.settings:
+        for key in KEYS_READ.get(setting.key, (setting.key,)):
+            compared[key] = compared.get(key, frozenset()) | setting.parts
+    differences: dict[str, list[SettingDifference]] = {}
+    for difference in list_differences(experiment, audit.name, audit.config):
+        affected = experiment.find_affected_parts(difference.key)
+        if difference.key in compared:
+            affected = (affected or frozenset()) - compared[difference.key]
+        if affected is None or affected & parts:
+            differences.setdefault(difference.key, []).append(difference)
+    for key, of_key in differences.items():
+        names_by_value: dict[str, list[str]] = {}
+        for difference in of_key:
+            names_by_value.setdefault(difference.describe(), []).append(difference.model)
+        values = [
+            " of ".join(filter(None, (value, ", ".join(filter(None, names)))))
+            for value, names in names_by_value.items()
+        ]
+        yield describe_departure(
+            Departure(
+                id=key, description="", subject=f"`{key}`", measured="; ".join(values), is_wording=False, size=None,
+                size_note=UNPUBLISHED_SIZE_NOTE,
+            ),
+            audit.name,
+        )  # fmt: skip

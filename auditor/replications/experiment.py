@@ -155,6 +155,9 @@ class Experiment(BaseModel):
         trials: experiments on the finished audits, by name.
         as_published: settings that the paper used, which lose information.
         settings: with which the paper measured.
+        bears_on: the parts that keys of a configuration bear on, by dotted key, or by that of a table of settings; by
+            default those of the published settings that follow from a key or, without one, all. `judges` are the parts
+            in which models judge each other.
         departures: of every audit.
     """
 
@@ -172,7 +175,13 @@ class Experiment(BaseModel):
     as_published: dict[str, Any] = {}
     small: SmallForm
     settings: tuple[PublishedSetting, ...]
+    bears_on: dict[str, frozenset[Part]] = {}
     departures: tuple[FixedDeparture, ...] = ()
+
+    def find_affected_parts(self, key: str) -> frozenset[Part] | None:
+        """The parts that a setting bears on, by the longest key of `bears_on` that it is, or is in; None for all."""
+        keys = [table for table in self.bears_on if is_within(key, table)]
+        return self.bears_on[max(keys, key=len)] if keys else None
 
     @model_validator(mode="after")
     def _check_ids(self) -> Experiment:
@@ -192,6 +201,11 @@ class Experiment(BaseModel):
         if unknown := (audits - {*self.audits, *self.imports}) | (read_files - set(self.files)):
             raise ValueError(f"there is no audit or file '{min(unknown)}'")
         return self
+
+
+def is_within(key: str, table: str) -> bool:
+    """Whether a dotted key is this key, or in this table."""
+    return key == table or key.startswith(f"{table}.")
 
 
 Figures: TypeAlias = Mapping[str, tuple[FigureSource, ...]]

@@ -92,7 +92,7 @@ def plan_imports(paper: Paper, options: ReplicationOptions) -> dict[str, tuple[s
 
 def list_data_files(experiment: Experiment, options: ReplicationOptions) -> dict[str, str]:
     """Paths of the data files at hand, by name: those of the user, and in the small form those of the program."""
-    own_files: dict[str, str] = _locate_preset_files(experiment.small.files) if options.is_small else {}
+    own_files: dict[str, str] = locate_preset_files(experiment.small.files) if options.is_small else {}
     return {**own_files, **options.files}
 
 
@@ -189,12 +189,12 @@ def _build_config(
         settings = merge_settings(settings, experiment.as_published)
     if options.limit is not None:
         settings = merge_settings(settings, _nest(experiment.limit_key, options.limit))
-    parts = frozenset[Part]().union(*(table.parts for table in tables))
+    parts = frozenset[Part]().union(*(table.list_parts() for table in tables))
     for key, needed_by in experiment.optional.items():
         if not needed_by & parts:
             settings = _leave_out(settings, key)
     try:
-        return AuditConfig.model_validate(_name_first_judge(_locate_preset_files(settings), settings.get("judges")))
+        return AuditConfig.model_validate(_name_first_judge(locate_preset_files(settings), settings.get("judges")))
     except pydantic.ValidationError as error:
         problem = explain_validation_error(error, settings, AuditConfig)
         raise ConfigError(f"The audit {settings['name']} cannot be planned: {problem}") from None
@@ -216,12 +216,12 @@ def _leave_out(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name != table}
 
 
-def _locate_preset_files(settings: Any) -> Any:
+def locate_preset_files(settings: Any) -> Any:
     """A copy of nested settings in which the files that come with presets, such as `preset:a.csv`, have their paths."""
     if isinstance(settings, Mapping):
-        return {key: _locate_preset_files(value) for key, value in settings.items()}
+        return {key: locate_preset_files(value) for key, value in settings.items()}
     if isinstance(settings, list):
-        return [_locate_preset_files(value) for value in settings]
+        return [locate_preset_files(value) for value in settings]
     if isinstance(settings, str) and settings.startswith(PRESET_FILE_PREFIX):
         name = settings.removeprefix(PRESET_FILE_PREFIX)
         return str(package_files("auditor.replications") / "presets" / "data" / name)

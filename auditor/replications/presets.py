@@ -123,6 +123,10 @@ class PublishedTable(BaseModel):
         """The figures of our reports in the order of `list_figures`."""
         return [source for figures in self.list_figures() for sources in figures.values() for source in sources]
 
+    def list_parts(self) -> frozenset[Part]:
+        """The parts of the experiment that any of its figures depends on."""
+        return self.parts.union(*(source.parts for source in self.list_sources()))
+
     def read_row(self, row: PublishedRow) -> dict[str, str]:
         """The printed figures of a row by column.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ from auditor.agents.semantic.call_builders import build_answer_call, build_pair_
 from auditor.config import AuditConfig
 from auditor.config.semantic import BUILT_IN_QUESTIONS, SemanticProbe
 from auditor.domain import Purpose
+from auditor.replications.survey_settings import collapse
 
 OWN_RULES = "each model its own"
 NO_JUDGE = "no judge"
@@ -44,7 +45,7 @@ def _describe_pair_prompt(_config: AuditConfig, probe: SemanticProbe) -> str:
 
 def _read_answer_param(config: AuditConfig, _probe: SemanticProbe, *, param: str) -> Any:
     """A parameter of the calls for answers; all values if the models' own differ."""
-    return _collapse(build_answer_call(config, model, "").params[param] for model in config.models)
+    return collapse(build_answer_call(config, model, "").params[param] for model in config.models)
 
 
 def _read_sample_temperature(config: AuditConfig, probe: SemanticProbe) -> Any:
@@ -52,13 +53,7 @@ def _read_sample_temperature(config: AuditConfig, probe: SemanticProbe) -> Any:
     if probe.consistency is None:
         return NO_JUDGE
     calls = (build_answer_call(config, model, "", temperature=probe.consistency.temperature) for model in config.models)
-    return _collapse(call.params["temperature"] for call in calls)
-
-
-def _collapse(values: Iterable[Any]) -> Any:
-    """The value that all are; sorted values if they differ."""
-    unique_values = sorted(set(values))
-    return unique_values[0] if len(unique_values) == 1 else unique_values
+    return collapse(call.params["temperature"] for call in calls)
 
 
 def _read_encoder(config: AuditConfig, probe: SemanticProbe) -> str:

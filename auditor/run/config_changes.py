@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from auditor.config import AuditConfig, load_stored_config, rename_old_keys
+from auditor.config.leaves import iterate_leaves
 from auditor.errors import ConfigError
 from auditor.storage.audits import Audit
 
@@ -52,7 +52,8 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
     if stored_audit is None or stored_audit.config is None or stored_audit.config_hash == fingerprint:
         return None
     stored_leaves, new_leaves = (
-        dict(_iter_leaves(json.loads(text))) for text in (_fill_defaults(stored_audit.config), config.model_dump_json())
+        dict(iterate_leaves(json.loads(text)))
+        for text in (_fill_defaults(stored_audit.config), config.model_dump_json())
     )
     changed_keys = sorted(
         key for key in stored_leaves.keys() | new_leaves.keys() if stored_leaves.get(key) != new_leaves.get(key)
@@ -78,17 +79,3 @@ def _fill_defaults(stored_config: str) -> str:
         return load_stored_config(stored_config).model_dump_json()
     except ConfigError:  # stored by a version that accepted other values
         return json.dumps(rename_old_keys(json.loads(stored_config)))
-
-
-def _iter_leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of nested tables and lists by dotted path; a list's length, and its items by name or index."""
-    if isinstance(node, dict):
-        for key, child in node.items():
-            yield from _iter_leaves(child, f"{path}.{key}" if path else key)
-    elif isinstance(node, list):
-        yield path, len(node)
-        for index, child in enumerate(node):
-            name = child.get("name", index) if isinstance(child, dict) else index
-            yield from _iter_leaves(child, f"{path}[{name}]")
-    else:
-        yield path, node

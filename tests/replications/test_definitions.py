@@ -7,11 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from auditor.agents.model_call import build_judge_call
 from auditor.config import AuditConfig
-from auditor.replications.definitions import NOT_SET, MeasuredAudit, derive_mark, read_setting
+from auditor.domain import Purpose
+from auditor.replications.definitions import MeasuredAudit, derive_mark, read_setting
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
 from auditor.replications.planning import merge_settings
 from auditor.replications.presets import load_paper
+from auditor.replications.survey_settings import NOT_SET
 from auditor.reports.data.report_schema import Report
 
 PUBLISHED_CELLS = {"WVS": 1045, "PEW": 312}
@@ -20,12 +23,16 @@ CHANGES: dict[str, dict[str, Any]] = {
     "answer-form": {"probes": {"direct": {"mode": "structured"}}},
     "samples": {"probes": {"direct": {"samples": 4}}},
     "temperature": {"probes": {"direct": {"temperature": 0.6}}},
+    "max-tokens": {"probes": {"direct": {"max_tokens": 400}}},
+    "top-p": {"models": [{"name": name, "model": f"openai/{name}"} for name in "abc"]},
+    "data": {"survey": {"source": "wvs7-sample"}},
     "nonresponse": {"survey": {"nonresponse": "drop"}},
     "languages": {"language": "native"},
     "sentences": {"probes": {"logprob": {"method": "echo"}}},
     "review-prompt": {"probes": {"review": {"form": "standard"}}},
     "review-words": {"probes": {"review": {"max_words": 40}}},
     "review-temperature": {"probes": {"review": {"temperature": 0.0}}},
+    "review-max-tokens": {"probes": {"review": {"max_tokens": 300}}},
     "judges": {"judges": [{"name": "j", "model": "openai/j"}]},
     "traces": {"probes": {"review": {"traces": "all"}}},
     "vote": {"panel": {"vote": "dawid_skene"}},
@@ -43,9 +50,11 @@ def experiment() -> Experiment:
 
 def as_published() -> dict[str, Any]:
     """The configuration of the experiment as published, on the survey WVS."""
-    models = [{"name": name, "model": f"openai/{name}"} for name in "abc"]
+    models = [{"name": name, "model": f"openai/{name}", "params": {"top_p": 0.95}} for name in "abc"]
     settings = merge_settings(experiment().config, {"name": "rep", "models": models})
-    return merge_settings(merge_settings(settings, experiment().audits["WVS"]), experiment().as_published)
+    settings = merge_settings(merge_settings(settings, experiment().audits["WVS"]), experiment().as_published)
+    lengths = {"direct": {"max_tokens": 300}, "review": {"max_tokens": 150}}
+    return merge_settings(settings, {"survey": {"source": "wvs7.csv"}, "probes": lengths})
 
 
 def measured(settings: dict[str, Any], cells: int = 1045, survey: str = "WVS") -> MeasuredAudit:
@@ -56,7 +65,8 @@ def measured(settings: dict[str, Any], cells: int = 1045, survey: str = "WVS") -
 
 
 def departures_of(setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str, list[tuple[str, bool]]]:
-    mark, departures = derive_mark(experiment(), setting.parts, FigureSource(), audit)
+    parts = frozenset(sorted(setting.parts)[:1])
+    mark, departures = derive_mark(experiment(), parts, FigureSource(), audit)
     return mark, [(departure.id, departure.is_wording) for departure in departures]
 
 
@@ -66,14 +76,16 @@ def test_every_setting_but_the_number_of_cells_has_a_change() -> None:
 
 @pytest.mark.parametrize("setting", experiment().settings, ids=lambda setting: setting.id)
 def test_a_configuration_that_differs_is_never_marked_same(setting: PublishedSetting) -> None:
-    published = measured(as_published())
-    mark, departures = departures_of(setting, published)
+    settings = as_published()
+    if "direct" not in setting.parts:  # published for answers only: as judges, models have no top_p
+        settings["models"] = [{**model, "params": {}} for model in settings["models"]]
+    mark, departures = departures_of(setting, measured(settings))
     assert mark == ("other_words" if any(is_wording for _, is_wording in departures) else "same_definition")
     assert all(is_wording for _, is_wording in departures)
     changed = (
-        measured(as_published(), cells=100)
+        measured(settings, cells=100)
         if setting.id == "cells"
-        else measured(merge_settings(as_published(), CHANGES[setting.id]))
+        else measured(merge_settings(settings, CHANGES[setting.id]))
     )
     mark, departures = departures_of(setting, changed)
     assert mark == "other_definition"
@@ -87,6 +99,18 @@ def test_a_models_own_temperature_counts() -> None:
     assert read_setting(audit, "direct.temperature") == [0.2, 0.7]
     [temperature] = [setting for setting in experiment().settings if setting.id == "temperature"]
     assert departures_of(temperature, audit)[0] == "other_definition"
+
+
+def test_models_that_judge_each_other_have_the_temperature_that_is_sent() -> None:
+    settings = as_published()
+    settings["models"][0]["temperature"] = 0.4
+    audit = measured(settings)
+    calls = [
+        build_judge_call(audit.config, judge, Purpose.REVIEW, (), about=(), schema="") for judge in audit.config.models
+    ]
+    assert {call.params["temperature"] for call in calls} == {read_setting(audit, "review.temperature")} == {0.3}
+    settings["models"][0]["params"] = {"temperature": 0.9}
+    assert read_setting(measured(settings), "review.temperature") == [0.3, 0.9]
 
 
 def test_a_setting_of_a_probe_that_was_not_used_is_not_set() -> None:

@@ -8,10 +8,11 @@ from typing import Any, cast
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.replications.definitions import NOT_SET, MeasuredAudit, derive_mark, read_setting
+from auditor.replications.definitions import MeasuredAudit, derive_mark, read_setting
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
 from auditor.replications.planning import merge_settings
 from auditor.replications.presets import load_paper
+from auditor.replications.survey_settings import NOT_SET
 from auditor.reports.data.report_schema import Report
 
 PAPERS = ("sage", "sge", "consistency")
@@ -66,10 +67,10 @@ def experiment(paper: str) -> Experiment:
     return loaded
 
 
-def as_published(paper: str) -> dict[str, Any]:
-    """The configuration of the experiment as published."""
+def as_published(paper: str, audit: str | None = None) -> dict[str, Any]:
+    """The configuration of an audit of the experiment as published."""
     settings = merge_settings({"name": "rep", "models": [{"name": "a", "model": "openai/a"}]}, experiment(paper).config)
-    settings = merge_settings(settings, experiment(paper).audits[AUDITS[paper]])
+    settings = merge_settings(settings, experiment(paper).audits[audit or AUDITS[paper]])
     return merge_settings(merge_settings(settings, experiment(paper).as_published), AS_PUBLISHED[paper])
 
 
@@ -131,7 +132,7 @@ def test_a_configuration_that_differs_is_never_marked_same(paper: str, setting: 
 def test_the_number_of_questions_is_that_of_the_figures_audit() -> None:
     [number] = [setting for setting in experiment("sage").settings if setting.id == "number-of-questions"]
     for audit, n_questions in N_QUESTIONS.items():
-        published = measured("sage", as_published("sage"), n_questions, audit)
+        published = measured("sage", as_published("sage", audit), n_questions, audit)
         assert departures_of("sage", number, published)[0] == "same_definition"
     swapped = measured("sage", as_published("sage"), N_QUESTIONS["MCC"], "selected")
     assert departures_of("sage", number, swapped)[0] == "other_definition"

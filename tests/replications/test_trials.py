@@ -69,7 +69,8 @@ def models(tmp_path: Path) -> Path:
 
 
 def measured(**results: Any) -> MeasuredAudit:
-    config: dict[str, Any] = {"name": "rep-a", "survey": {"source": "pew2013-sample"}, "judges": []}
+    probes: dict[str, Any] = {"direct": {"samples": 2}, "logprob": {}}
+    config: dict[str, Any] = {"name": "rep-a", "survey": {"source": "pew2013-sample"}, "probes": probes}
     config["models"] = [{"name": name, "model": f"openai/{name}"} for name in ("a", "b")]
     report = SimpleNamespace(audit=SimpleNamespace(name="rep-a"))  # the only part that is read here
     return MeasuredAudit("A", AuditConfig.model_validate(config), cast(Report, report), results)

@@ -62,8 +62,16 @@ class Departure(ReportModel):
     """One way in which an audit differs from what a paper describes."""
 
     id: str
+    """Of a setting without a published value, its key in the configuration."""
     description: str
     """What is different, with our value and the published one."""
+    subject: str = ""
+    """What is different, without the values."""
+    measured: str = ""
+    """Our value; empty where the departure is no setting."""
+    published: str = ""
+    audits: list[str] = Field(default_factory=list)
+    """Names of the surveys or data sets whose audits have it."""
     is_wording: bool
     """Whether only the words of a prompt differ."""
     size: float | None
