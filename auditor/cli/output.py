@@ -109,6 +109,17 @@ def format_command(*arguments: str, storage: str | None = None) -> str:
     return " ".join(("auditor", *arguments))
 
 
+def list_called_words() -> list[str]:
+    """The words of the called command, quoted for a shell, without `--storage`, which `format_command` adds."""
+    words: list[str] = []
+    is_storage = False
+    for word in sys.argv[1:]:
+        if not is_storage and word != "--storage" and not word.startswith("--storage="):
+            words.append(shlex.quote(word))
+        is_storage = word == "--storage"
+    return words
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, data: bool = True) -> None:
     """Print a table to standard output, or to standard error if it is no data; None is shown as a dash."""
     from rich import box

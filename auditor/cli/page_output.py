@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.cli.output import create_console, print_json, print_layout, print_message
 
 if TYPE_CHECKING:
-    from auditor.reports.document import Block, Document, Table, Text
+    from auditor.reports.document import Document, Table
 
 PAGE_FORMATS = {".html": "html", ".md": "markdown", ".txt": "text"}
 
@@ -49,16 +48,10 @@ def resolve_page_format(output: Path | None) -> str:
 
 
 def print_document(document: Document) -> None:
-    """Print a document in the terminal: tables to standard output, other text to standard error; no figures."""
-    from auditor.reports.document import Table
-    from auditor.reports.document.traversal import iterate_blocks
-    from auditor.reports.render.text_layout import flatten_text
+    """Print a document to standard output as text of the terminal's width; figures are named, not drawn."""
+    from auditor.reports.render.plain_text import render_text
 
-    for block in iterate_blocks(document):
-        if isinstance(block, Table):
-            print_document_table(block)
-        for text in _list_texts(block):
-            print_message(flatten_text(text))
+    print_layout(render_text(document, create_console(data=True).width))
 
 
 def print_document_table(table: Table, *, data: bool = True) -> None:
@@ -67,30 +60,3 @@ def print_document_table(table: Table, *, data: bool = True) -> None:
     from auditor.reports.render.text_tables import render_text_table
 
     print_layout(f"\n{render_text_table(table, max(create_console(data=data).width, MIN_WIDTH))}\n", data=data)
-
-
-def _list_texts(block: Block) -> Iterator[Text]:
-    """Yield the lines of a block that is not a table, a figure or a heat map."""
-    from auditor.reports import document as nodes
-
-    match block:
-        case nodes.Section():
-            yield ""
-            yield block.title
-        case nodes.Paragraph():
-            yield block.content
-        case nodes.Callout():
-            yield f"{block.title}:"
-        case nodes.Disclosure():
-            yield block.summary
-            yield block.detail
-        case nodes.Quote():
-            yield block.heading
-            yield block.text
-            yield block.note
-        case nodes.List():
-            for item in block.items:
-                content = item.content if isinstance(item, nodes.ListItem) else item
-                yield ["- ", *(content if isinstance(content, list | tuple) else [content])]
-        case nodes.Facts():
-            yield from (f"{label}: {value}" for label, value in block.items)

@@ -89,14 +89,7 @@ def replicate(
 
     Example: auditor replicate evalmoraal --small
     """
-    from pydantic_core import to_jsonable_python
-
-    from auditor.cli.page_output import present_document, resolve_page_format
-    from auditor.cli.replication_run import run_experiment
-    from auditor.replications.comparison import list_experiments, list_published_tables, recompute_tables
-    from auditor.replications.planning import ReplicationOptions
-    from auditor.replications.presets import load_paper
-    from auditor.reports.sections import replication
+    from auditor.cli.page_output import resolve_page_format
 
     resolve_page_format(output)
     modes = {"--published": published, "--recorded": bool(recorded), "--models": bool(models), "--small": small}
@@ -106,27 +99,70 @@ def replicate(
     }  # fmt: skip
     if paper == LIST:
         refuse_unused(f"`replicate {LIST}`", {"--table": bool(table)} | modes | options_of_runs)
-        tables = list_published_tables()
-        document = replication.build_paper_list_document(tables, list_experiments())
-        present_document(to_jsonable_python(tables), document, output, as_json)
-        return
-    selected = load_paper(paper)
+        return show_papers(output, as_json)
     mode = select_mode(modes, has_data=bool(data))
     if mode in ("--published", "--recorded"):
         refuse_unused(mode, options_of_runs)
     if published:
-        cells = list(selected.iterate_cells(table))
-        document = replication.build_published_document(selected.title, selected.source, cells)
-        present_document(to_jsonable_python(cells), document, output, as_json)
+        show_published(paper, table, output, as_json)
     elif recorded is not None:
-        recomputed, audits = recompute_tables(selected, table, recorded, storage)
-        document = replication.build_recomputed_document(selected.title, selected.source, recomputed, audits)
-        present_document(to_jsonable_python(recomputed), document, output, as_json)
+        show_recorded(paper, table, recorded, storage, output, as_json)
     else:
-        options = ReplicationOptions(
-            table, small, limit, models, parse_pairs(data, "--data"), is_as_published=as_published
-        )
-        run_experiment(selected, options, parse_pairs(as_model, "--as"), storage, output, as_json, dry_run=dry_run)
+        from auditor.cli.replication_run import run_experiment
+        from auditor.replications.planning import ReplicationOptions
+        from auditor.replications.presets import load_paper
+
+        files = dict(parse_pairs(data, "--data"))
+        options = ReplicationOptions(table, small, limit, models, files, is_as_published=as_published)
+        pairs = parse_pairs(as_model, "--as")
+        run_experiment(load_paper(paper), options, pairs, storage, output, as_json, dry_run=dry_run)
+
+
+def show_papers(output: Path | None, as_json: bool) -> None:
+    """Show the papers, their tables, and what each experiment needs and costs."""
+    from pydantic_core import to_jsonable_python
+
+    from auditor.cli.page_output import present_document
+    from auditor.replications.paper_list import list_published_tables
+    from auditor.reports.sections.replication import build_paper_list_document
+
+    tables = list_published_tables()
+    document = build_paper_list_document(tables)
+    present_document(to_jsonable_python(tables), document, output, as_json)
+
+
+def show_published(paper: str, table: str | None, output: Path | None, as_json: bool) -> None:
+    """Show the published figures of a paper."""
+    from pydantic_core import to_jsonable_python
+
+    from auditor.cli.page_output import present_document
+    from auditor.replications.presets import load_paper
+    from auditor.reports.sections.replication import build_published_document
+
+    selected = load_paper(paper)
+    cells = list(selected.iterate_cells(table))
+    document = build_published_document(selected.title, selected.source, cells)
+    present_document(to_jsonable_python(cells), document, output, as_json)
+
+
+def show_recorded(
+    paper: str, table: str | None, folder: Path, storage: str | None, output: Path | None, as_json: bool
+) -> None:
+    """Show figures of released scores beside the published ones."""
+    from pydantic_core import to_jsonable_python
+
+    from auditor.cli.page_output import present_document
+    from auditor.replications.data_notes import identify_files
+    from auditor.replications.presets import load_paper
+    from auditor.replications.recorded import recompute_tables
+    from auditor.reports.sections.recorded import build_recorded_document
+
+    selected = load_paper(paper)
+    recorded = recompute_tables(selected, table, folder, storage)
+    document = build_recorded_document(
+        selected.title, selected.source, recorded.cells, recorded.audits, identify_files(recorded.files)
+    )
+    present_document(to_jsonable_python(recorded.cells), document, output, as_json)
 
 
 def select_mode(modes: Mapping[str, bool], *, has_data: bool) -> str:
@@ -151,16 +187,19 @@ def refuse_unused(mode: str, options: Mapping[str, bool]) -> None:
         raise UsageError(f"{', '.join(unused)}: no effect with {mode}.", "Leave it out.")
 
 
-def parse_pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
-    """Parse the values `A=B` of an option; UsageError for another form, or an A that occurs twice."""
+def parse_pairs(texts: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
+    """Parse the values `A=B` of an option; UsageError for another form, or the same value twice.
+
+    An A may have several B only for --as: a model of ours may be set beside several published ones.
+    """
     from auditor.errors import UsageError
 
-    pairs: dict[str, str] = {}
+    pairs: list[tuple[str, str]] = []
     for text in texts or ():
         left, separator, right = text.partition("=")
         if not (left and separator and right):
             raise UsageError(f"{option}: '{text}' has another form.", f"Write it as {option} A=B.")
-        if left in pairs:
+        if (left, right) in pairs or (option != "--as" and left in dict(pairs)):
             raise UsageError(f"{option}: '{left}' is given twice.", "Give it once.")
-        pairs[left] = right
+        pairs.append((left, right))
     return pairs

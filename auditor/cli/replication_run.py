@@ -14,33 +14,41 @@ if TYPE_CHECKING:
     from auditor.replications.planning import ReplicationOptions
     from auditor.replications.presets import Paper
     from auditor.reports.data.cost.forecast import CostForecast
-    from auditor.reports.document import Section, Text
+    from auditor.reports.data.replication import Departure, RecomputedCell
+    from auditor.reports.document import Callout, Section, Text
+    from auditor.reports.sections.replication_run import Replication
+
+CAUTIONS_NOTE = "Sections named here are in the audit's own report: auditor report AUDIT."
 
 
 def run_experiment(
     paper: Paper,
     options: ReplicationOptions,
-    own_models: Mapping[str, str],
+    pairs: Sequence[tuple[str, str]],
     storage: str | None,
     output: Path | None,
     as_json: bool,
     *,
     dry_run: bool,
 ) -> None:
-    """Run the audits of a paper's experiment, and print its document."""
+    """Run the audits of a paper's experiment, and print its document.
+
+    Args:
+        pairs: a model of ours and the published one that it is set beside.
+    """
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.page_output import present_document
-    from auditor.replications.data_notes import describe_data
-    from auditor.replications.joining import join_figures, match_models
-    from auditor.replications.planning import plan_audits
-    from auditor.reports.sections.phrasing import mark_code
-    from auditor.reports.sections.replication_run import SMALL_FORM_NOTE, build_run_document
+    from auditor.replications.joining import join_figures
+    from auditor.replications.model_matching import match_models
+    from auditor.replications.planning import list_ignored_settings, plan_audits
+    from auditor.reports.sections.replication_run import build_replication_document
 
     configs = plan_audits(paper, options)
-    assert paper.experiment is not None  # it has audits
+    if ignored := list_ignored_settings(paper, options):
+        print_message(f"--models: the experiment has settings of its own. Without effect: {', '.join(ignored)}.")
     audited = [model.name for config in [*configs.values()][:1] for model in config.models]
-    own_by_published = match_models(paper, audited, own_models)
+    own_by_published = match_models(paper, audited, pairs)
     forecasts = _forecast_audits(configs, options, storage)
     _print_forecasts(forecasts, _list_asking_experiments(paper, options, configs))
     if dry_run:
@@ -50,13 +58,57 @@ def run_experiment(
         return
     measured = _measure_audits(paper, options, configs, storage)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
-    notes = [
-        *([SMALL_FORM_NOTE] if options.is_small else []),
-        *map(mark_code, describe_data(paper.experiment, options, [audit.name for audit in measured])),
-        *_describe_audits(measured),
-    ]
-    document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))
+    document = build_replication_document(_describe_replication(paper, options, measured, cells, departures))
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
+
+
+def _describe_replication(
+    paper: Paper,
+    options: ReplicationOptions,
+    measured: Sequence[MeasuredAudit],
+    cells: Sequence[RecomputedCell],
+    departures: Sequence[Departure],
+) -> Replication:
+    """What the document of a replication shows: figures, notes, warnings, and sections of the audits' reports."""
+    from auditor.replications.data_notes import describe_data, identify_files, list_read_files
+    from auditor.reports.sections.phrasing import mark_code
+    from auditor.reports.sections.replication_run import SMALL_FORM_NOTE, Replication
+    from auditor.reports.sections.simulation_note import label_kind
+
+    assert paper.experiment is not None  # it has audits
+    names = [audit.name for audit in measured]
+    is_simulated = any(audit.report.audit.simulated for audit in measured)
+    notes: list[Text] = [
+        *([SMALL_FORM_NOTE] if options.is_small else []),
+        *map(mark_code, describe_data(paper.experiment, options, names)),
+        *([f"--as-published: {paper.experiment.as_published_note}"] if options.is_as_published else []),
+    ]
+    files = identify_files(list_read_files(paper.experiment, options, names))
+    return Replication(
+        paper.title,
+        paper.source,
+        cells,
+        departures,
+        layouts={table.id: table.layout for table in paper.tables},
+        notes=notes,
+        details=[*_describe_audits(measured), *files],
+        callouts=_list_warnings(measured, is_simulated=is_simulated),
+        appended=_list_sections(measured),
+        kind=label_kind("Replication", is_simulated=is_simulated),
+    )
+
+
+def _list_warnings(measured: Sequence[MeasuredAudit], *, is_simulated: bool) -> list[Callout]:
+    """Say that models are simulated, and list the reasons for caution of each audit's report."""
+    from auditor.reports.document import Callout, List, Paragraph
+    from auditor.reports.sections.caution import list_cautions
+    from auditor.reports.sections.simulation_note import build_simulation_note
+
+    cautions = [f"{audit.name}: {caution}" for audit in measured for caution in list_cautions(audit.report)]
+    return [
+        *build_simulation_note(is_simulated=is_simulated),
+        *([Callout("Reasons for caution", [List(cautions), Paragraph(CAUTIONS_NOTE)])] if cautions else []),
+    ]
 
 
 def _measure_audits(
@@ -64,6 +116,7 @@ def _measure_audits(
 ) -> list[MeasuredAudit]:
     """Run the audits and the experiments on them, import people's comparisons, and load all reports."""
     from auditor.cli.experiments import open_progress
+    from auditor.cli.output import list_called_words
     from auditor.cli.run import run_with_progress
     from auditor.experiments.declaration import ExperimentContext
     from auditor.replications.joining import load_measured_audits
@@ -74,7 +127,7 @@ def _measure_audits(
 
     assert paper.experiment is not None
     imports = plan_imports(paper, options)
-    words = ["replicate", paper.id, *_list_option_words(options)]
+    words = list_called_words()
     for config in configs.values():
         run_with_progress(config, words, storage, preflight=True, rediscover=False)
     import_people_comparisons(dict(imports.values()), storage)
@@ -123,19 +176,6 @@ def _forecast_audits(
         raise UsageError(f"--as-published: {error.message}", f"{error.how_to_fix} Name it with --data.") from None
 
 
-def _list_option_words(options: ReplicationOptions) -> list[str]:
-    """The options of the command that resumes the audits."""
-    words = ["--small"] if options.is_small else []
-    words += ["--models", str(options.models_file)] if options.models_file else []
-    words += ["--table", options.table_id] if options.table_id else []
-    words += ["--limit", str(options.limit)] if options.limit else []
-    words += ["--as-published"] if options.is_as_published else []
-    return [
-        *words,
-        *(word for name, file in options.files.items() for word in ("--data", f"{name}={file}")),
-    ]
-
-
 def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
     """Notes on the audits: their names, models, cells, calls and costs, and their survey's source."""
     from auditor.reports.number_format import format_usd, pluralize
@@ -149,7 +189,7 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
         cost = report.cost.total
         is_of_survey = audit.config.survey is not None
         cells = f"{pluralize(report.audit.survey.asked, 'cell')}, " if is_of_survey else ""
-        survey = f" Survey: {report.audit.survey.title}." if is_of_survey else ""
+        survey = f" Survey: {report.audit.survey.title}. {report.audit.survey.source}" if is_of_survey else ""
         notes.append(
             f"{audit.name}: audit {report.audit.name} of {pluralize(len(audit.models), 'model')} "
             f"({', '.join(audit.models)}), {cells}{pluralize(cost.calls, 'call')}, "
@@ -173,7 +213,7 @@ def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
         for section in (
             group_model_tables(audit.report),
             build_methods_section(audit.report),
-            build_over_models_section(audit.report, cut_offs=audit.name, is_open=True),
+            build_over_models_section(audit.report, has_details=False),
             build_consistency_section(audit.report),
             group_logic_tables(audit.report),
             build_semantic_section(audit.report),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pydantic
 
 from auditor.config.audit import AuditConfig
-from auditor.config.model_section import ENV_PREFIX
+from auditor.config.model_section import ENV_PREFIX, ModelSection
 from auditor.config.overrides import apply_overrides, parse_override
 from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection
 from auditor.config.validation_messages import explain_validation_error
@@ -43,7 +44,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> AuditConfig:
     """
     path = Path(path)
     parsed_overrides = list(map(parse_override, overrides))
-    data = apply_overrides(_read_config_file(path), parsed_overrides)
+    data = apply_overrides(read_config_file(path), parsed_overrides)
     try:
         config = AuditConfig.model_validate(data)
     except pydantic.ValidationError as error:
@@ -54,7 +55,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> AuditConfig:
     return _resolve_paths(config, path.parent)
 
 
-def _read_config_file(path: Path) -> dict[str, Any]:
+def read_config_file(path: Path) -> dict[str, Any]:
     """Read a TOML or YAML file, told apart by its suffix; raises ConfigError."""
     require_file(path, ConfigError, "Check the path, or create a file with `auditor init`.")
     text = read_text(path, ConfigError, max_bytes=MAX_CONFIG_BYTES)
@@ -67,14 +68,24 @@ def _read_config_file(path: Path) -> dict[str, Any]:
     return parse_toml(text, str(path), ConfigError)
 
 
+def _resolve_path(value: str, folder: Path) -> str:
+    """The absolute path of what exists in `folder`; any other value, such as a built-in name, unchanged."""
+    candidate = folder / value
+    return str(candidate.resolve()) if candidate.exists() else value
+
+
+def resolve_model_paths(sections: Sequence[ModelSection], folder: Path) -> list[ModelSection]:
+    """Copies of models' sections whose relative paths are absolute, taken from `folder`."""
+    paths_by_section = [
+        {name: _resolve_path(path, folder) for name in MODEL_PATH_KEYS if (path := getattr(section, name))}
+        for section in sections
+    ]
+    return [section.model_copy(update=paths) for section, paths in zip(sections, paths_by_section, strict=True)]
+
+
 def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     """A copy of a configuration whose relative paths are absolute, taken from `folder`."""
-
-    def resolved(value: str) -> str:
-        """The absolute path of what exists in `folder`; any other value, such as a built-in name, unchanged."""
-        candidate = folder / value
-        return str(candidate.resolve()) if candidate.exists() else value
-
+    resolved = partial(_resolve_path, folder=folder)
     paths = {key: resolved(getattr(config.survey, key)) for key in ("source", "regions") if config.survey}
     survey = config.survey and config.survey.model_copy(update=paths)
     is_path = os.sep in config.embedding.model
@@ -84,13 +95,7 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
         update["task"] = config.task.model_copy(update={"source": resolved(config.task.source)})
     for key in ("models", "judges"):
         if isinstance(sections := getattr(config, key), list):
-            paths_by_section = [
-                {name: resolved(path) for name in MODEL_PATH_KEYS if (path := getattr(section, name))}
-                for section in sections
-            ]
-            update[key] = [
-                section.model_copy(update=paths) for section, paths in zip(sections, paths_by_section, strict=True)
-            ]
+            update[key] = resolve_model_paths(sections, folder)
     probe_paths = {name: probe.resolve_paths(resolved) for name, probe in config.probes.stages.items()}
     update["probes"] = config.probes.model_copy(update=probe_paths)
     return config.model_copy(update=update)

@@ -1,12 +1,14 @@
-"""What a document says about the data of its audits: which are made up, and which layouts were not verified."""
+"""What a document says about the data of its audits: files, what is made up, and layouts that were not verified."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+from collections.abc import Collection, Iterable
+from pathlib import Path
 
 from auditor.imports.published.registry import DATASET_FORMATS
 from auditor.replications.experiment import Experiment
-from auditor.replications.planning import ReplicationOptions
+from auditor.replications.planning import ReplicationOptions, list_data_files
 
 
 def describe_data(experiment: Experiment, options: ReplicationOptions, audits: Collection[str]) -> list[str]:
@@ -19,10 +21,7 @@ def describe_data(experiment: Experiment, options: ReplicationOptions, audits: C
         A note on the data of the program; and one for each file of the user whose layout `auditor logic convert` knows
         from its description only.
     """
-    of_trials = {name for trial in experiment.trials.values() if trial.audit in audits for name in trial.files.values()}
-    used = [
-        name for name, file in experiment.files.items() if name in of_trials or not set(file.audits).isdisjoint(audits)
-    ]
+    used = _list_used_data(experiment, audits)
     made_up = [
         name for name in used if options.is_small and name in experiment.small.files and name not in options.files
     ]
@@ -37,3 +36,23 @@ def describe_data(experiment: Experiment, options: ReplicationOptions, audits: C
                 f"{name}: layout not verified on a real file; `auditor logic convert {converter}` follows {source}."
             )
     return notes
+
+
+def _list_used_data(experiment: Experiment, audits: Collection[str]) -> list[str]:
+    """Names of the data that audits, or the trials on them, read."""
+    of_trials = {name for trial in experiment.trials.values() if trial.audit in audits for name in trial.files.values()}
+    return [
+        name for name, file in experiment.files.items() if name in of_trials or not set(file.audits).isdisjoint(audits)
+    ]
+
+
+def list_read_files(experiment: Experiment, options: ReplicationOptions, audits: Collection[str]) -> list[Path]:
+    """The data files behind audits: those of the user, and in the small form those of the program."""
+    files = list_data_files(experiment, options)
+    used = (Path(files[name]) for name in _list_used_data(experiment, audits) if name in files)
+    return [path for path in dict.fromkeys(used) if path.is_file()]
+
+
+def identify_files(files: Iterable[Path]) -> list[str]:
+    """Name each file with the SHA-256 of its content."""
+    return [f"File {path.name}: SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}." for path in files]

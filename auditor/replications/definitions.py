@@ -30,12 +30,14 @@ class MeasuredAudit:
         name: of its survey or data set, as the paper has it.
         stored_config: the configuration that the database holds for it; None for imported comparisons.
         trials: results of the trials on it, by name: the data that `auditor experiment NAME --json` prints.
+        is_released: whether its scores are those of the paper's authors, imported from their files.
     """
 
     name: str
     stored_config: AuditConfig | None
     report: Report
     trials: Mapping[str, Any] = field(default_factory=dict)
+    is_released: bool = False
 
     @property
     def config(self) -> AuditConfig:
@@ -46,6 +48,8 @@ class MeasuredAudit:
     @property
     def models(self) -> list[str]:
         """Names of the audited models; empty for imported comparisons."""
+        if self.is_released:
+            return list(dict.fromkeys(row.model for row in self.report.alignment))
         return [] if self.stored_config is None else [model.name for model in self.stored_config.models]
 
 
@@ -154,6 +158,8 @@ def derive_mark(
     Returns:
         The mark, and the departures: first those of published settings in the order of the preset.
     """
+    if audit.is_released:
+        return "same_definition", []
     all_parts = parts | source.parts
     relevant = audit if model is None or _judge_each_other(experiment, all_parts, audit) else _narrow(audit, model)
     departures = [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 Part: TypeAlias = str
 """Name of a part of an audit that figures depend on, such as `direct`; each preset has its own."""
+EACH_MODEL = "each model"
+"""Stands for the columns of a table that has one for each of our models."""
 PRESET_CONFIG = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -17,10 +19,13 @@ class FigureSource(BaseModel):
 
     Attributes:
         figure: a key of `FIGURES` in `auditor.replications.figures`; empty if only a model's own figure is comparable.
-        model_figure: the same of one model, where a model of ours is set beside the row's.
+        model_figure: the same of one model (`MODEL_FIGURES`), where a model of ours is set beside the row's.
+        group_figure: the same of one model by group (`GROUP_FIGURES`), in a table without published figures. In the
+            column `EACH_MODEL`, a group is a row and a model a column; else each group of each model is a row.
         audit: the audit that the published figure is of, such as of one survey; empty for each.
+        over_audits: for a published figure of all audits together: the `sum` of their counts, or the `share` in all
+            that is counted. Empty for a figure of each audit.
         trial: the trial of the audit that gives the figure; empty for the audit's report.
-        min_models: fewest models for a value.
         label: what tells this figure from another one of the cell, such as the unit that is counted.
         parts: further parts that it depends on, besides those of its table.
         departures: ids of the departures of this figure from the published definition.
@@ -30,9 +35,10 @@ class FigureSource(BaseModel):
 
     figure: str = ""
     model_figure: str = ""
+    group_figure: str = ""
     audit: str = ""
+    over_audits: Literal["", "sum", "share"] = ""
     trial: str = ""
-    min_models: int = 1
     label: str = ""
     parts: frozenset[Part] = frozenset()
     departures: tuple[str, ...] = ()
@@ -154,6 +160,7 @@ class Experiment(BaseModel):
         optional: settings that only some parts need, such as `probes.logprob`: they are left out for other tables.
         trials: experiments on the finished audits, by name.
         as_published: settings that the paper used, which lose information.
+        as_published_note: what they do, in words.
         settings: with which the paper measured.
         bears_on: the parts that keys of a configuration bear on, by dotted key, or by that of a table of settings; by
             default those of the published settings that follow from a key or, without one, all. `judges` are the parts
@@ -173,6 +180,7 @@ class Experiment(BaseModel):
     optional: dict[str, frozenset[Part]] = {}
     trials: dict[str, Trial] = {}
     as_published: dict[str, Any] = {}
+    as_published_note: str = ""
     small: SmallForm
     settings: tuple[PublishedSetting, ...]
     bears_on: dict[str, frozenset[Part]] = {}

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, get_args
 
 from auditor.config import load_stored_config
 from auditor.errors import UsageError
 from auditor.metrics.estimate import Estimate
+from auditor.replications.cells import explain_cell, fill_cell
 from auditor.replications.definitions import MeasuredAudit, derive_mark
-from auditor.replications.experiment import Experiment, FigureSource
-from auditor.replications.figures import FIGURES, MODEL_FIGURES
-from auditor.replications.planning import select_runnable_tables
-from auditor.replications.presets import Paper, PublishedTable
+from auditor.replications.departures import merge_departures
+from auditor.replications.experiment import EACH_MODEL, Experiment, FigureSource, Part
+from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
+from auditor.replications.presets import Paper, PublishedRow, PublishedTable
+from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_INTERVAL
 from auditor.reports.data.build import build_report
-from auditor.reports.data.replication import Departure, NotRun, PublishedCell, RecomputedCell
+from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
 from auditor.storage import audits
 from auditor.storage.database import open_database
 
 NOTHING_PRINTED = ("", "-")
 """Of a cell without a figure; a misprint, such as `78,7`, has characters but no value."""
-JoinedCell: TypeAlias = tuple[RecomputedCell, list[Departure]]
-"""A cell, and the departures of the audit that its figure is of."""
+ALL_MODELS = "all models"
+"""Row of figures over our models, in a table without published rows."""
 
 
 def load_measured_audits(
@@ -50,30 +53,6 @@ def load_measured_audits(
     return measured
 
 
-def match_models(paper: Paper, own_models: Sequence[str], pairs: Mapping[str, str]) -> dict[str, str]:
-    """The model of ours that is set beside each published model.
-
-    Args:
-        own_models: names of the audited models.
-        pairs: published model by ours, as the user says; models of equal names are set beside each other.
-
-    Raises:
-        UsageError: there is no such model of ours, or no such published one.
-    """
-    published = {row.model for table in paper.tables for row in table.rows if row.model}
-    for own_model, published_model in pairs.items():
-        for name, known, whose in (
-            (own_model, set(own_models), "audited"),
-            (published_model, published, "published"),
-        ):
-            if name not in known:
-                listed = ", ".join(sorted(known)) or "none"
-                raise UsageError(f"--as: there is no {whose} model '{name}'.", f"The {whose} models are: {listed}.")
-    return {name: name for name in own_models if name in published} | {
-        published_model: own_model for own_model, published_model in pairs.items()
-    }
-
-
 def join_figures(
     paper: Paper, table_id: str | None, measured: Sequence[MeasuredAudit], own_by_published: Mapping[str, str]
 ) -> tuple[list[RecomputedCell], list[Departure]]:
@@ -85,141 +64,192 @@ def join_figures(
     """
     experiment = paper.experiment
     assert experiment is not None
-    joined: list[JoinedCell] = []
-    runnable = {table.id for table in select_runnable_tables(paper, table_id)}
-    for table in paper.select_tables(table_id):
-        rows = {row.row: row for row in table.rows}
-        for published in paper.iterate_cells(table.id):
-            row = rows[published.row]
-            sources = table.find_figures(row, published.column) if table.id in runnable else ()
-            own_model = own_by_published.get(row.model)
-            if sources and own_model is None and not any(source.figure for source in sources):
-                joined.append((_explain(published, "no_counterpart", row.model), []))
-            elif table.id in runnable and published.printed in NOTHING_PRINTED:
-                joined.append((_explain(published, "not_published"), []))
-            elif not sources:
-                joined.append((_explain(published, "recorded_only"), []))
-            else:
-                for source in sources:
-                    joined += _join_source(experiment, table, published, source, measured, own_model)
-        if table.id in runnable:
-            joined += _join_own_rows(paper, experiment, table, measured, own_by_published)
-    departures = {(departure.id, departure.description): departure for _, of_cell in joined for departure in of_cell}
-    return [cell for cell, _ in joined], list(departures.values())
+    cells = [
+        cell
+        for table in paper.select_tables(table_id)
+        for cell in TableJoiner(paper, experiment, table, measured, own_by_published).join()
+    ]
+    return cells, list(_list_departures(experiment, measured, cells))
 
 
-def _join_own_rows(
-    paper: Paper,
-    experiment: Experiment,
-    table: PublishedTable,
-    measured: Sequence[MeasuredAudit],
-    own_by_published: Mapping[str, str],
-) -> Iterator[JoinedCell]:
-    """Yield the cells of our models that no row of the table is of, in each form of the experiment."""
-    models = dict.fromkeys(name for audit in measured for name in audit.models)
-    for form, figures in (table.forms or {"": table.figures}).items():
-        with_row = {own_by_published.get(row.model) for row in table.rows if row.form == form}
-        for model in (name for name in models if name not in with_row):
+def _list_departures(
+    experiment: Experiment, measured: Sequence[MeasuredAudit], cells: Sequence[RecomputedCell]
+) -> Iterator[Departure]:
+    """Yield the departures that cells name, each with the audits that have it."""
+    all_parts = frozenset[Part]().union(
+        *(setting.parts for setting in experiment.settings), *experiment.bears_on.values()
+    )
+    all_departures = FigureSource(departures=tuple(departure.id for departure in experiment.departures))
+    occurring = []
+    for audit in measured:
+        named = {name for cell in cells if audit.name in cell.data.split(", ") for name in cell.departures}
+        settings = tuple(setting for setting in experiment.settings if setting.id in named)  # others may not apply
+        relevant = experiment.model_copy(update={"settings": settings})
+        _, departures = derive_mark(relevant, all_parts, all_departures, audit)
+        occurring += [
+            departure.model_copy(update={"audits": [audit.name]}) for departure in departures if departure.id in named
+        ]
+    yield from merge_departures(occurring)
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoiner:
+    """Joins the figures of one published table.
+
+    Attributes:
+        own_by_published: the model of ours that is set beside each published one.
+    """
+
+    paper: Paper
+    experiment: Experiment
+    table: PublishedTable
+    measured: Sequence[MeasuredAudit]
+    own_by_published: Mapping[str, str]
+
+    def join(self) -> Iterator[RecomputedCell]:
+        """Yield the published cells with our figures, and then those of our models without a published row."""
+        for row in self.table.rows:
+            for published in self.paper.iterate_row(self.table, row):
+                yield from self._join_cell(row, published)
+            yield from self._join_unpublished_columns(row)
+        yield from self._join_own_rows()
+
+    def _join_cell(self, row: PublishedRow, published: PublishedCell) -> Iterator[RecomputedCell]:
+        """Yield our figures of a published cell, or why there is none."""
+        sources = self.table.find_figures(row, published.column)
+        own_model = self.own_by_published.get(row.model)
+        cells = [cell for source in sources for cell in self._join_source(published, source, own_model)]
+        if published.printed in NOTHING_PRINTED:
+            cells = [cell for cell in cells if cell.recomputed is not None]
+        if cells:
+            yield from cells
+        elif published.printed in NOTHING_PRINTED:
+            yield explain_cell(published, "not_published")
+        elif not sources:
+            yield explain_cell(published, "recorded_only")
+        else:
+            yield explain_cell(published, "no_counterpart", detail=row.model)
+
+    def _join_unpublished_columns(self, row: PublishedRow) -> Iterator[RecomputedCell]:
+        """Yield the figures of our model beside a row, in columns without a published figure of it."""
+        own_model = self.own_by_published.get(row.model)
+        if own_model is None:
+            return
+        printed = {column for other in self.table.rows if other.row == row.row for column in self.table.read_row(other)}
+        for column, sources in self.table.forms.get(row.form, self.table.figures).items():
+            for source in sources if column not in printed else ():
+                place = self.paper.build_place(self.table, row.row, column, row.form)
+                yield from self._join_model(place, source, own_model)
+
+    def _join_own_rows(self) -> Iterator[RecomputedCell]:
+        """Yield the cells of our models that no row of the table is of, in each form of the experiment.
+
+        A table without published rows has a row of figures over all models.
+        """
+        models = dict.fromkeys(name for audit in self.measured for name in audit.models)
+        for form, figures in (self.table.forms or {"": self.table.figures}).items():
+            with_row = {self.own_by_published.get(row.model) for row in self.table.rows if row.form == form}
+            own_models = [name for name in models if name not in with_row]
             for column, source in ((column, source) for column, sources in figures.items() for source in sources):
-                if not source.model_figure:
-                    continue
-                place = PublishedCell(
-                    table=table.id, title=table.title, row=", ".join(filter(None, (model, form))), column=column,
-                    value=None, printed="", quote="", place=table.place, origin=table.origin or paper.origin,
-                    table_note=table.note,
-                )  # fmt: skip
-                for audit in _select_audits(experiment, source, measured):
-                    if model not in {section.name for section in audit.config.models}:
-                        continue
-                    label = ", ".join(filter(None, (audit.name, source.label)))
-                    cell, of_cell = _measure(experiment, table, place, source, audit, model, label)
-                    yield cell.model_copy(update={"is_own_row": True}), of_cell
+                if source.group_figure:
+                    yield from self._join_groups(source, column, list(models))
+                elif source.model_figure:
+                    for model in own_models:
+                        row_name = ", ".join(filter(None, (model, form)))
+                        place = self.paper.build_place(self.table, row_name, column, form)
+                        yield from self._join_model(place, source, model)
+                elif not self.table.rows:
+                    place = self.paper.build_place(
+                        self.table, ", ".join(filter(None, (ALL_MODELS, form))), column, form
+                    )
+                    for cell in self._join_source(place, source, None):
+                        yield cell.model_copy(update={"is_own_row": True})
+
+    def _join_groups(self, source: FigureSource, column: str, models: Sequence[str]) -> Iterator[RecomputedCell]:
+        """Yield the figures of our models by group."""
+        for audit in self._select_audits(source):
+            for model in (name for name in models if name in audit.models):
+                mark, departures = derive_mark(self.experiment, self.table.parts, source, audit, model)
+                for group, estimate in GROUP_FIGURES[source.group_figure](audit, model).items():
+                    row, name = (group, model) if column == EACH_MODEL else (f"{model}, {group}", column)
+                    place = self.paper.build_place(self.table, row, name)
+                    cell = fill_cell(place, estimate, [audit], source, model, mark, departures)
+                    yield cell.model_copy(update={"is_own_row": True})
+
+    def _join_model(self, place: PublishedCell, source: FigureSource, model: str) -> Iterator[RecomputedCell]:
+        """Yield the figure of a model of ours in a place without a published figure, for each audit of the model."""
+        if not source.model_figure:
+            return
+        for audit in self._select_audits(source):
+            if model in audit.models:
+                yield self._measure(place, source, audit, model).model_copy(update={"is_own_row": True})
+
+    def _select_audits(self, source: FigureSource) -> list[MeasuredAudit]:
+        """The audits that a figure is of."""
+        name = self.experiment.trials[source.trial].audit if source.trial else source.audit
+        return [audit for audit in self.measured if name in ("", audit.name)]
+
+    def _join_source(
+        self, published: PublishedCell, source: FigureSource, own_model: str | None
+    ) -> Iterator[RecomputedCell]:
+        """Yield one cell for each audit that a figure is of; none for a figure of one model if no model is ours."""
+        if not source.figure and own_model is None:
+            return
+        selected = self._select_audits(source)
+        if source.over_audits:
+            yield self._measure_over_audits(published, source, selected)
+        elif not selected:
+            yield explain_cell(published, "no_audit", source, data=source.audit, detail=source.audit)
+        else:
+            for audit in selected:
+                yield self._measure(published, source, audit, None if source.figure else own_model)
+
+    def _measure(
+        self, published: PublishedCell, source: FigureSource, audit: MeasuredAudit, model: str | None
+    ) -> RecomputedCell:
+        """A cell with the figure of an audit, of one model or (None) over all; or the reason why there is none."""
+        n_models, min_models = len(audit.models), MIN_MODELS.get(source.figure, 1)
+        data = audit.name
+        if source.trial and source.trial not in audit.trials:
+            files = ", ".join(self.experiment.trials[source.trial].files.values())
+            return explain_cell(published, "no_file", source, data=data, detail=files)
+        if model is None and audit.stored_config is not None and n_models < min_models:
+            detail = f"{n_models} of {min_models}"
+            return explain_cell(published, "too_few_models", source, data=data, detail=detail)
+        if model is not None:
+            estimate = MODEL_FIGURES[source.model_figure](audit, model)
+        else:
+            estimate = FIGURES[source.figure](audit)
+        mark, departures = derive_mark(self.experiment, self.table.parts, source, audit, model)
+        is_extreme = model is None and source.figure in EXTREME_FIGURES
+        if is_extreme:
+            model = EXTREME_FIGURES[source.figure].find_model(audit.report)
+        cell = fill_cell(published, estimate, [audit], source, model or "", mark, departures)
+        return cell.model_copy(update={"is_extreme": is_extreme and cell.recomputed is not None})
+
+    def _measure_over_audits(
+        self, published: PublishedCell, source: FigureSource, selected: Sequence[MeasuredAudit]
+    ) -> RecomputedCell:
+        """A cell with the counts of all audits together, or with the share in all that is counted."""
+        missing = [name for name in self.experiment.audits if name not in {audit.name for audit in selected}]
+        data = ", ".join(audit.name for audit in selected)
+        if missing:
+            return explain_cell(published, "no_audit", source, data=data, detail=", ".join(missing))
+        by_audit = [self._measure(published, source, audit, None) for audit in selected]
+        reasons = [cell for cell in by_audit if cell.recomputed is None]
+        if len(reasons) == len(by_audit):
+            return reasons[0].model_copy(update={"data": data})
+        estimates = [cell.recomputed for cell in by_audit if cell.recomputed is not None]
+        marks = [derive_mark(self.experiment, self.table.parts, source, audit) for audit in selected]
+        departures = merge_departures(departure for _, of_audit in marks for departure in of_audit)
+        mark = max((mark for mark, _ in marks), key=get_args(Mark).index)
+        return fill_cell(published, _add_up(estimates, source), selected, source, "", mark, departures)
 
 
-def _select_audits(
-    experiment: Experiment, source: FigureSource, measured: Sequence[MeasuredAudit]
-) -> list[MeasuredAudit]:
-    """The audits that a figure is of."""
-    name = experiment.trials[source.trial].audit if source.trial else source.audit
-    return [audit for audit in measured if name in ("", audit.name)]
-
-
-def _join_source(
-    experiment: Experiment,
-    table: PublishedTable,
-    published: PublishedCell,
-    source: FigureSource,
-    measured: Sequence[MeasuredAudit],
-    own_model: str | None,
-) -> Iterator[JoinedCell]:
-    """Yield one cell for each audit that a figure is of; none for a figure of one model if no model is ours."""
-    if not source.figure and own_model is None:
-        return
-    selected = _select_audits(experiment, source, measured)
-    if not selected:
-        yield _explain(published, "no_audit", source.audit), []
-    for audit in selected:
-        model = own_model if source.model_figure else None
-        label = ", ".join(filter(None, (audit.name, source.label, model)))
-        yield _measure(experiment, table, published, source, audit, model, label)
-
-
-def _measure(
-    experiment: Experiment,
-    table: PublishedTable,
-    published: PublishedCell,
-    source: FigureSource,
-    audit: MeasuredAudit,
-    model: str | None,
-    label: str,
-) -> JoinedCell:
-    """A cell with the figure of an audit, of one model or (None) over all; or the reason why there is none."""
-    n_models = len(audit.models)
-    if source.trial and source.trial not in audit.trials:
-        files = experiment.trials[source.trial].files.values()
-        return _explain(published, "no_file", f"{label}: {', '.join(files)}"), []
-    if model is not None:
-        estimate = MODEL_FIGURES[source.model_figure](audit, model)
-    elif audit.stored_config is not None and n_models < source.min_models:
-        return _explain(published, "too_few_models", f"{label}: {n_models} of {source.min_models}"), []
-    else:
-        estimate = FIGURES[source.figure](audit)
-    if estimate.value is None:
-        return _explain(published, "no_value", f"{label}: {estimate.reason}"), []
-    return _fill(experiment, table, published, source, audit, estimate, label)
-
-
-def _fill(
-    experiment: Experiment,
-    table: PublishedTable,
-    published: PublishedCell,
-    source: FigureSource,
-    audit: MeasuredAudit,
-    estimate: Estimate,
-    label: str,
-) -> JoinedCell:
-    """A cell with our figure, and the departures of its audit."""
-    mark, departures = derive_mark(experiment, table.parts, source, audit)
-    assert estimate.value is not None
-    difference = (
-        None
-        if published.value is None
-        else estimate.value - published.value * table.find_scale(published.row, published.column)
-    )
-    cell = RecomputedCell(
-        published=published,
-        recomputed=estimate,
-        difference=difference,
-        detail=label,
-        audit=audit.report.audit.name,
-        mark=mark,
-        departures=[departure.id for departure in departures],
-    )
-    return cell, departures
-
-
-def _explain(published: PublishedCell, reason: NotRun, detail: str = "") -> RecomputedCell:
-    """A cell without a figure of ours."""
-    return RecomputedCell(
-        published=published, recomputed=None, difference=None, not_run=reason, detail=detail, mark="not_run"
-    )
+def _add_up(estimates: Sequence[Estimate], source: FigureSource) -> Estimate:
+    """The sum of counts, or the share in all that is counted."""
+    n = sum(estimate.n for estimate in estimates)
+    values = [estimate.value or 0 for estimate in estimates]
+    if source.over_audits == "sum":
+        return Estimate(sum(values), n, reason=NO_INTERVAL)
+    return Estimate(sum(value * e.n for value, e in zip(values, estimates, strict=True)) / n, n, reason=NO_INTERVAL)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pydantic
 
-from auditor.config import AuditConfig, load_config
+from auditor.config import AuditConfig
 from auditor.config.model_section import SIMULATED_PREFIX
+from auditor.config.models_file import ModelsFile, load_models_file
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
 from auditor.replications.experiment import Experiment, Part
@@ -149,13 +150,22 @@ def _is_left_out(experiment: Experiment, audit_name: str, file_name: str, option
 
 def _read_models(path: Path, experiment: Experiment) -> dict[str, Any]:
     """The models and judges of a configuration file, and who writes wordings and rules of thumb if there are any."""
-    config = load_config(path)
-    dumped = config.model_dump(exclude_unset=True, include={"models", "judges"})
+    file = _load_models(path, experiment)
+    dumped = file.model_dump(exclude_unset=True, include={"models", "judges"})
     models = {key: value for key, value in dumped.items() if key == "models" or value != "peers"}
-    if config.probes.semantic is None or not _compares_wordings(experiment):
-        return models
-    helpers = {key: name for key, name in config.probes.semantic.helper_models.items() if key in HELPER_KEYS}
-    return models | {"probes": {"semantic": helpers}} if helpers else models
+    return models | {"probes": {"semantic": file.helpers}} if file.helpers else models
+
+
+def _load_models(path: Path, experiment: Experiment) -> ModelsFile:
+    """Load the part of a configuration file that an experiment uses."""
+    return load_models_file(path, HELPER_KEYS if _compares_wordings(experiment) else ())
+
+
+def list_ignored_settings(paper: Paper, options: ReplicationOptions) -> list[str]:
+    """Keys of the file of models that have no effect, since the experiment brings these settings itself."""
+    if options.models_file is None or paper.experiment is None:
+        return []
+    return _load_models(options.models_file, paper.experiment).ignored
 
 
 def _compares_wordings(experiment: Experiment) -> bool:
@@ -174,6 +184,7 @@ def _build_config(
     """Build the configuration of the audit on one survey or data set."""
     suffixes = [audit_name.lower(), options.table_id or "", "small" if options.is_small else ""]
     suffixes += ["as-published" if options.is_as_published else ""]
+    suffixes += ["" if options.limit is None else f"limit-{options.limit}"]  # else it would be computed again
     settings = merge_settings(merge_settings(experiment.config, models), experiment.audits[audit_name])
     if options.is_small:
         settings = merge_settings(settings, experiment.small.config)

@@ -7,12 +7,13 @@ import tomllib
 from collections.abc import Iterator
 from decimal import Decimal
 from importlib.resources import files
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from auditor.errors import UsageError
 from auditor.replications.experiment import Experiment, Figures, FigureSource, Part
-from auditor.reports.data.replication import Origin, PublishedCell
+from auditor.reports.data.replication import Origin, PublishedCell, TableChart, TableLayout
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)(K|%)?")
@@ -27,6 +28,7 @@ class PublishedRow(BaseModel):
         read: text of the quote with the columns of its figures in braces, where the quote is a sentence. Without it,
             the quote is a row of a table: its label, and then a figure for each column.
         model: the model, if the row is of one.
+        is_definition: see `PublishedCell`.
         form: the form of the experiment that the row is of; a key of the table's `forms`.
         figures: as those of the table, for this row.
         scales: as that of the table, for columns in which this row has another unit.
@@ -40,6 +42,7 @@ class PublishedRow(BaseModel):
     read: str = ""
     note: str = ""
     model: str = ""
+    is_definition: bool = False
     form: str = ""
     figures: dict[str, tuple[FigureSource, ...]] = {}
     scales: dict[str, float] = {}
@@ -84,6 +87,7 @@ class PublishedTable(BaseModel):
         released: where the authors released the scores behind the table: a row is a model, a figure its Pearson r.
         parts: parts of the experiment that the figures depend on.
         figures: by column, the figures of our reports; a column without any is computed only from released scores.
+        charts, heat_map: see `TableLayout`.
         forms: the same for the rows of each form of the experiment, such as with and without reasoning. Where figures
             are of single models, each of ours that no row is of gets a row of its own in each form.
     """
@@ -103,17 +107,19 @@ class PublishedTable(BaseModel):
     released: tuple[ReleasedFiles, ...] = ()
     parts: frozenset[Part] = frozenset()
     figures: dict[str, tuple[FigureSource, ...]] = {}
+    charts: tuple[TableChart, ...] = ()
+    heat_map: Literal["", "correlation", "error"] = ""
     forms: dict[str, dict[str, tuple[FigureSource, ...]]] = {}
+
+    @property
+    def layout(self) -> TableLayout:
+        """How its figures are shown besides as a table."""
+        return TableLayout(columns=self.columns, charts=self.charts, heat_map=self.heat_map)
 
     def find_figures(self, row: PublishedRow, column: str) -> tuple[FigureSource, ...]:
         """The figures of our reports that are set beside a cell; empty if only released scores give it."""
         by_form = self.forms.get(row.form, self.figures)
         return row.figures.get(column, by_form.get(column, ()))
-
-    def find_scale(self, row_name: str, column: str) -> float:
-        """What a published figure times is the figure of our reports."""
-        scales = next((row.scales for row in self.rows if row.row == row_name), {})
-        return scales.get(column, self.scale)
 
     def list_figures(self) -> list[Figures]:
         """All figures of our reports, by column: the table's, those of its forms and those of single rows."""
@@ -182,20 +188,38 @@ class Paper(BaseModel):
         """
         for table in self.select_tables(table_id):
             for row in table.rows:
-                for column, printed in table.read_row(row).items():
-                    yield PublishedCell(
-                        table=table.id,
-                        title=table.title,
-                        row=row.row,
-                        column=column,
-                        value=parse_figure(printed),
-                        printed=printed,
-                        quote=row.quote,
-                        place=table.place,
-                        origin=table.origin or self.origin,
-                        note=row.note,
-                        table_note=table.note,
-                    )
+                yield from self.iterate_row(table, row)
+
+    def iterate_row(self, table: PublishedTable, row: PublishedRow) -> Iterator[PublishedCell]:
+        """Yield the published cells of a row."""
+        for column, printed in table.read_row(row).items():
+            yield self.build_place(table, row.row, column, row.form).model_copy(
+                update={
+                    "value": parse_figure(printed),
+                    "printed": printed,
+                    "quote": row.quote,
+                    "note": row.note,
+                    "is_definition": row.is_definition,
+                    "scale": row.scales.get(column, table.scale),
+                }
+            )
+
+    def build_place(self, table: PublishedTable, row_name: str, column: str, form: str = "") -> PublishedCell:
+        """A place in a table, without a published figure."""
+        return PublishedCell(
+            table=table.id,
+            title=table.title,
+            row=row_name,
+            column=column,
+            form=form,
+            value=None,
+            printed="",
+            quote="",
+            place=table.place,
+            origin=table.origin or self.origin,
+            table_note=table.note,
+            scale=table.scale,
+        )
 
     def select_tables(self, table_id: str | None) -> tuple[PublishedTable, ...]:
         """The table with this id, or all; UsageError if there is none."""

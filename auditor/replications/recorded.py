@@ -10,31 +10,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auditor.domain import Cell, CellScore, Method, Survey, SurveyCell
-from auditor.errors import ImportFileError
+from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_audits import save_imported_audit
-from auditor.metrics.estimate import Estimate
+from auditor.replications.definitions import MeasuredAudit
+from auditor.replications.experiment import FigureSource
+from auditor.replications.joining import TableJoiner
+from auditor.replications.planning import AUDIT_PREFIX
 from auditor.replications.presets import Paper, PublishedTable, ReleasedFiles
 from auditor.reports.data.build import build_report
+from auditor.reports.data.replication import RecomputedCell
 from auditor.run import resolve_storage_url
 from auditor.storage.database import Database, open_database
 from auditor.surveys import group_countries
 from auditor.surveys.row_reader import TextRow, read_rows
 
+RELEASED_FIGURE = "r.logprob"
+"""The figure of a released score, whatever it was read from."""
 SAME_SCORE = 1e-9
 """Survey scores of a cell in two files that differ by no more are the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedFigures:
-    """Figures of a table from released scores.
+class RecordedTables:
+    """The figures of tables from released scores.
 
     Attributes:
+        cells: the published cells with our figures, then those of models that were not published.
         audits: names of the audits that hold the scores.
-        figures: Pearson's r by row and column of the published table, with its interval over countries and topics.
+        files: of the folder that were read.
     """
 
-    audits: tuple[str, ...]
-    figures: dict[tuple[str, str], Estimate]
+    cells: list[RecomputedCell]
+    audits: list[str]
+    files: list[Path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +56,83 @@ class _ReleasedScore:
     score: float | None
 
 
-def compute_recorded_figures(paper: Paper, table: PublishedTable, folder: Path, storage: str | None) -> RecordedFigures:
-    """Import the released scores behind a table as audits, and compute its figures.
+def recompute_tables(paper: Paper, table_id: str | None, folder: Path, storage: str | None) -> RecordedTables:
+    """Compute the figures of one table or of all from released scores, as audits without a call.
 
     An earlier import of the same table is replaced. Files are found in the folder and its subfolders by their names.
 
     Raises:
+        UsageError: there is no such folder, or no table has scores in it.
         ImportFileError: a file cannot be used, or two files disagree on what people of a cell answered.
     """
-    figures: dict[tuple[str, str], Estimate] = {}
-    audit_names = []
+    if not folder.is_dir():
+        raise UsageError(f"--recorded: there is no folder '{folder}'.", "Name the folder with the released files.")
+    tables = [table for table in paper.select_tables(table_id) if table.released]
+    if not tables:
+        raise UsageError(
+            f"--recorded: no scores behind {f'table {table_id}' if table_id else 'the tables'} of '{paper.id}' were "
+            "released.",
+            "To see which tables have them: auditor replicate list",
+        )
+    recorded = RecordedTables([], [], [])
     with open_database(resolve_storage_url(storage)) as db:
-        for column in dict.fromkeys(released.column for released in table.released):
-            rows = [
-                row
-                for released in table.released
-                if released.column == column
-                for row in _read_released(released, folder)
-            ]
-            if rows:
-                audit_names.append(f"replicate-{paper.id}-{table.id}-{column.lower()}")
-                figures |= _measure(db, audit_names[-1], _build_survey(paper, column, rows), rows, column)
-    return RecordedFigures(tuple(audit_names), figures)
+        for table in tables:
+            measured = _import_columns(db, paper, table, folder, recorded.files)
+            recorded.cells.extend(_join_released(paper, table, measured))
+            recorded.audits.extend(audit.report.audit.name for audit in measured)
+    if not recorded.audits:
+        listed = ", ".join(released.files for table in tables for released in table.released)
+        raise UsageError(
+            f"--recorded: '{folder}' does not contain the released scores of '{paper.id}'.",
+            f"Expected files: {listed}.",
+        )
+    return recorded
 
 
-def _read_released(released: ReleasedFiles, folder: Path) -> Iterator[_ReleasedScore]:
-    """Yield the rows of the files, with scores rescaled if they have no bounds."""
+def _import_columns(
+    db: Database, paper: Paper, table: PublishedTable, folder: Path, files: list[Path]
+) -> list[MeasuredAudit]:
+    """Import the scores behind each column of a table that the folder has; `files` gets the files that were read."""
+    measured = []
+    for column in dict.fromkeys(released.column for released in table.released):
+        rows = []
+        for released in (entry for entry in table.released if entry.column == column):
+            for path in _find_files(released, folder):
+                rows += _read_file(released, path)
+                files.append(path)
+        if rows:
+            name = f"{AUDIT_PREFIX}-{paper.id}-{column.lower()}-{table.id}-recorded"
+            save_imported_audit(db, name, _build_survey(paper, column, rows), _collect_scores(rows))
+            measured.append(MeasuredAudit(column, None, build_report(db, name), is_released=True))
+    return measured
+
+
+def _join_released(paper: Paper, table: PublishedTable, measured: Sequence[MeasuredAudit]) -> Iterator[RecomputedCell]:
+    """Set r of each model of the released scores beside the published cells, whose rows are models."""
+    columns = dict.fromkeys(released.column for released in table.released)
+    rows = tuple(row.model_copy(update={"model": row.row, "figures": {}}) for row in table.rows)
+    figures = {column: (FigureSource(model_figure=RELEASED_FIGURE, audit=column),) for column in columns}
+    released_table = table.model_copy(update={"rows": rows, "figures": figures, "forms": {}})
+    models = {name: name for audit in measured for name in audit.models}
+    assert paper.experiment is not None  # a paper with released scores has one
+    for cell in TableJoiner(paper, paper.experiment, released_table, measured, models).join():
+        is_missing = cell.not_run in ("no_counterpart", "no_audit")
+        yield cell.model_copy(update={"not_run": "not_in_folder"}) if is_missing else cell
+
+
+def _find_files(released: ReleasedFiles, folder: Path) -> list[Path]:
+    """Files of the folder and its subfolders whose names fit the pattern."""
     before, placeholder, after = released.files.partition("{model}")
-    for path in sorted(folder.rglob(f"{before}*{after}" if placeholder else before)):
-        model = path.name[len(before) : len(path.name) - len(after)] if placeholder else released.model
-        rows = [_parse_row(row, released, model) for row in read_rows(path, _required_columns(released))]
-        rows = [row for row in rows if row.cell.country not in released.skipped_countries]
-        yield from _rescale(rows) if released.is_rescaled else rows
+    return sorted(folder.rglob(f"{before}*{after}" if placeholder else before))
+
+
+def _read_file(released: ReleasedFiles, path: Path) -> list[_ReleasedScore]:
+    """The rows of a file, with scores rescaled if they have no bounds."""
+    before, placeholder, after = released.files.partition("{model}")
+    model = path.name[len(before) : len(path.name) - len(after)] if placeholder else released.model
+    rows = [_parse_row(row, released, model) for row in read_rows(path, _required_columns(released))]
+    rows = [row for row in rows if row.cell.country not in released.skipped_countries]
+    return _rescale(rows) if released.is_rescaled else rows
 
 
 def _required_columns(released: ReleasedFiles) -> list[str]:
@@ -140,10 +193,8 @@ def _build_survey(paper: Paper, column: str, rows: Sequence[_ReleasedScore]) -> 
     )
 
 
-def _measure(
-    db: Database, audit: str, survey: Survey, rows: Sequence[_ReleasedScore], column: str
-) -> dict[tuple[str, str], Estimate]:
-    """Save the scores as an audit, and read r of each model from its report."""
+def _collect_scores(rows: Sequence[_ReleasedScore]) -> list[CellScore]:
+    """The scores of each model and cell; ImportFileError if there are two."""
     scores: dict[tuple[str, Cell], CellScore] = {}
     for row in rows:
         if (row.model, row.cell) in scores:
@@ -155,6 +206,4 @@ def _measure(
         scores[row.model, row.cell] = CellScore(
             row.model, row.cell, Method.LOGPROB, row.score, n_ok=int(is_scored), n_planned=1
         )
-    save_imported_audit(db, audit, survey, list(scores.values()))
-    report = build_report(db, audit)
-    return {(row.model, column): row.crossed.pearson_r for row in report.alignment}
+    return list(scores.values())

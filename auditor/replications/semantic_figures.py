@@ -141,9 +141,9 @@ def _read_task_consistency(audit: MeasuredAudit, model: str, *, task: str, metri
     return MISSING if measure is None else measure.consistency
 
 
-def _read_accuracy_correlation(audit: MeasuredAudit, model: str, *, task: str, metrics: Iterable[str]) -> Estimate:
-    """Correlation of consistency and accuracy over models, the same for every model."""
-    rows = [row for row in audit.trials[task] if row.model == model]
+def _read_accuracy_correlation(audit: MeasuredAudit, *, task: str, metrics: Iterable[str]) -> Estimate:
+    """Correlation of consistency and accuracy over models, which the row of each model has."""
+    rows = audit.trials[task]
     measure = _find_measure(rows[0].measures, metrics, "answer") if rows else None
     return MISSING if measure is None else from_correlation(measure.over_models)
 
@@ -178,12 +178,8 @@ TRIAL_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {
     },
     **{f"{task}.accuracy": partial(_read_accuracy, task=task) for task in TASKS},
     **{
-        f"{task}.{name}.{figure}": partial(read, task=task, metrics=metrics)
-        for task, (name, metrics), (figure, read) in product(
-            TASKS,
-            SAGE_METRICS.items(),
-            (("consistency", _read_task_consistency), ("over_models", _read_accuracy_correlation)),
-        )
+        f"{task}.{name}.consistency": partial(_read_task_consistency, task=task, metrics=metrics)
+        for task, (name, metrics) in product(TASKS, SAGE_METRICS.items())
     },
 }
 PEOPLE_READERS = (("people", _read_human_correlation), ("people.entropy", _read_entropy_correlation))
@@ -195,6 +191,10 @@ SEMANTIC_FIGURES: Mapping[str, Callable[[MeasuredAudit], Estimate]] = {
     **{
         f"{trial}.{name}.mix": partial(read, metrics=metrics, text=MIXED_TEXT)
         for (trial, read), (name, metrics) in product(PEOPLE_READERS, SAGE_METRICS.items())
+    },
+    **{
+        f"{task}.{name}.over_models": partial(_read_accuracy_correlation, task=task, metrics=metrics)
+        for task, (name, metrics) in product(TASKS, SAGE_METRICS.items())
     },
     "people.alpha": lambda audit: audit.trials["people"].alpha,
     "consistency.example": _read_only_judged,

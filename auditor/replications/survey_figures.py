@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from auditor.domain import Method
@@ -16,6 +17,7 @@ DIRECT = Method.DIRECT.value
 NO_INTERVAL = "reports have no interval of this figure"
 NOT_MEASURED = "the audit did not measure it"
 NO_CONFLICT = "there is no conflict between models"
+MIN_MODELS_OF_CORRELATION = 3
 
 
 def _find_summary(report: Report, figure: OverModelsFigure, region: str | None) -> SummaryOverModels | None:
@@ -31,13 +33,10 @@ def _read_mean(report: Report, *, figure: OverModelsFigure, region: str | None =
     return Estimate(None, 0, reason=NOT_MEASURED) if summary is None else summary.mean
 
 
-def _read_extreme(report: Report, *, figure: OverModelsFigure, is_highest: bool) -> Estimate:
-    """The lowest or the highest of the models' figures."""
+def find_extreme_model(report: Report, *, figure: OverModelsFigure, is_highest: bool) -> str | None:
+    """The model with the lowest or the highest figure; None if no model has it."""
     summary = _find_summary(report, figure, None)
-    if summary is None:
-        return Estimate(None, 0, reason=NOT_MEASURED)
-    value = summary.highest if is_highest else summary.lowest
-    return Estimate(value, summary.mean.n, reason=NO_INTERVAL if value is not None else summary.mean.reason)
+    return None if summary is None else summary.highest_model if is_highest else summary.lowest_model
 
 
 def _read_variance_deviation(report: Report) -> Estimate:
@@ -121,8 +120,25 @@ def _read_region_gap(report: Report) -> Estimate:
     return Estimate(-gap.value, gap.n, low, high, gap.reason, gap.resampled)
 
 
+def _read_model_r(report: Report, model: str, *, method: Method) -> Estimate:
+    """Pearson's r of one model's scores with the survey, with its interval over countries and topics."""
+    rows = [row.crossed.pearson_r for row in report.alignment if (row.method, row.model) == (method.value, model)]
+    return rows[0] if rows else Estimate(None, 0, reason=NOT_MEASURED)
+
+
+def _read_method_difference(report: Report, model: str) -> Estimate:
+    """r of one model's direct scores minus r of its log-probability scores."""
+    rows = [row.difference for row in report.methods if row.model == model]
+    return rows[0] if rows else Estimate(None, 0, reason=NOT_MEASURED)
+
+
 def _read_model_consistency(report: Report, model: str) -> Estimate:
     rows = [row.cosine for row in report.self_consistency if (row.method, row.model) == (DIRECT, model)]
+    return rows[0] if rows else Estimate(None, 0, reason=NOT_MEASURED)
+
+
+def _read_model_variance(report: Report, model: str) -> Estimate:
+    rows = [row.variance for row in report.self_consistency if (row.method, row.model) == (DIRECT, model)]
     return rows[0] if rows else Estimate(None, 0, reason=NOT_MEASURED)
 
 
@@ -132,27 +148,20 @@ def _read_model_peer_agreement(report: Report, model: str) -> Estimate:
 
 
 SURVEY_FIGURES: Mapping[str, Callable[[Report], Estimate]] = {
-    "r.highest": partial(_read_extreme, figure="pearson_r", is_highest=True),
     "delta_r.mean": partial(_read_mean, figure="method_difference"),
-    "delta_r.lowest": partial(_read_extreme, figure="method_difference", is_highest=False),
-    "delta_r.highest": partial(_read_extreme, figure="method_difference", is_highest=True),
-    "self_consistency.lowest": partial(_read_extreme, figure="self_consistency", is_highest=False),
-    "self_consistency.highest": partial(_read_extreme, figure="self_consistency", is_highest=True),
     "self_consistency.alignment": partial(_read_consistency_alignment, figure="cosine"),
     "variance.mean": partial(_read_mean, figure="variance"),
     "variance.deviation": _read_variance_deviation,
     "variance.alignment": partial(_read_consistency_alignment, figure="variance"),
-    "peer_agreement.highest": partial(_read_extreme, figure="peer_agreement", is_highest=True),
     "peer_agreement.alignment": _read_peer_alignment,
     "fleiss_kappa": lambda report: report.panel.fleiss_kappa,
     "conflicts.cells": partial(_read_conflict_count, is_by_cell=True),
     "conflicts.pairs": partial(_read_conflict_count, is_by_cell=False),
-    "conflicts.cells.binary": partial(_read_conflict_kind, is_by_cell=True, kind="binary"),
-    "conflicts.cells.gradient": partial(_read_conflict_kind, is_by_cell=True, kind="gradient"),
-    "conflicts.cells.outlier": partial(_read_conflict_kind, is_by_cell=True, kind="outlier"),
-    "conflicts.pairs.binary": partial(_read_conflict_kind, is_by_cell=False, kind="binary"),
-    "conflicts.pairs.gradient": partial(_read_conflict_kind, is_by_cell=False, kind="gradient"),
-    "conflicts.pairs.outlier": partial(_read_conflict_kind, is_by_cell=False, kind="outlier"),
+    **{
+        f"conflicts.{unit}.{kind}": partial(_read_conflict_kind, is_by_cell=unit == "cells", kind=kind)
+        for unit in ("cells", "pairs")
+        for kind in ("binary", "gradient", "outlier")
+    },
     "conflicts.cells.settled": _read_settled_cells,
     "conflicts.pairs.settled": lambda report: report.conflicts.settled,
     "regions.first": partial(_read_region, is_first=True),
@@ -161,7 +170,45 @@ SURVEY_FIGURES: Mapping[str, Callable[[Report], Estimate]] = {
 }
 """Readers of a report's figures over all models, by the names that presets use."""
 SURVEY_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {
+    "r.direct": partial(_read_model_r, method=Method.DIRECT),
+    "r.logprob": partial(_read_model_r, method=Method.LOGPROB),
+    "delta_r": _read_method_difference,
     "self_consistency": _read_model_consistency,
+    "variance": _read_model_variance,
     "peer_agreement": _read_model_peer_agreement,
 }
 """Readers of a report's figures of one model, by the names that presets use."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtremeFigure:
+    """The figure of the model that has the lowest or the highest.
+
+    Attributes:
+        model_figure: a key of `SURVEY_MODEL_FIGURES`.
+        find_model: the model; None if no model has the figure.
+    """
+
+    model_figure: str
+    find_model: Callable[[Report], str | None]
+
+
+_EXTREMES: tuple[tuple[str, str, OverModelsFigure], ...] = (
+    ("r.highest", "r.direct", "pearson_r"),
+    ("delta_r.lowest", "delta_r", "method_difference"),
+    ("delta_r.highest", "delta_r", "method_difference"),
+    ("self_consistency.lowest", "self_consistency", "self_consistency"),
+    ("self_consistency.highest", "self_consistency", "self_consistency"),
+    ("peer_agreement.highest", "peer_agreement", "peer_agreement"),
+)
+EXTREME_FIGURES: Mapping[str, ExtremeFigure] = {
+    name: ExtremeFigure(model_figure, partial(find_extreme_model, figure=figure, is_highest=name.endswith(".highest")))
+    for name, model_figure, figure in _EXTREMES
+}
+"""Lowest and highest figures of models, by the names that presets use."""
+MIN_MODELS: Mapping[str, int] = {
+    **dict.fromkeys(EXTREME_FIGURES, 2),
+    **{name: 2 for name in SURVEY_FIGURES if name.startswith("conflicts.")},
+    **{name: MIN_MODELS_OF_CORRELATION for name in SURVEY_FIGURES if name.endswith(".alignment")},
+}
+"""Fewest models of figures over models that say nothing about fewer; of all others, one."""

@@ -69,7 +69,8 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
         f"Audit '{config.name}' "
         f"{change_summary if shown_keys else 'was last run by another version of auditor or its prompts'}. Its "
         "scores, verdicts and conflicts are computed again. Recorded answers to the same questions are reused, and "
-        "human decisions are kept. To keep both results, give this audit another name."
+        "human decisions are kept. To keep both results, give this audit another name, or use another database "
+        "(--storage)."
     )
 
 

@@ -82,6 +82,6 @@ def test_a_dry_run_does_not_change_a_database(server: FakeServer, tmp_path: Path
     assert auditor("run", path, "--limit", "1", cwd=tmp_path).returncode == 0
     contents, n_requests = (tmp_path / "auditor.db").read_bytes(), len(server.requests)
     dry_run = auditor("run", path, "--dry-run", cwd=tmp_path)
-    assert "3 direct calls will not be repeated" in dry_run.stderr
+    assert "3 direct calls will not be repeated" in dry_run.stdout
     assert (tmp_path / "auditor.db").read_bytes() == contents
     assert len(server.requests) == n_requests

@@ -77,13 +77,19 @@ class _AxisScale:
 
 
 def tradeoff_plot(
-    points: Sequence[TradeoffPoint], *, cost_title: str, accuracy_title: str, log_cost: bool = False
+    points: Sequence[TradeoffPoint],
+    *,
+    cost_title: str,
+    accuracy_title: str,
+    log_cost: bool = False,
+    joins_points: bool = True,
 ) -> VegaLiteSpec:
-    """Specify a plot of accuracy (up) against cost (right).
+    """Specify a plot of accuracy (up) against cost (right), or of any other two figures.
 
     Args:
         points: those of one series in the order in which the line joins them.
         log_cost: a logarithmic axis of cost.
+        joins_points: whether a line joins the points of a series.
 
     Raises:
         ValueError: a cost on a logarithmic axis is not positive.
@@ -106,7 +112,10 @@ def tradeoff_plot(
         Dot(scales[0].share(p.cost) * width, (1 - scales[1].share(p.accuracy)) * height, radius, clean_text(p.label))
         for p, radius in zip(points, _radii(points), strict=True)
     ]
-    layers = [*_point_layers(axes), text_layer(place_labels(dots, width, height), align="left")]
+    layers = [
+        *_point_layers(axes)[0 if joins_points else 1 :],
+        text_layer(place_labels(dots, width, height), align="left"),
+    ]
     if legend_width:
         layers += _legend_layers(names, width + 24)
     padding = (LEFT_PX, TOP_PX, RIGHT_PX + legend_width, BOTTOM_PX)

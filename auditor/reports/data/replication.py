@@ -9,8 +9,9 @@ from pydantic import Field
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
 
-Origin = Literal["paper", "summary", "release"]
-"""Where the quotes stand: in the paper, in a summary of it, or in results that its authors released."""
+Origin = Literal["paper", "summary", "release", "readme"]
+"""Where the quotes stand: in the paper, in a summary of it, in results that its authors released, or in the README of
+their program."""
 NotRun = Literal[
     "not_in_folder",
     "not_published",
@@ -24,7 +25,7 @@ NotRun = Literal[
 """Why a published figure has none of ours beside it; all reasons there are.
 
 - `not_in_folder`: the folder has no scores of it.
-- `not_published`: nothing is printed in the cell.
+- `not_published`: nothing is printed in the cell, and we have no figure of it.
 - `recorded_only`: it is computed only from released scores.
 - `no_audit`: it is of a survey or data set that no audit was run on.
 - `no_file`: it needs a file that was not named.
@@ -44,6 +45,8 @@ class PublishedCell(ReportModel):
     """What the table shows."""
     row: str
     column: str
+    form: str = ""
+    """The form of the experiment that the row is of, such as with reasoning; empty if there is only one."""
     value: float | None
     """In the unit of the paper, such as percent; 89% is 0.89, 14.8K is 14800. Null for a dash or a misprint."""
     printed: str
@@ -56,6 +59,10 @@ class PublishedCell(ReportModel):
     """What is to be known about this row, such as an inconsistency; values are never corrected."""
     table_note: str = ""
     """What is to be known about the table: what its columns mean, and the unit of its figures."""
+    is_definition: bool = False
+    """Whether it is no result, but part of a definition, such as a cut-off."""
+    scale: float = 1.0
+    """The published value times this is in the unit of our reports, such as 0.01 for percent."""
 
 
 class Departure(ReportModel):
@@ -86,21 +93,69 @@ class RecomputedCell(ReportModel):
     published: PublishedCell
     """Of a row of ours, only the place in the table: no figure is published."""
     is_own_row: bool = False
-    """Whether the row is of a model of ours that no published row is set beside."""
+    """Whether no figure is published in its place: it is in a row of a model of ours, or in an empty place."""
     recomputed: Estimate | None
     """The figure of our report; null if it was not computed."""
     difference: float | None
-    """Our figure minus the published one."""
+    """Our figure minus the published one, in the unit of our reports."""
     not_run: NotRun | None = None
     """Why there is no recomputed figure; null if there is one."""
     detail: str = ""
     """What our figure is of, such as a survey, a model or a unit; or more on why there is none."""
+    data: str = ""
+    """Name of the survey or data set that our figure is of, or would be of."""
+    unit: str = ""
+    """What tells our figure from another one of the cell, such as what is counted."""
+    model: str = ""
+    """The model of ours that the figure is of, also where it is the lowest or the highest of several."""
+    is_extreme: bool = False
+    """Whether it is the lowest or the highest of several models; the interval is then that of this model by itself."""
     audit: str | None = None
-    """The audit whose report has our figure; null for released scores."""
-    mark: Mark | None = None
-    """Null for released scores."""
+    """The audit whose report has our figure; several are separated by commas."""
+    mark: Mark
     departures: list[str] = Field(default_factory=list)
     """Ids of the departures of the audit that bear on this figure."""
+
+
+class ChartPoint(ReportModel):
+    """A point of a chart: the figures of a model in a table.
+
+    The models of a chart of lines are its series; a point of a chart without lines is a model.
+    """
+
+    x: float | str
+    """A number, or a column of the table."""
+    y: str
+    """A column of the table."""
+    form: str = ""
+    """The form of the experiment whose rows have the figures."""
+    series: str = ""
+    """What tells a line from another one of the same model."""
+
+
+class TableChart(ReportModel):
+    """A chart that is drawn from the figures of a table, as the paper draws one."""
+
+    x: str
+    """Title of the axis to the right."""
+    y: str
+    """Title of the axis upwards."""
+    points: tuple[ChartPoint, ...]
+    """Of each model: one for a scatter plot, and several for a line."""
+    data: str = ""
+    """The survey or data set, where columns are of several."""
+    unit: str = ""
+    """See `RecomputedCell`; by default the first unit of each figure."""
+
+
+class TableLayout(ReportModel):
+    """How the figures of a table are shown besides as a table."""
+
+    columns: tuple[str, ...] = ()
+    """In the order of the paper."""
+    charts: tuple[TableChart, ...] = ()
+    heat_map: Literal["", "correlation", "error"] = ""
+    """What the colours of a heat map show; empty for none."""
 
 
 class PublishedTableInfo(ReportModel):
@@ -117,3 +172,7 @@ class PublishedTableInfo(ReportModel):
     each model."""
     released: list[str]
     """Names of the files with the scores behind the table, if the authors released them."""
+    needs: str = ""
+    """What the user provides for the experiment of the paper."""
+    cost: str = ""
+    """Calls of one model in the full form of the whole experiment."""

@@ -27,6 +27,21 @@ class LowerBound:
 
 
 @dataclass(frozen=True, slots=True)
+class Printed:
+    """A figure as a source prints it, in a column of figures."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Footnoted:
+    """A figure with marks, such as "¹ ²", which a text next to the table explains."""
+
+    figure: Estimate
+    marks: str
+
+
+@dataclass(frozen=True, slots=True)
 class BarSegment:
     """One part of a bar: its share of the bar is `n` out of the sum of all segments.
 
@@ -46,7 +61,7 @@ class Reason:
     columns: int = 1
 
 
-Cell = Text | float | Estimate | CountShare | LowerBound | Sequence[BarSegment] | Reason | None
+Cell = Text | float | Estimate | Footnoted | Printed | CountShare | LowerBound | Sequence[BarSegment] | Reason | None
 """The type of a cell is that of its column; None is a missing value, shown as a dash."""
 
 ColumnKind = Literal["name", "text", "number", "estimate", "interval", "share", "bar"]
@@ -58,9 +73,9 @@ class Column:
 
     Attributes:
         kind: type of the cells: `name` (str or `Name`), `text` (`Text`), `number` (int, float or `LowerBound`),
-            `estimate` (`Estimate`), `interval` (an `Estimate` of which only the interval is shown), `share`
-            (`CountShare`), `bar` (sequence of `BarSegment`: a picture of numbers that other columns have); each may
-            also be None or a `Reason`.
+            `estimate` (`Estimate`, `Footnoted` or `Printed`), `interval` (an `Estimate` of which only the interval is
+            shown), `share` (`CountShare`), `bar` (sequence of `BarSegment`: a picture of numbers that other columns
+            have); each may also be None or a `Reason`.
         key: name of the column in CSV; by default the title in lower case with underscores.
         interval_key: prefix of the columns `_low` and `_high` of an estimate in CSV; by default the key.
         digits: decimals of numbers and estimates; integers have none.
@@ -81,10 +96,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table; a total row closes the table."""
+    """A row of a table; a total row closes the table, and a muted one is set in weaker type."""
 
     cells: Sequence[Cell]
     is_total: bool = False
+    is_muted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +112,8 @@ class Table:
         label: short name for screen readers.
         legend: (series, label) of the segments of its bars.
         is_dense: whether columns are set closer.
+        has_reasons_below: whether every reason for a missing figure or interval is a note below the table; by default
+            only long ones that occur often.
         max_rows: number of rows that pages show, of a table whose worst rows come first; None for all. Files have all.
     """
 
@@ -106,6 +124,7 @@ class Table:
     rows: Sequence[Row | Sequence[Cell]]
     legend: Sequence[tuple[str, str]] = ()
     is_dense: bool = False
+    has_reasons_below: bool = False
     max_rows: int | None = None
 
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_lowercase
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.reports.document import Cell, Column, CountShare, LowerBound, Reason, Row, Table
+from auditor.reports.document import (
+    Cell,
+    Column,
+    CountShare,
+    Footnoted,
+    LowerBound,
+    Printed,
+    Reason,
+    Row,
+    Table,
+)
 from auditor.reports.number_format import (
     MISSING_SYMBOL,
     format_cells_interval,
@@ -68,6 +78,11 @@ def format_figure(cell: Cell, column: Column, notes: Mapping[str, str]) -> Forma
         notes: labels of the table's notes, by their text.
     """
     match cell:
+        case Footnoted():
+            figure = format_figure(cell.figure, column, notes)
+            return replace(figure, value=f"{figure.value}{cell.marks}")
+        case Printed():
+            return FormattedFigure(cell.text)
         case Estimate() if column.kind == "interval":
             return _format_interval(cell, column, notes)
         case Estimate():
@@ -112,9 +127,10 @@ def _format_interval(estimate: Estimate, column: Column, notes: Mapping[str, str
 
 def label_notes(table: Table) -> dict[str, str]:
     """Labels of the notes below a table, by text: remarks on intervals, and long reasons that occur repeatedly."""
-    cells = [cell for row in iterate_rows(table) for cell in row.cells]
+    cells = [cell.figure if isinstance(cell, Footnoted) else cell for row in iterate_rows(table) for cell in row.cells]
     counts = Counter(map(_missing_reason, cells))
-    reasons = [reason for reason, n in counts.items() if n >= MIN_NOTE_OCCURRENCES and len(reason) >= MIN_NOTE_LENGTH]
+    min_occurrences = 1 if table.has_reasons_below else MIN_NOTE_OCCURRENCES
+    reasons = [reason for reason, n in counts.items() if n >= min_occurrences and len(reason) >= MIN_NOTE_LENGTH]
     remarks = [remark for cell in cells if (remark := _remark(cell))]
     return dict(zip(dict.fromkeys([*remarks, *reasons]), ascii_lowercase, strict=False))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.reports.document import Cell, Column, CountShare, LowerBound, Name, Reason, Table, Text
+from auditor.reports.document import Cell, Column, CountShare, Footnoted, LowerBound, Name, Printed, Reason, Table, Text
 from auditor.reports.render.cell_format import iterate_rows
 from auditor.reports.render.text_layout import flatten_text
 from auditor.text_safety import escape_formula
@@ -85,6 +85,10 @@ def _cell_values(cell: Cell, column: Column, has_two_intervals: bool) -> Sequenc
     match cell:
         case None | Reason():
             return [None] * n_values
+        case Footnoted():
+            return _cell_values(cell.figure, column, has_two_intervals)
+        case Printed():
+            return [cell.text, *[None] * (n_values - 1)]
         case Estimate() if column.kind == "interval":
             return [cell.ci_low, cell.ci_high]
         case Estimate():

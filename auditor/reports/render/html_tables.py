@@ -93,7 +93,7 @@ class _TableRenderer:
             else:
                 cells.append(element("td", content, class_=_column_class(column)))
             column_index += 1
-        return f"<tr>{''.join(cells)}</tr>"
+        return element("tr", "".join(cells), class_="muted" if row.is_muted else "")
 
     def _render_cell(self, cell: Cell, column: Column) -> str:
         """Render the content of a cell."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import cast
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.document import Cell, Column, CountShare, LowerBound, Reason, Table, Text
+from auditor.reports.document import Cell, Column, CountShare, Footnoted, LowerBound, Printed, Reason, Table, Text
 from auditor.reports.number_format import format_percent, format_usd
 from auditor.reports.render.cell_format import iterate_rows
 from auditor.reports.render.text_layout import flatten_text
@@ -85,6 +86,11 @@ def _render_cell(cell: Cell, column: Column) -> str:
             return MISSING_CELL
         case Estimate():
             return _render_estimate(cell, column)
+        case Footnoted():
+            marks = unicodedata.normalize("NFKC", cell.marks)
+            return rf"{_render_estimate(cell.figure, column)}\textsuperscript{{{escape_tex(marks)}}}"
+        case Printed():
+            return escape_tex(cell.text)
         case CountShare():
             return escape_tex(format_percent(cell.n, cell.total))
         case LowerBound() if column.style == "usd":

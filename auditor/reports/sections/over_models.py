@@ -30,32 +30,27 @@ ERROR_BOUNDS = (0.1, 0.2, 0.4, 0.6)
 NO_FIGURE = HeatMapCell(None, "×", "fewer than three scores, or constant ones", "no_answer")
 
 
-def build_over_models_section(report: Report, *, cut_offs: str = "", is_open: bool = False) -> Section | None:
+def build_over_models_section(report: Report, *, has_details: bool = True) -> Section | None:
     """Build the section on figures over models; None for fewer than two models with scores.
 
     Args:
-        cut_offs: the survey whose cut-offs of tiers are shown; empty for those of each.
-        is_open: whether tiers, heat maps and the distribution of errors are visible at once.
+        has_details: whether it shows tiers, heat maps and the distribution of errors, too.
     """
     over_models = report.over_models
     if over_models is None or len({row.model for row in report.alignment}) < 2:
         return None
     labels = SeriesLabels.of(report)
     details: list[Block] = [
-        _build_tiers_table([row for row in over_models.cut_off_tiers if cut_offs in ("", row.cut_offs)]),
+        _build_tiers_table(over_models.cut_off_tiers),
         *_build_heat_maps(report, labels),
         _build_errors_table(over_models, labels),
     ]
+    disclosure = Disclosure("Tiers by cut-off, heat maps, and the distribution of errors", details, in_print="closed")
     blocks: list[Block] = [
         Paragraph(_summarize(over_models), "finding"),
         *[Paragraph(note, "note") for note in _describe_equal_scores(over_models.equal_scores)],
         _build_figures_table(over_models.figures),
-        Disclosure(
-            "Tiers by cut-off, heat maps, and the distribution of errors",
-            details,
-            is_open=is_open,
-            in_print="open" if is_open else "closed",
-        ),
+        *([disclosure] if has_details else []),
     ]
     return Section("over-models", "Figures over all models", blocks, "Figures over models")
 
@@ -128,15 +123,9 @@ def _build_heat_maps(report: Report, labels: SeriesLabels) -> list[Block]:
     mae_by_place = _collect(report.topics, labels, {row_key: row.mae.value for row_key, row in _index(report.topics)})
     return [
         Paragraph("r with people by country, over its topics.", "note"),
-        _build_heat_map("r by country", r_by_place, R_BOUNDS, ("negative r", "positive r")),
+        build_heat_map("r by country", r_by_place),
         Paragraph("Mean absolute error by topic, over its countries, from 0 to 2 (lower is better).", "note"),
-        _build_heat_map(
-            "Mean absolute error by topic",
-            mae_by_place,
-            ERROR_BOUNDS,
-            ("small error", "large error"),
-            has_negative_values=False,
-        ),
+        build_heat_map("Mean absolute error by topic", mae_by_place, is_error=True),
     ]
 
 
@@ -157,22 +146,23 @@ def _collect(
     return table
 
 
-def _build_heat_map(
-    label: str,
-    table: Mapping[str, Mapping[str, float | None]],
-    bounds: Sequence[float],
-    end_labels: tuple[str, str],
-    *,
-    has_negative_values: bool = True,
-) -> HeatMap:
-    """Build a heat map with one row for each country or topic, and one column for each series."""
+def build_heat_map(label: str, table: Mapping[str, Mapping[str, float | None]], *, is_error: bool = False) -> HeatMap:
+    """Build a heat map with one row for each country or topic, and one column for each series.
+
+    Args:
+        table: correlations by country or topic, then by series.
+        is_error: whether the values are errors, which are not negative, instead of correlations.
+    """
+    bounds, low_label, high_label = (
+        (ERROR_BOUNDS, "small error", "large error") if is_error else (R_BOUNDS, "negative r", "positive r")
+    )
     columns = list(dict.fromkeys(name for row in table.values() for name in row))
     rows = [
         (place, [_build_cell(row.get(name), f"{place}, {name}") for name in columns]) for place, row in table.items()
     ]
     has_missing = any(NO_FIGURE in cells for _, cells in rows)
     states: dict[str, str] = {NO_FIGURE.state: NO_FIGURE.tooltip} if has_missing else {}
-    return HeatMap(label, columns, rows, bounds, *end_labels, states, has_negative_values=has_negative_values)
+    return HeatMap(label, columns, rows, bounds, low_label, high_label, states, has_negative_values=not is_error)
 
 
 def _build_cell(value: float | None, name: str) -> HeatMapCell:

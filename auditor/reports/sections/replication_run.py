@@ -1,232 +1,261 @@
-"""The document of an experiment: a paper's published figures with those of our audits beside them."""
+"""The document of a replication: a paper's published figures with ours beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from auditor.reports.data.replication import Departure, Mark, NotRun, RecomputedCell
+from auditor.reports.data.replication import Departure, Mark, NotRun, RecomputedCell, TableLayout
 from auditor.reports.document import (
     Block,
     Column,
     Disclosure,
     Document,
     Figure,
+    Inline,
     Link,
     List,
     Paragraph,
+    Printed,
+    Row,
     Section,
     Table,
     Text,
 )
 from auditor.reports.number_format import pluralize
-from auditor.reports.sections.phrasing import join_texts
-from auditor.reports.sections.replication import NOT_RUN, build_table_of_figures, describe_table
+from auditor.reports.sections.phrasing import join_texts, mark_code
+from auditor.reports.sections.replication import describe_table, list_notes, name_table, title_table
+from auditor.reports.sections.replication_charts import build_pictures
+from auditor.reports.sections.replication_table import (
+    MARKS,
+    SUPERSCRIPTS,
+    UNMATCHED,
+    WideTable,
+    build_long_table,
+    find_shared_departures,
+)
 
 DEPARTURES_ID = "departures"
-MARKS: dict[Mark, str] = {
-    "same_definition": "same definition",
-    "other_words": "same definition, other words",
-    "other_definition": "other definition",
-    "not_run": "not run",
+DEFINITIONS: dict[Mark, str] = {
+    "same_definition": "as published",
+    "other_words": "as published, but for the words of prompts",
+    "other_definition": "differently",
 }
-
-COUNTED_MARKS: dict[Mark, str] = {
-    "same_definition": "with the same definition",
-    "other_words": "with the same definition in other words",
-    "other_definition": "with another definition",
-    "not_run": "not run",
-}
-"""The same after a number of figures."""
+"""How figures are defined, by mark."""
 MARKS_NOTE = (
-    "A mark says how each of our figures is defined. Same definition: as the paper describes. Same definition, other "
-    "words: the same, but the prompts are written anew. Other definition: a setting or a formula differs; the mark "
-    "names it, and the section Departures describes it."
+    "A mark says how our figures of a row are defined. Same definition: as the paper describes. Same definition, other "
+    "words: the same, but the prompts are written anew. Other definition: a setting or a formula differs. The section "
+    "Departures describes each difference."
 )
 SMALL_FORM_NOTE = (
     "This is the small form: a small model on this machine was asked about a few cells. The figures show that every "
     "step works. They say nothing about the paper or about larger models."
 )
-OTHER_FIGURES: dict[NotRun, tuple[str, str]] = {
-    "no_counterpart": ("of other models", "without a model of yours (--as MY=THEIRS)"),
-    "recorded_only": ("of released scores (--recorded FOLDER)", "of released scores (--recorded FOLDER)"),
+EXTREMES_NOTE = (
+    "Lowest and highest of several models: the interval is that of the named model by itself. The extreme of several "
+    "models has no interval."
+)
+OTHER_FIGURES: dict[NotRun, str] = {
+    "no_counterpart": "of other models (--as MY=THEIRS)",
+    "recorded_only": "computed only from released scores (--recorded FOLDER)",
 }
-"""Published figures that no figure of an experiment is set beside, in words: in the summary, and above their list."""
-
+"""Published figures that no figure of an experiment is set beside, in words."""
 NO_OWN_FIGURE = (
     "No figure of yours: it needs an audit of the table's data (--data NAME=FILE), and a model of yours beside a "
     "published one (--as MY=THEIRS)."
 )
 ONLY_RELEASED = "No figure of yours: the command computes these only from released scores (--recorded FOLDER)."
 """Of a table without a figure of our models, and of one that no audit gives figures of."""
+MAX_UNMATCHED_ROWS = 6
+"""More published rows without a figure of ours are folded."""
 
 
-def build_run_document(
-    title: str,
-    source: str,
-    cells: Sequence[RecomputedCell],
-    departures: Sequence[Departure],
-    notes: Sequence[Text],
-    appended: Sequence[Section],
-) -> Document:
-    """Build the document of an experiment: published figures with those of our audits beside them.
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """What a document of a replication shows.
 
-    Args:
+    Attributes:
+        source: where the figures were published.
+        cells: in the order of the tables.
         departures: how the audits differ from the paper.
-        notes: on the audits, such as their names and costs.
+        layouts: of tables, by id.
+        notes: what is to be known before reading, such as made-up data.
+        details: on the audits and their data, such as names, costs and files.
+        callouts: warnings above all figures.
         appended: sections of the audits' own reports.
+        kind: of the document.
+        summary: the main finding; by default how our figures are defined.
     """
-    sections = [_build_table_section(list(group)) for _, group in groupby(cells, key=lambda cell: cell.published.table)]
+
+    title: str
+    source: str
+    cells: Sequence[RecomputedCell]
+    departures: Sequence[Departure] = ()
+    layouts: Mapping[str, TableLayout] = field(default_factory=dict)
+    notes: Sequence[Text] = ()
+    details: Sequence[Text] = ()
+    callouts: Sequence[Block] = ()
+    appended: Sequence[Section] = ()
+    kind: str = "Replication"
+    summary: str = ""
+
+
+def build_replication_document(replication: Replication) -> Document:
+    """Build the document: a section for each table, then the departures and sections of the audits' reports."""
+    sections = [
+        _build_table_section(list(group), replication.layouts.get(table, TableLayout()))
+        for table, group in groupby(replication.cells, key=lambda cell: cell.published.table)
+    ]
     opening: list[Block] = [
-        Paragraph(_summarize_marks(cells), "lead"),
+        *replication.callouts,
+        Paragraph(replication.summary or summarize_marks(replication.cells), "lead"),
         Paragraph(
-            f"Published in {source}. Published values have no interval: a difference says nothing by itself. A value "
-            "that is not reached is no failure."
+            f"Source: {replication.source}. Published values have no interval: a difference says nothing by itself. A "
+            "value that is not reached is no failure."
         ),
         Paragraph(MARKS_NOTE),
-        List(list(notes)),
+        *([Paragraph(EXTREMES_NOTE)] if any(cell.is_extreme for cell in replication.cells) else []),
+        *([List(list(replication.notes))] if replication.notes else []),
+        *([Disclosure("Audits and data", [List(list(replication.details))])] if replication.details else []),
     ]
-    return Document("Replication", title, "", [*sections, _build_departures_section(departures), *appended], opening)
+    departures = [_build_departures_section(replication.departures)] if replication.departures else []
+    return Document(replication.kind, replication.title, "", [*sections, *departures, *replication.appended], opening)
 
 
-def _build_table_section(cells: Sequence[RecomputedCell]) -> Section:
-    """Build the section of one table: our figures beside the published ones, then those of other models."""
-    published = [cell.published for cell in cells]
-    listed = [cell for cell in cells if cell.not_run not in OTHER_FIGURES]
-    shared = _find_shared_departures(listed)
-    has_published = any(cell.published.value is not None for cell in listed)
-    columns = (
-        Column("row", "name"), Column("figure"), *((Column("published"),) if has_published else ()),
-        Column("ours", "estimate", digits=3),
-        *((Column("difference", "number", digits=3, style="signed"),) if has_published else ()),
-        Column("ours is of"), Column("mark"),
-    )  # fmt: skip
-    rows = [
-        (
-            cell.published.row, cell.published.column, *((cell.published.printed or None,) if has_published else ()),
-            cell.recomputed, *((_round_count(cell),) if has_published else ()),
-            cell.detail or None, _describe_mark(cell, shared),
-        )
-        for cell in listed
-    ]  # fmt: skip
-    section = build_table_of_figures(published[0], rows, columns, published)
-    if rows:
-        blocks = section.blocks
-    else:
+def _build_table_section(cells: Sequence[RecomputedCell], layout: TableLayout) -> Section:
+    """Build the section of one table: its pictures, the table with ours below each published row, and all figures."""
+    first = cells[0].published
+    folded = _select_folded_rows(cells)
+    table_id = f"table-{first.table}"
+    blocks: list[Block] = [*_introduce(cells), *build_pictures(cells, layout, table_id)]
+    if {cell.published.row for cell in cells} - folded:
+        wide = WideTable.of(cells, layout.columns, folded)
+        table = wide.build(table_id, name_table(first), mark_code(describe_table(first)))
+        table_blocks = [table, *_explain_numbers(wide.numbers)]
+        blocks += [Disclosure("Figures", table_blocks)] if layout.heat_map else table_blocks
+    blocks += list_notes([cell.published for cell in cells])
+    blocks += _list_folded_rows(cells, folded)
+    if any(cell.recomputed is not None for cell in cells):
+        listed = [cell for cell in cells if cell.not_run not in UNMATCHED]
+        long_table = build_long_table(f"{table_id}-list", f"{name_table(first)}, all figures", listed)
+        blocks.append(Disclosure("All figures of this table, one in a row", [long_table], in_print="closed"))
+    return Section(f"published-{first.table}", title_table(first), blocks, title_table(first))
+
+
+def _introduce(cells: Sequence[RecomputedCell]) -> Iterator[Paragraph]:
+    """Say why there is no figure of ours, or in what all of them depart from the paper."""
+    if all(cell.not_run in UNMATCHED for cell in cells):
         is_released = all(cell.not_run == "recorded_only" for cell in cells)
-        title = "" if section.title == published[0].title else f"{published[0].title}. "
-        blocks = [Paragraph(f"{title}{ONLY_RELEASED if is_released else NO_OWN_FIGURE}"), *section.blocks[1:]]
-    if shared:
-        note = f"Every figure with another definition differs from the paper in: {', '.join(shared)} (see "
-        link = Link("Departures", DEPARTURES_ID)
-        blocks = [Paragraph([note, link, "). A mark names only what else differs."]), *blocks]
-    return replace(section, blocks=[*blocks, *_list_other_figures(cells)])
+        yield Paragraph(ONLY_RELEASED if is_released else NO_OWN_FIGURE)
+    elif shared := find_shared_departures(cells):
+        text: list[Inline] = [
+            f"All your figures in this table depart from the paper in: {', '.join(shared)} (see ",
+            Link("Departures", DEPARTURES_ID),
+            ").",
+        ]
+        yield Paragraph(text)
 
 
-def _find_shared_departures(cells: Sequence[RecomputedCell]) -> list[str]:
-    """Departures of every figure of a table of which ours are measured in another way; empty for fewer than two."""
-    of_figures = [cell.departures for cell in cells if cell.mark == "other_definition"]
-    if len(of_figures) < 2:
-        return []
-    return [departure for departure in of_figures[0] if all(departure in departures for departures in of_figures)]
+def _explain_numbers(numbers: Mapping[tuple[str, ...], int]) -> list[Block]:
+    """Explain the numbers of departures that only some figures of a table have."""
+    listed = "; ".join(f"{str(number).translate(SUPERSCRIPTS)} {', '.join(names)}" for names, number in numbers.items())
+    return [Paragraph(f"Departures of single figures: {listed}.", "note")] if listed else []
 
 
-def _list_other_figures(cells: Sequence[RecomputedCell]) -> Iterator[Disclosure]:
-    """List the published figures that none of ours is set beside, as the paper prints them, by the reason."""
-    for reason, (_, words) in OTHER_FIGURES.items():
-        others = [cell.published for cell in cells if cell.not_run == reason]
-        if not others:
-            continue
-        by_row = {name: list(group) for name, group in groupby(others, key=lambda cell: cell.row)}
-        names = list(dict.fromkeys(cell.column for cell in others))
-        printed = {(cell.row, cell.column): cell.printed for cell in others}
-        rows = [(name, *(printed.get((name, column)) or None for column in names)) for name in by_row]
-        caption = f"{describe_table(others[0])} As the paper prints them."
-        columns = (Column("row", "name"), *map(Column, names))
-        table = Table(f"table-{others[0].table}-{reason}", "published only", caption, columns, rows)
-        yield Disclosure(f"{pluralize(len(others), 'published figure')} {words}", [table])
+def _select_folded_rows(cells: Sequence[RecomputedCell]) -> set[str]:
+    """Published rows without a figure of ours, if there are many."""
+    matched = {cell.published.row for cell in cells if cell.not_run not in UNMATCHED}
+    unmatched = {cell.published.row for cell in cells} - matched
+    return unmatched if len(unmatched) > MAX_UNMATCHED_ROWS else set()
 
 
-def _round_count(cell: RecomputedCell) -> float | None:
-    """The difference of a figure of ours from the published one; a whole number if ours is a count."""
-    is_count = cell.recomputed is not None and isinstance(cell.recomputed.value, int)
-    return round(cell.difference) if is_count and cell.difference is not None else cell.difference
+def _list_folded_rows(cells: Sequence[RecomputedCell], rows: set[str]) -> Iterator[Disclosure]:
+    """List published rows as the paper prints them."""
+    published = [cell.published for cell in cells if cell.published.row in rows]
+    if not published:
+        return
+    names = list(dict.fromkeys(cell.column for cell in published))
+    printed: dict[str, dict[str, str]] = {}
+    for cell in published:
+        printed.setdefault(cell.row, {})[cell.column] = cell.printed
+    columns = (Column("", "name", "row"), *(Column(name, "estimate") for name in names))
+    table_rows = [
+        Row([row, *(Printed(of_row[name]) if of_row.get(name) else None for name in names)], is_muted=True)
+        for row, of_row in printed.items()
+    ]
+    table_id = f"table-{published[0].table}-published"
+    table = Table(table_id, "published only", "As the paper prints them.", columns, table_rows)
+    yield Disclosure(f"{pluralize(len(rows), 'published row')} without a figure of yours", [table])
 
 
-def _describe_mark(cell: RecomputedCell, shared: Collection[str]) -> str:
-    """A cell's mark in words, with its departures but the shared ones, or the reason why there is no figure."""
-    if cell.not_run == "no_file":
-        names = cell.detail.rpartition(": ")[2].split(", ")
-        return NOT_RUN["no_file"].replace("--data NAME=FILE", " ".join(f"--data {name}=FILE" for name in names))
-    if cell.not_run is not None:
-        return NOT_RUN[cell.not_run]
-    mark = MARKS[cell.mark or "not_run"]
-    is_other = cell.mark == "other_definition"
-    departures = [departure for departure in cell.departures if not (is_other and departure in shared)]
-    return f"{mark}: {', '.join(departures)}" if departures else mark
-
-
-def _summarize_marks(cells: Sequence[RecomputedCell]) -> str:
-    """Count published figures by the best mark of a figure of ours beside them, and figures of ours without one."""
-    best: dict[tuple[str, str, str], int] = {}
+def summarize_marks(cells: Sequence[RecomputedCell]) -> str:
+    """Count published figures by the best mark of a figure of ours, and figures of ours without a published one."""
     order = list(MARKS)
+    best: dict[tuple[str, str, str], int] = {}
     other_keys: dict[NotRun, set[tuple[str, str, str]]] = {reason: set() for reason in OTHER_FIGURES}
-    for cell in cells:
-        if cell.is_own_row:
-            continue
+    for cell in (cell for cell in cells if not cell.is_own_row):
         key = (cell.published.table, cell.published.row, cell.published.column)
         if cell.not_run in other_keys:
             other_keys[cell.not_run].add(key)
-        else:
-            best[key] = min(best.get(key, len(order)), order.index(cell.mark or "not_run"))
-    own_ranks = [order.index(cell.mark or "not_run") for cell in cells if cell.is_own_row]
-    sentences = []
-    if best:
-        verb = "is" if len(best) == 1 else "are"
+        elif cell.not_run not in UNMATCHED and not cell.published.is_definition:
+            best[key] = min(best.get(key, len(order)), order.index(cell.mark))
+    run = [order[rank] for rank in best.values() if order[rank] != "not_run"]
+    n_own = sum(cell.is_own_row and cell.recomputed is not None for cell in cells)
+    sentences = [_count_definitions(run)] if run else []
+    if n_missing := len(best) - len(run):
+        verb = "was" if n_missing == 1 else "were"
         sentences.append(
-            f"{pluralize(len(best), 'published figure')} {verb} beside ours: {_count_marks(best.values())}."
+            f"{pluralize(n_missing, 'published figure')} {verb} not computed, for the reasons in the tables."
         )
-    if own_ranks:
-        noun, verb = ("figure", "has") if len(own_ranks) == 1 else ("figures", "have")
-        sentences.append(
-            f"{len(own_ranks)} {noun} of your models {verb} no published one beside: {_count_marks(own_ranks)}."
-        )
+    if n_own:
+        verb = "has" if n_own == 1 else "have"
+        sentences.append(f"{pluralize(n_own, 'further figure')} of your models {verb} no published counterpart.")
     for reason, keys in other_keys.items():
         if other := keys - set(best):
             verb = "is" if len(other) == 1 else "are"
-            sentences.append(f"{pluralize(len(other), 'published figure')} {verb} {OTHER_FIGURES[reason][0]}.")
+            sentences.append(f"{pluralize(len(other), 'published figure')} {verb} {OTHER_FIGURES[reason]}.")
     return " ".join(sentences)
 
 
-def _count_marks(ranks: Collection[int]) -> str:
-    """Count figures by mark, given as the position in `MARKS`."""
-    counts = [(sum(rank == i for rank in ranks), label) for i, label in enumerate(COUNTED_MARKS.values())]
-    return ", ".join(f"{n} {label}" for n, label in counts if n)
+def _count_definitions(marks: Sequence[Mark]) -> str:
+    """Say how our counterparts of published figures are defined."""
+    counts = {mark: sum(other == mark for other in marks) for mark in DEFINITIONS if mark in marks}
+    noun, verb = ("published figure", "has") if len(marks) == 1 else ("published figures", "have")
+    subject = f"{len(marks)} {noun} {verb} a counterpart in your audits"
+    if len(counts) > 1:
+        return f"{subject}: {', '.join(f'{n} defined {DEFINITIONS[mark]}' for mark, n in counts.items())}."
+    [mark] = counts
+    return f"{subject}; {'it is' if len(marks) == 1 else f'all {len(marks)} are'} defined {DEFINITIONS[mark]}."
 
 
 def _build_departures_section(departures: Sequence[Departure]) -> Section:
-    """Build the table of departures with their sizes."""
-    caption = (
-        "How the audits differ from the paper. Size: how much a figure changes, measured once on data that come with "
-        "the program."
+    """Build the table of departures, one in a row, with their sizes."""
+    caption = mark_code(
+        "How the audits differ from the paper. A name such as `probes.review.max_words` is a setting without a "
+        "published value: it is compared with the program's full form of this experiment. Size: how much a figure "
+        "changes, measured once on data that come with the program."
     )
     columns = (
-        Column("departure", "name"),
-        Column("description"),
-        Column("size", "number", digits=3),
+        Column("departure", "name"), Column("audits"), Column("description"), Column("size", "number", digits=3),
         Column("size of what"),
-    )
-    rows = [(departure.id, departure.description, departure.size, departure.size_note) for departure in departures]
+    )  # fmt: skip
+    rows = [
+        (
+            departure.id, ", ".join(departure.audits), mark_code(departure.description), departure.size,
+            departure.size_note,
+        )
+        for departure in departures
+    ]  # fmt: skip
     table = Table("departures", "departures", caption, columns, rows)
     return Section(DEPARTURES_ID, "Departures", [table], "Departures")
 
 
-def prefix_ids(section: Section, prefix: str, heading: str) -> Section:
-    """Copy a section of one audit's report for a document with several: ids and headings get a prefix."""
-    title = join_texts([heading, section.title], ": ")
+def prefix_ids(section: Section, prefix: str, audit: str) -> Section:
+    """Copy a section of one audit's report for a document with several: ids get a prefix, and titles name the audit."""
+    title = join_texts([section.title, f"audit {audit}"], ", ")
     blocks = [_prefix_block(block, prefix) for block in section.blocks]
-    contents_title = f"{heading}: {section.contents_title}" if section.contents_title else ""
+    contents_title = f"{section.contents_title}, audit {audit}" if section.contents_title else ""
     return replace(section, id=f"{prefix}-{section.id}", title=title, blocks=blocks, contents_title=contents_title)
 
 

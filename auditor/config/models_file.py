@@ -1,0 +1,80 @@
+"""The models and judges of a configuration file, for commands that bring the other settings themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import Field
+
+from auditor.config.base import ConfigSection
+from auditor.config.leaves import iterate_leaves
+from auditor.config.loader import read_config_file, resolve_model_paths
+from auditor.config.model_section import ModelSection
+from auditor.config.validation_messages import explain_validation_error
+from auditor.errors import ConfigError
+
+SEMANTIC_PATH = ("probes", "semantic")
+
+
+class ModelsSection(ConfigSection):
+    """The models and judges of a file."""
+
+    models: Annotated[list[ModelSection], Field(min_length=1)]
+    """The audited models, each in a section of its own that begins with the line `[[models]]`."""
+    judges: Literal["peers"] | list[ModelSection] = "peers"
+    """The models that review the reasoning of the audited models: `peers`, or a list of models."""
+
+
+class ModelsFile(ConfigSection):
+    """What is used of a file.
+
+    Attributes:
+        helpers: names of models that help with the probe `semantic`, by the key that names them.
+        ignored: dotted keys of the file that are not used, without those of the audit's name.
+    """
+
+    models: list[ModelSection]
+    judges: Literal["peers"] | list[ModelSection]
+    helpers: dict[str, str]
+    ignored: list[str]
+
+
+def load_models_file(path: Path, helper_keys: Collection[str] = ()) -> ModelsFile:
+    """Read the models and judges of a configuration, which need not be complete otherwise.
+
+    Args:
+        helper_keys: keys of `[probes.semantic]` that are used, too.
+
+    Raises:
+        ConfigError: the file cannot be read, or a model or judge cannot be used.
+    """
+    data = read_config_file(path)
+    if "models" not in data:
+        raise ConfigError(f"{path}: there is no model in it.", "Add [[models]] with a name and a model.")
+    sections = {key: data[key] for key in ModelsSection.model_fields if key in data}
+    try:
+        parsed = ModelsSection.model_validate(sections)
+    except pydantic.ValidationError as error:
+        syntax: Literal["toml", "yaml"] = "toml" if path.suffix == ".toml" else "yaml"
+        raise ConfigError(f"{path}: {explain_validation_error(error, sections, ModelsSection, syntax)}") from None
+    helpers = _read_helpers(data, helper_keys)
+    used = {*ModelsSection.model_fields, "name", *(".".join((*SEMANTIC_PATH, key)) for key in helpers)}
+    keys = (key for key, _ in iterate_leaves({key: value for key, value in data.items() if key not in used}))
+    judges = parsed.judges if parsed.judges == "peers" else resolve_model_paths(parsed.judges, path.parent)
+    return ModelsFile(
+        models=resolve_model_paths(parsed.models, path.parent),
+        judges=judges,
+        helpers=helpers,
+        ignored=[key for key in keys if key not in used],
+    )
+
+
+def _read_helpers(data: dict[str, Any], helper_keys: Collection[str]) -> dict[str, str]:
+    """The names of models that help with the probe `semantic`."""
+    table: Any = data
+    for name in SEMANTIC_PATH:
+        table = table.get(name, {}) if isinstance(table, dict) else {}
+    return {key: str(table[key]) for key in helper_keys if key in table} if isinstance(table, dict) else {}

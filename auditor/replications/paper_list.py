@@ -1,0 +1,33 @@
+"""The list of papers and their tables."""
+
+from __future__ import annotations
+
+from auditor.replications.presets import PublishedTable, list_paper_ids, load_paper
+from auditor.reports.data.replication import PublishedTableInfo
+
+
+def list_published_tables() -> list[PublishedTableInfo]:
+    """All published tables, by paper and in the order of the paper."""
+    return [
+        PublishedTableInfo(
+            paper=paper.id,
+            table=table.id,
+            title=table.title,
+            place=table.place,
+            origin=table.origin or paper.origin,
+            n_cells=sum(1 for _ in paper.iterate_cells(table.id)),
+            n_run=_count_runnable(table),
+            released=[released.files for released in table.released],
+            needs=paper.experiment.needs if paper.experiment else "",
+            cost=paper.experiment.cost if paper.experiment else "",
+        )
+        for paper in map(load_paper, list_paper_ids())
+        for table in paper.tables
+    ]
+
+
+def _count_runnable(table: PublishedTable) -> int:
+    """Number of published figures that audits give; of a table without rows, those of one model."""
+    if not table.rows:
+        return sum(map(len, table.list_figures()))
+    return sum(bool(table.find_figures(row, column)) for row in table.rows for column in table.read_row(row))
