@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from auditor.cli.options import JsonOption, LimitOption, PageFileOption, StorageOption
+
+if TYPE_CHECKING:
+    from auditor.replications.presets import Paper
 
 PaperArgument: TypeAlias = Annotated[
     str,
@@ -90,6 +93,7 @@ def replicate(
     Example: auditor replicate evalmoraal --small
     """
     from auditor.cli.page_output import resolve_page_format
+    from auditor.replications.presets import load_paper
 
     resolve_page_format(output)
     modes = {"--published": published, "--recorded": bool(recorded), "--models": bool(models), "--small": small}
@@ -100,22 +104,22 @@ def replicate(
     if paper == LIST:
         refuse_unused(f"`replicate {LIST}`", {"--table": bool(table)} | modes | options_of_runs)
         return show_papers(output, as_json)
+    selected = load_paper(paper)
     mode = select_mode(modes, has_data=bool(data))
     if mode in ("--published", "--recorded"):
         refuse_unused(mode, options_of_runs)
     if published:
-        show_published(paper, table, output, as_json)
+        show_published(selected, table, output, as_json)
     elif recorded is not None:
-        show_recorded(paper, table, recorded, storage, output, as_json)
+        show_recorded(selected, table, recorded, storage, output, as_json)
     else:
         from auditor.cli.replication_run import run_experiment
         from auditor.replications.planning import ReplicationOptions
-        from auditor.replications.presets import load_paper
 
         files = dict(parse_pairs(data, "--data"))
         options = ReplicationOptions(table, small, limit, models, files, is_as_published=as_published)
         pairs = parse_pairs(as_model, "--as")
-        run_experiment(load_paper(paper), options, pairs, storage, output, as_json, dry_run=dry_run)
+        run_experiment(selected, options, pairs, storage, output, as_json, dry_run=dry_run)
 
 
 def show_papers(output: Path | None, as_json: bool) -> None:
@@ -131,36 +135,32 @@ def show_papers(output: Path | None, as_json: bool) -> None:
     present_document(to_jsonable_python(tables), document, output, as_json)
 
 
-def show_published(paper: str, table: str | None, output: Path | None, as_json: bool) -> None:
+def show_published(paper: Paper, table: str | None, output: Path | None, as_json: bool) -> None:
     """Show the published figures of a paper."""
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.page_output import present_document
-    from auditor.replications.presets import load_paper
     from auditor.reports.sections.replication import build_published_document
 
-    selected = load_paper(paper)
-    cells = list(selected.iterate_cells(table))
-    document = build_published_document(selected.title, selected.source, cells)
+    cells = list(paper.iterate_cells(table))
+    document = build_published_document(paper.title, paper.source, cells)
     present_document(to_jsonable_python(cells), document, output, as_json)
 
 
 def show_recorded(
-    paper: str, table: str | None, folder: Path, storage: str | None, output: Path | None, as_json: bool
+    paper: Paper, table: str | None, folder: Path, storage: str | None, output: Path | None, as_json: bool
 ) -> None:
     """Show figures of released scores beside the published ones."""
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.page_output import present_document
     from auditor.replications.data_notes import identify_files
-    from auditor.replications.presets import load_paper
     from auditor.replications.recorded import recompute_tables
     from auditor.reports.sections.recorded import build_recorded_document
 
-    selected = load_paper(paper)
-    recorded = recompute_tables(selected, table, folder, storage)
+    recorded = recompute_tables(paper, table, folder, storage)
     document = build_recorded_document(
-        selected.title, selected.source, recorded.cells, recorded.audits, identify_files(recorded.files)
+        paper.title, paper.source, recorded.cells, recorded.audits, identify_files(recorded.files)
     )
     present_document(to_jsonable_python(recorded.cells), document, output, as_json)
 

@@ -28,7 +28,7 @@ def fill_cell(
         published=published,
         recomputed=estimate,
         difference=estimate.value - (published.value or 0) * published.scale if is_published else None,
-        detail=", ".join(filter(None, (data, source.label, model))),
+        detail=", ".join(filter(None, (data, source.label, model if published.printed else ""))),
         data=data,
         unit=source.label,
         model=model,

@@ -149,16 +149,16 @@ class TableJoiner:
         models = dict.fromkeys(name for audit in self.measured for name in audit.models)
         for form, figures in (self.table.forms or {"": self.table.figures}).items():
             with_row = {self.own_by_published.get(row.model) for row in self.table.rows if row.form == form}
-            own_models = [name for name in models if name not in with_row]
-            for column, source in ((column, source) for column, sources in figures.items() for source in sources):
+            sources = [(column, source) for column, of_column in figures.items() for source in of_column]
+            for model in (name for name in models if name not in with_row):
+                row_name = ", ".join(filter(None, (model, form)))
+                for column, source in sources:
+                    place = self.paper.build_place(self.table, row_name, column, form)
+                    yield from self._join_model(place, source, model)
+            for column, source in sources:
                 if source.group_figure:
                     yield from self._join_groups(source, column, list(models))
-                elif source.model_figure:
-                    for model in own_models:
-                        row_name = ", ".join(filter(None, (model, form)))
-                        place = self.paper.build_place(self.table, row_name, column, form)
-                        yield from self._join_model(place, source, model)
-                elif not self.table.rows:
+                elif source.figure and not self.table.rows:
                     place = self.paper.build_place(
                         self.table, ", ".join(filter(None, (ALL_MODELS, form))), column, form
                     )

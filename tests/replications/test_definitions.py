@@ -18,6 +18,8 @@ from auditor.replications.survey_settings import NOT_SET
 from auditor.reports.data.report_schema import Report
 
 PUBLISHED_CELLS = {"WVS": 1045, "PEW": 312}
+CELL_SETTINGS = {"cells": 1045, "released-cells": 1028}
+"""Numbers of cells on WVS, by id of the departure."""
 CHANGES: dict[str, dict[str, Any]] = {
     "prompt": {"probes": {"direct": {"form": "standard"}}},
     "answer-form": {"probes": {"direct": {"mode": "structured"}}},
@@ -27,6 +29,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "top-p": {"models": [{"name": name, "model": f"openai/{name}"} for name in "abc"]},
     "data": {"survey": {"source": "wvs7-sample"}},
     "nonresponse": {"survey": {"nonresponse": "drop"}},
+    "released-nonresponse": {"survey": {"nonresponse": "zero"}},
     "languages": {"language": "native"},
     "sentences": {"probes": {"logprob": {"method": "echo"}}},
     "review-prompt": {"probes": {"review": {"form": "standard"}}},
@@ -65,13 +68,14 @@ def measured(settings: dict[str, Any], cells: int = 1045, survey: str = "WVS") -
 
 
 def departures_of(setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str, list[tuple[str, bool]]]:
-    parts = frozenset(sorted(setting.parts)[:1])
+    part = "survey" if "survey" in setting.parts else min(setting.parts)
+    parts = frozenset({part})
     mark, departures = derive_mark(experiment(), parts, FigureSource(), audit)
     return mark, [(departure.id, departure.is_wording) for departure in departures]
 
 
 def test_every_setting_but_the_number_of_cells_has_a_change() -> None:
-    assert {setting.id for setting in experiment().settings} == {*CHANGES, "cells"}
+    assert {setting.id for setting in experiment().settings} == {*CHANGES, *CELL_SETTINGS}
 
 
 @pytest.mark.parametrize("setting", experiment().settings, ids=lambda setting: setting.id)
@@ -79,13 +83,19 @@ def test_a_configuration_that_differs_is_never_marked_same(setting: PublishedSet
     settings = as_published()
     if "direct" not in setting.parts:  # published for answers only: as judges, models have no top_p
         settings["models"] = [{**model, "params": {}} for model in settings["models"]]
-    mark, departures = departures_of(setting, measured(settings))
+    n_cells = CELL_SETTINGS["cells"]
+    if "predecessor" in setting.parts and "survey" not in setting.parts:
+        settings, n_cells = (
+            merge_settings(settings, {"survey": {"nonresponse": "drop"}}),
+            CELL_SETTINGS["released-cells"],
+        )
+    mark, departures = departures_of(setting, measured(settings, n_cells))
     assert mark == ("other_words" if any(is_wording for _, is_wording in departures) else "same_definition")
     assert all(is_wording for _, is_wording in departures)
     changed = (
         measured(settings, cells=100)
-        if setting.id == "cells"
-        else measured(merge_settings(settings, CHANGES[setting.id]))
+        if setting.id in CELL_SETTINGS
+        else measured(merge_settings(settings, CHANGES[setting.id]), n_cells)
     )
     mark, departures = departures_of(setting, changed)
     assert mark == "other_definition"

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.replications.figures import FIGURES, MODEL_FIGURES
+from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import list_paper_ids, load_paper
 from tests.support.cli_runner import auditor
@@ -58,7 +58,7 @@ def test_options_change_the_audits(models: Path, tmp_path: Path) -> None:
     sections = {name: audit.survey for name, audit in audits.items()}
     assert {section.nonresponse for section in sections.values() if section} == {"zero"}
     assert [section.source for section in sections.values() if section] == ["wvs7-sample", str(survey)]
-    assert audits["WVS"].name == "rep-evalmoraal-wvs-as-published"
+    assert audits["WVS"].name == "rep-evalmoraal-wvs-as-published-limit-7"
 
 
 def test_the_small_form_asks_the_embedded_model_only() -> None:
@@ -78,7 +78,8 @@ def test_figures_that_presets_name_exist() -> None:
             for source in table.list_sources():
                 assert source.figure == "" or source.figure in FIGURES
                 assert source.model_figure == "" or source.model_figure in MODEL_FIGURES
-                assert source.figure or source.model_figure
+                assert source.group_figure == "" or source.group_figure in GROUP_FIGURES
+                assert [source.figure, source.model_figure, source.group_figure].count("") == 2
             assert {column for figures in table.list_figures() for column in figures} <= set(table.columns)
 
 
@@ -88,9 +89,9 @@ def test_all_figures_are_in_a_preset() -> None:
         for paper in map(load_paper, list_paper_ids())
         for table in paper.tables
         for source in table.list_sources()
-        for name in (source.figure, source.model_figure)
+        for name in (source.figure, source.model_figure, source.group_figure)
     }
-    assert {*FIGURES, *MODEL_FIGURES} - named == set()
+    assert {*FIGURES, *MODEL_FIGURES, *GROUP_FIGURES} - named == set()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,12 @@ def test_all_figures_are_in_a_preset() -> None:
         (["lst"], "auditor replicate list"),
         (["evalmoraal", "--small", "--data", "EVS=x.csv"], "has no data 'EVS'"),
         (["evalmoraal", "--small", "--as", "gpt"], "--as A=B"),
-        (["evalmoraal", "--small", "--as", "a=x", "--as", "a=y"], "'a' is given twice"),
+        (["evalmoraal", "--small", "--as", "a=x", "--as", "a=x"], "--as: 'a' is given twice"),
+        (["evalmoraal", "--small", "--data", "WVS=x", "--data", "WVS=y"], "--data: 'WVS' is given twice"),
+        (
+            ["evalmoraal", "--small", "--as", "smollm2-0.4=GPT-4o", "--as", "smollm2-0.7=GPT-4o"],
+            "two models are beside 'GPT-4o': 'smollm2-0.4' and 'smollm2-0.7'",
+        ),
         (["evalmoraal", "--small", "--as", "smollm2-0.4=GPT-9"], "there is no published model 'GPT-9'"),
         (["evalmoraal", "--models", "absent.toml"], "absent.toml"),
     ],

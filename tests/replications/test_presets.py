@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from auditor.errors import UsageError
-from auditor.replications.comparison import list_experiments, list_published_tables
+from auditor.replications.paper_list import list_published_tables
 from auditor.replications.presets import (
     Paper,
     PublishedRow,
@@ -17,17 +19,22 @@ from auditor.replications.presets import (
     load_paper,
     parse_figure,
 )
+from auditor.reports.data.agreement.over_models import CUT_OFFS
+from auditor.reports.data.replication import Origin
 from auditor.reports.output import render_document
 from auditor.reports.sections.replication import build_paper_list_document
 
 PAPERS = next((p for folder in Path(__file__).parents if (p := folder / "shared" / "papers").is_dir()), None)
+ORIGINS_IN_TEXTS = ("paper", "summary")
+"""Origins whose texts are in that folder; the others name the repository and the commit."""
 N_CELLS = {
     "consistency": {"example": 1},
     "evalmoraal": {
         "1": 4,
-        "self-consistency": 3,
+        "tiers": 6,
+        "self-consistency": 5,
         "variance": 3,
-        "peer": 4,
+        "peer": 5,
         "conflicts": 5,
         "regions": 3,
         "log-probability": 18,
@@ -58,6 +65,10 @@ def test_no_published_cell_is_lost() -> None:
         ("logic", "5", "Perturbed data", "PairS calibrated", 60.3),
         ("evalmoraal", "self-consistency", "GPT-4", "self-consistency", 0.946),
         ("evalmoraal", "conflicts", "both surveys", "settled by majority", 0.89),
+        ("evalmoraal", "conflicts", "both surveys", "binary", 0.7),
+        ("evalmoraal", "1", "20 models, lowest", "delta r", 0.081),
+        ("evalmoraal", "1", "20 models, highest", "delta r", 0.119),
+        ("evalmoraal", "tiers", "Mid-Lower", "PEW, lowest r", 0.65),
         ("evalmoraal", "variance", "20 models", "r with alignment", -0.54),
         ("evalmoraal", "ramezani-xu", "GPT-3, token pairs", "WVS", 0.41),
     ],
@@ -85,12 +96,34 @@ def test_a_printed_figure_is_read_exactly(printed: str, value: float | None) -> 
     assert parse_figure(printed) == value
 
 
+def test_a_quote_that_is_in_no_text_names_its_repository_and_commit() -> None:
+    cells = [cell for paper in map(load_paper, list_paper_ids()) for cell in paper.iterate_cells()]
+    places = {cell.place for cell in cells if cell.origin not in ORIGINS_IN_TEXTS}
+    assert {cell.origin for cell in cells} == set(get_args(Origin))
+    assert [place for place in places if not re.search(r"github\.com/.+, commit [0-9a-f]{8}$", place)] == []
+
+
+def test_cut_offs_of_tiers_are_those_of_ordinary_reports() -> None:
+    cells = [cell for cell in load_paper("evalmoraal").iterate_cells("tiers") if cell.value is not None]
+    published = {survey: tuple(cell.value for cell in cells if cell.column.startswith(survey)) for survey in CUT_OFFS}
+    assert published == CUT_OFFS
+
+
+def test_charts_name_columns_and_forms_of_their_table() -> None:
+    for table in (table for paper in map(load_paper, list_paper_ids()) for table in paper.tables):
+        for chart in table.charts:
+            assert len({(point.x, point.form, point.series) for point in chart.points}) == len(chart.points)
+            for point in chart.points:
+                assert {name for name in (point.x, point.y) if isinstance(name, str)} <= set(table.columns)
+                assert point.form in (table.forms or {""})
+
+
 @pytest.mark.skipif(PAPERS is None, reason="needs the papers' texts in ../shared/papers, which may not be passed on")
 @pytest.mark.parametrize("paper_id", list_paper_ids())
 def test_every_quote_stands_in_a_text(paper_id: str) -> None:
     assert PAPERS is not None
     texts = [path.read_text("utf-8") for path in PAPERS.glob("*.txt")]
-    quotes = {cell.quote for cell in load_paper(paper_id).iterate_cells() if cell.origin != "release"}
+    quotes = {cell.quote for cell in load_paper(paper_id).iterate_cells() if cell.origin in ORIGINS_IN_TEXTS}
     assert [quote for quote in quotes if not any(quote in text for text in texts)] == []
 
 
@@ -123,7 +156,7 @@ def test_unknown_names_list_the_known_ones() -> None:
 
 def test_the_page_of_the_documentation_lists_these_tables() -> None:
     page = Path(__file__).parents[2] / "docs" / "replications.md"
-    document = build_paper_list_document(list_published_tables(), list_experiments())
+    document = build_paper_list_document(list_published_tables())
     assert page.read_text("utf-8") == render_document(document, "markdown"), (
         "Run: auditor replicate list -o docs/replications.md"
     )

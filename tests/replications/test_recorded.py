@@ -2,63 +2,54 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from auditor.errors import ImportFileError, UsageError
-from auditor.replications.comparison import recompute_tables
 from auditor.replications.presets import load_paper
+from auditor.replications.recorded import recompute_tables
 from auditor.run import open_audit
 from tests.support.cli_runner import auditor
-
-COUNTRIES = ("Andorra", "Brazil", "Canada", "Germany", "Japan", "Kenya")
-TOPICS = ("divorce", "abortion", "avoiding a fare", "bribery", "gambling")
-MODELS = {"gpt2": 0.8, "facebook_opt-125m": 0.0, "google_gemma-2-9b-it": -0.6}
+from tests.support.released_scores import COUNTRIES, SLOPES, TOPICS, write_released
 
 
 @pytest.fixture
 def released(tmp_path: Path) -> Path:
     """A folder with made-up files in the layout of the release."""
-    rng = random.Random(5)
-    people = {(country, topic): rng.uniform(-1, 1) for country in COUNTRIES for topic in TOPICS}
-    folder = tmp_path / "release" / "data" / "results_per_model"
-    folder.mkdir(parents=True)
-    for model, slope in MODELS.items():
-        lines = ["country,topic,wvs_score,log_prob_diff,normalized,corr_overall,pvalue"]
-        for (country, topic), score in people.items():
-            normalized = slope * score + (1 - abs(slope)) * rng.uniform(-1, 1)
-            lines.append(f"{country},{topic},{score},0.1,{normalized},0.5,0.01")
-        (folder / f"results_{model}_WVS.csv").write_text("\n".join(lines), encoding="utf-8")
-    return tmp_path / "release"
+    return write_released(tmp_path / "release", list(SLOPES))
 
 
 def correlate(path: Path, people: str, model: str) -> float:
-    """Pearson's r of two columns of a file, over the rows that have both."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row[people] and row[model] and row["country"] != "universal"]
-    return float(np.corrcoef([[float(row[name]) for row in rows] for name in (people, model)])[0, 1])
+    """Pearson's r of two columns of a file, by a program that imports numpy and nothing of this one."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    program = Path(__file__).parents[1] / "support" / "released_correlations.py"
+    command = [sys.executable, "-I", str(program), str(path), people, model]
+    return float(subprocess.check_output(command, text=True, env=environment))
 
 
 def test_figures_are_those_of_numpy(released: Path, storage: str) -> None:
-    cells, audits = recompute_tables(load_paper("evalmoraal"), "log-probability", released, storage)
-    assert audits == ["replicate-evalmoraal-log-probability-wvs"]
-    by_key = {(cell.published.row, cell.published.column): cell for cell in cells}
-    for model in MODELS:
+    recorded = recompute_tables(load_paper("evalmoraal"), "log-probability", released, storage)
+    assert recorded.audits == ["rep-evalmoraal-wvs-log-probability-recorded"]
+    assert {path.name for path in recorded.files} == {f"results_{model}_WVS.csv" for model in SLOPES}
+    by_key = {(cell.published.row, cell.published.column): cell for cell in recorded.cells}
+    for model in SLOPES:
         expected = correlate(
             released / "data" / "results_per_model" / f"results_{model}_WVS.csv", "wvs_score", "normalized"
         )
         cell = by_key[model, "WVS"]
         assert cell.recomputed is not None
-        assert cell.recomputed.value == pytest.approx(expected, abs=1e-12)
+        assert cell.recomputed.value == pytest.approx(expected, abs=1e-9)
+        assert (cell.mark, cell.departures, cell.audit) == ("same_definition", [], recorded.audits[0])
         assert cell.recomputed.n == len(COUNTRIES) * len(TOPICS)
         assert cell.recomputed.resampled == ("country", "topic")
         assert cell.published.value is not None
-        assert cell.difference == pytest.approx(expected - cell.published.value, abs=1e-12)
+        assert cell.difference == pytest.approx(expected - cell.published.value, abs=1e-9)
     assert by_key["gpt2", "PEW"].not_run == "not_in_folder"
     assert by_key["bigscience_bloomz-560m", "WVS"].not_run == "not_published"
 
@@ -66,8 +57,8 @@ def test_figures_are_those_of_numpy(released: Path, storage: str) -> None:
 def test_the_scores_become_an_ordinary_audit(released: Path, storage: str) -> None:
     recompute_tables(load_paper("evalmoraal"), "log-probability", released, storage)
     recompute_tables(load_paper("evalmoraal"), "log-probability", released, storage)
-    report = open_audit("replicate-evalmoraal-log-probability-wvs", storage=storage).report()
-    assert {row.model for row in report.alignment} == set(MODELS)
+    report = open_audit("rep-evalmoraal-wvs-log-probability-recorded", storage=storage).report()
+    assert {row.model for row in report.alignment} == set(SLOPES)
 
 
 def test_scores_without_bounds_are_rescaled_and_no_country_is_skipped(tmp_path: Path, storage: str) -> None:
@@ -80,11 +71,27 @@ def test_scores_without_bounds_are_rescaled_and_no_country_is_skipped(tmp_path: 
     ]
     path = tmp_path / "wvs_w7_gpt3_token_pairs.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
-    cells, _ = recompute_tables(load_paper("evalmoraal"), "ramezani-xu", tmp_path, storage)
+    cells = recompute_tables(load_paper("evalmoraal"), "ramezani-xu", tmp_path, storage).cells
     recomputed = next(cell.recomputed for cell in cells if cell.published.row == "GPT-3, token pairs")
     assert recomputed is not None
-    assert recomputed.value == pytest.approx(correlate(path, "wvs_score", "log prob difference"), abs=1e-12)
+    assert recomputed.value == pytest.approx(correlate(path, "wvs_score", "log prob difference"), abs=1e-9)
     assert recomputed.n == len(COUNTRIES) * len(TOPICS)
+
+
+def test_a_model_without_a_value_says_why_and_one_without_a_published_row_has_its_own(
+    released: Path, storage: str
+) -> None:
+    write_released(released, ["my-model"])
+    path = released / "data" / "results_per_model" / "results_gpt2_WVS.csv"
+    path.write_text("\n".join(path.read_text("utf-8").splitlines()[:3]), encoding="utf-8")
+    cells = recompute_tables(load_paper("evalmoraal"), "log-probability", released, storage).cells
+    [few] = [cell for cell in cells if (cell.published.row, cell.published.column) == ("gpt2", "WVS")]
+    assert few.not_run == "no_value"
+    assert few.detail.startswith("WVS, gpt2: ")
+    assert len(few.detail) > len("WVS, gpt2: ")
+    [own] = [cell for cell in cells if cell.is_own_row]
+    assert (own.published.row, own.published.column, own.difference) == ("my-model", "WVS", None)
+    assert own.recomputed is not None
 
 
 def test_files_that_disagree_about_people_are_refused(released: Path, storage: str) -> None:
@@ -133,6 +140,7 @@ def test_the_command_prints_published_and_recomputed_figures(
         "title": "Correlation (Pearson) of each measure with human judgements, 500 questions",
         "row": "BLEU",
         "column": "answers",
+        "form": "",
         "value": 0.391,
         "printed": "0.391",
         "quote": "BLEU 0.391 0.412",
@@ -140,6 +148,8 @@ def test_the_command_prints_published_and_recomputed_figures(
         "origin": "paper",
         "note": "",
         "table_note": published[0]["table_note"],
+        "is_definition": False,
+        "scale": 1.0,
     }
     assert published[0]["table_note"].endswith("Both are shown.")
     page = tmp_path / "page.md"

@@ -39,7 +39,7 @@ from auditor.reports.sections.replication_table import (
 DEPARTURES_ID = "departures"
 DEFINITIONS: dict[Mark, str] = {
     "same_definition": "as published",
-    "other_words": "as published, but for the words of prompts",
+    "other_words": "as published, with other words in prompts",
     "other_definition": "differently",
 }
 """How figures are defined, by mark."""
@@ -224,7 +224,8 @@ def _count_definitions(marks: Sequence[Mark]) -> str:
     noun, verb = ("published figure", "has") if len(marks) == 1 else ("published figures", "have")
     subject = f"{len(marks)} {noun} {verb} a counterpart in your audits"
     if len(counts) > 1:
-        return f"{subject}: {', '.join(f'{n} defined {DEFINITIONS[mark]}' for mark, n in counts.items())}."
+        parts = (f"{n} {'is' if n == 1 else 'are'} defined {DEFINITIONS[mark]}" for mark, n in counts.items())
+        return f"{subject}: {'; '.join(parts)}."
     [mark] = counts
     return f"{subject}; {'it is' if len(marks) == 1 else f'all {len(marks)} are'} defined {DEFINITIONS[mark]}."
 

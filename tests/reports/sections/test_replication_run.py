@@ -2,121 +2,156 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
-from auditor.reports.document import Disclosure, Figure, Link, Paragraph, Section, Table
-from auditor.reports.sections.replication_run import build_run_document, prefix_ids
+import pytest
+
+from auditor.reports.data.replication import Departure, RecomputedCell, TableLayout
+from auditor.reports.document import Block, Callout, Disclosure, Figure, HeatMap, Link, List, Paragraph, Section, Table
+from auditor.reports.sections.replication_run import (
+    EXTREMES_NOTE,
+    Replication,
+    build_replication_document,
+    prefix_ids,
+    summarize_marks,
+)
 from tests.reports.sections.node_text import text_of
-
-ESTIMATE = Estimate(0.5, 9, 0.4, 0.6)
-
-
-def cell(row: str, mark: Mark, departures: tuple[str, ...] = ()) -> RecomputedCell:
-    published = PublishedCell(
-        table="1",
-        title="t",
-        row=row,
-        column="r",
-        value=0.4,
-        printed="0.4",
-        quote="0.4",
-        place="Table 1",
-        origin="paper",
-    )
-    if mark == "not_run":
-        return RecomputedCell(published=published, recomputed=None, difference=None, not_run="no_audit", mark=mark)
-    return RecomputedCell(
-        published=published, recomputed=ESTIMATE, difference=0.1, mark=mark, departures=list(departures), detail="WVS"
-    )
+from tests.reports.sections.replicated_cells import filled, missing, own, published
 
 
-def test_each_published_figure_counts_once_by_its_best_mark() -> None:
+def sections_of(*cells: RecomputedCell, **fields: object) -> list[Section]:
+    return list(build_replication_document(Replication("Title", "source", cells, **fields)).sections)  # type: ignore[arg-type]
+
+
+def texts_of(blocks: list[Block]) -> list[str]:
+    return [text_of(block.content) for block in blocks if isinstance(block, Paragraph)]
+
+
+A, B, C = (published(row) for row in "ABC")
+SAME, WORDS, OTHER = ({"mark": mark} for mark in ("same_definition", "other_words", "other_definition"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "summary"),
+    [
+        ([filled(A, 0.5, **OTHER)], "1 published figure has a counterpart in your audits; it is defined differently."),
+        (
+            [filled(A, 0.5, **OTHER), filled(B, 0.5, **OTHER)],
+            "2 published figures have a counterpart in your audits; all 2 are defined differently.",
+        ),
+        (
+            [filled(A, 0.5, **OTHER), filled(A, 0.4, **WORDS), filled(B, 0.5, **SAME), missing(C, "no_audit")],
+            "2 published figures have a counterpart in your audits: 1 is defined as published; 1 is defined as "
+            "published, with other words in prompts. 1 published figure was not computed, for the reasons in the "
+            "tables.",
+        ),
+        (
+            [own("mine", 0.5), missing(A, "no_counterpart"), missing(B, "no_counterpart"), missing(C, "recorded_only")],
+            "1 further figure of your models has no published counterpart. 2 published figures are of other models "
+            "(--as MY=THEIRS). 1 published figure is computed only from released scores (--recorded FOLDER).",
+        ),
+        (
+            [filled(published(is_definition=True), 0.4), filled(B, 0.5, **OTHER)],
+            "1 published figure has a counterpart in your audits; it is defined differently.",
+        ),
+    ],
+)
+def test_the_summary_counts_each_published_figure_once_by_its_best_mark(
+    cells: list[RecomputedCell], summary: str
+) -> None:
+    assert summarize_marks(cells) == summary
+
+
+def test_departures_of_all_figures_of_a_table_are_named_once_and_others_by_number() -> None:
     cells = [
-        cell("a", "other_definition", ("samples", "cells")),
-        cell("a", "other_words", ("prompt",)),
-        cell("b", "same_definition"),
-        cell("c", "not_run"),
+        filled(A, 0.5, departures=["samples", "cells"], **OTHER),
+        filled(B, 0.5, departures=["samples", "cells", "encoder"], **OTHER),
     ]
-    departure = Departure(id="samples", description="k: 2, published 5", is_wording=False, size=0.1, size_note="r of x")
-    document = build_run_document("Title", "source", cells, [departure], ["note"], [])
-    lead = document.opening[0]
-    assert isinstance(lead, Paragraph)
-    assert lead.content == (
-        "3 published figures are beside ours: 1 with the same definition, 1 with the same definition in other words, 1 "
-        "not run."
+    [section] = sections_of(*cells)
+    shared, note = (block for block in section.blocks if isinstance(block, Paragraph))
+    assert (
+        text_of(shared.content)
+        == "All your figures in this table depart from the paper in: samples, cells (see Departuresdepartures)."
     )
-    table = document.sections[0].blocks[0]
-    assert isinstance(table, Table)
-    rows = [list(row) for row in table.rows if not hasattr(row, "cells")]
-    assert [row[-1] for row in rows] == [
-        "other definition: samples, cells",
-        "same definition, other words: prompt",
-        "same definition",
-        "not run: no audit of this survey or data set",
-    ]
-    assert rows[0][3] == ESTIMATE
-    assert [section.id for section in document.sections] == ["published-1", "departures"]
+    assert isinstance(shared.content, list)
+    assert Link("Departures", "departures") in shared.content
+    assert text_of(note.content) == "Departures of single figures: ¹ encoder."
 
 
-def test_published_models_without_one_of_ours_are_listed_as_printed() -> None:
-    without_model = [cell(row, "not_run").model_copy(update={"not_run": "no_counterpart"}) for row in ("GPT", "Llama")]
-    recorded = cell("Phi", "not_run").model_copy(update={"not_run": "recorded_only"})
-    own_cell = cell("mine", "other_words", ("prompt",)).model_copy(update={"is_own_row": True})
-    document = build_run_document("Title", "source", [*without_model, own_cell, recorded], [], [], [])
-    table, *disclosures = document.sections[0].blocks
+def test_each_table_has_a_title_its_figures_and_a_list_of_them() -> None:
+    numbered, named = filled(A, 0.5), filled(published(table="peer", title="Peer agreement"), 0.5)
+    titles = [section.contents_title for section in sections_of(numbered, named)]
+    assert titles == ["Table 1. Agreement", "Peer agreement"]
+    table, disclosure = sections_of(numbered)[0].blocks
     assert isinstance(table, Table)
-    assert [row[0] for row in table.rows if not hasattr(row, "cells")] == ["mine"]
-    printed = {}
-    for disclosure in disclosures:
-        assert isinstance(disclosure, Disclosure)
-        [inner_table] = disclosure.blocks
-        assert isinstance(inner_table, Table)
-        printed[disclosure.summary] = list(inner_table.rows)
-    assert printed == {
-        "2 published figures without a model of yours (--as MY=THEIRS)": [("GPT", "0.4"), ("Llama", "0.4")],
-        "1 published figure of released scores (--recorded FOLDER)": [("Phi", "0.4")],
-    }
-    lead = document.opening[0]
-    assert isinstance(lead, Paragraph)
-    assert lead.content == (
-        "1 figure of your models has no published one beside: 1 with the same definition in other words. 2 published "
-        "figures are of other models. 1 published figure is of released scores (--recorded FOLDER)."
+    assert isinstance(disclosure, Disclosure)
+    assert [inner.id for inner in disclosure.blocks if isinstance(inner, Table)] == ["table-1-list"]
+
+
+@pytest.mark.parametrize(("n_rows", "is_folded"), [(6, False), (7, True)])
+def test_published_rows_without_one_of_ours_are_folded_if_there_are_many(n_rows: int, is_folded: bool) -> None:
+    rows = [missing(published(f"model {i}"), "no_counterpart") for i in range(n_rows)]
+    blocks = sections_of(own("mine", 0.5), *rows)[0].blocks
+    [table] = [block for block in blocks if isinstance(block, Table)]
+    assert len(table.rows) == (1 if is_folded else n_rows + 1)
+    summaries = [text_of(block.summary) for block in blocks if isinstance(block, Disclosure)]
+    assert (f"{n_rows} published rows without a figure of yours" in summaries) == is_folded
+
+
+def test_a_table_without_a_figure_of_ours_says_why() -> None:
+    [other_models, released] = sections_of(missing(A, "no_counterpart"), missing(published(table="2"), "recorded_only"))
+    assert texts_of(list(other_models.blocks))[0].startswith("No figure of yours: it needs an audit")
+    assert texts_of(list(released.blocks))[0].startswith(
+        "No figure of yours: the command computes these only from released"
     )
 
 
-def test_departures_of_all_figures_of_a_table_are_named_once() -> None:
-    cells = [
-        cell("a", "other_definition", ("samples", "cells")),
-        cell("b", "other_definition", ("samples", "cells", "encoder")),
-        cell("c", "other_words", ("samples",)),
-    ]
-    note, table = build_run_document("Title", "source", cells, [], [], []).sections[0].blocks
-    assert isinstance(note, Paragraph)
-    assert "differs from the paper in: samples, cells (see " in text_of(note.content)
-    assert isinstance(note.content, list)
-    assert Link("Departures", "departures") in note.content
-    assert isinstance(table, Table)
-    marks = [row[-1] for row in table.rows if not hasattr(row, "cells")]
-    assert marks == ["other definition", "other definition: encoder", "same definition, other words: samples"]
+def test_pictures_stand_above_the_table_and_heat_maps_fold_it() -> None:
+    cells = [filled(published("Ghana", "a", ""), 0.5, is_own_row=True, model="a")]
+    blocks = sections_of(*cells, layouts={"1": TableLayout(heat_map="correlation")})[0].blocks
+    assert isinstance(blocks[1], HeatMap)
+    assert isinstance(blocks[2], Disclosure)
+    assert isinstance(blocks[2].blocks[0], Table)
 
 
-def test_a_table_without_published_figures_has_no_column_for_them() -> None:
-    own_cell = cell("mine", "same_definition").model_copy(update={"is_own_row": True, "difference": None})
-    published = own_cell.published.model_copy(update={"value": None, "printed": "", "quote": ""})
-    document = build_run_document("Title", "source", [own_cell.model_copy(update={"published": published})], [], [], [])
-    [table] = document.sections[0].blocks
+def test_warnings_stand_first_and_the_note_on_extremes_where_there_is_one() -> None:
+    warning = Callout("Reasons for caution", [])
+    for is_extreme in (True, False):
+        cell = filled(A, 0.5, is_extreme=is_extreme)
+        opening = build_replication_document(
+            Replication("Title", "source", [cell], callouts=[warning], notes=["note"], details=["WVS: audit rep"])
+        ).opening
+        assert opening[0] == warning
+        assert (EXTREMES_NOTE in texts_of(list(opening))) == is_extreme
+        assert [text_of(block.summary) for block in opening if isinstance(block, Disclosure)] == ["Audits and data"]
+        assert [list(block.items) for block in opening if isinstance(block, List)] == [["note"]]
+
+
+def test_each_departure_is_one_row_with_its_audits() -> None:
+    departure = Departure(
+        id="samples",
+        description="k: 2, published 5",
+        is_wording=False,
+        size=0.1,
+        size_note="r of x",
+        audits=["WVS", "PEW"],
+    )
+    *_, section = sections_of(filled(A, 0.5), departures=[departure])
+    [table] = section.blocks
     assert isinstance(table, Table)
-    assert [column.title for column in table.columns] == ["row", "figure", "ours", "ours is of", "mark"]
-    assert [len(row) for row in table.rows if not hasattr(row, "cells")] == [5]
+    [row] = table.rows
+    assert not hasattr(row, "cells")
+    assert [text_of(cell) if isinstance(cell, list) else cell for cell in list(row)] == [
+        "samples", "WVS, PEW", "k: 2, published 5", 0.1, "r of x",
+    ]  # fmt: skip
 
 
 def test_sections_of_several_audits_have_ids_of_their_own() -> None:
     table = Table("r", "r", "", (), ())
     figure = Figure("plot", {}, "t", "d", table_id="r")
-    section = Section("methods", "Methods", [figure, Disclosure("more", [table])])
+    section = Section("methods", "Methods", [figure, Disclosure("more", [table])], "Both methods")
     copies = [prefix_ids(section, survey.lower(), survey) for survey in ("WVS", "PEW")]
     assert [copy.id for copy in copies] == ["wvs-methods", "pew-methods"]
-    assert text_of(copies[1].title) == "PEW: Methods"
+    assert text_of(copies[1].title) == "Methods, audit PEW"
+    assert copies[1].contents_title == "Both methods, audit PEW"
     copied_figure, disclosure = copies[1].blocks
     assert isinstance(copied_figure, Figure)
     assert isinstance(disclosure, Disclosure)

@@ -1,0 +1,106 @@
+"""Charts of a table's figures, as the paper draws them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from auditor.reports.data.replication import ChartPoint, RecomputedCell, TableChart, TableLayout
+from auditor.reports.document import Figure, HeatMap, Paragraph
+from auditor.reports.sections.replication_charts import build_pictures
+from tests.reports.sections.replicated_cells import filled, own, published
+
+SCATTER = TableChart(x="SaGE", y="accuracy", points=(ChartPoint(x="s", y="a"),))
+
+
+def draw(layout: TableLayout, *cells: RecomputedCell) -> list[Figure | HeatMap | Paragraph]:
+    return build_pictures(cells, layout, "table-1")
+
+
+def points_of(figure: Figure | HeatMap | Paragraph) -> list[tuple[str, float, float]]:
+    assert isinstance(figure, Figure)
+    values = cast(dict[str, Any], figure.spec["data"])["values"]
+    return [(str(value["text"]).partition(":")[0], value["cost"], value["accuracy"]) for value in values]
+
+
+def test_a_scatter_plot_has_published_rows_and_our_models() -> None:
+    cells = [
+        filled(published("GPT", "s", "0.5"), 0.4, model="mine"),
+        filled(published("GPT", "a", "0.6"), 0.7, model="mine"),
+        own("other", 0.1, "s"), own("other", 0.2, "a"), own("half", 0.3, "s"),
+    ]  # fmt: skip
+    [figure] = draw(TableLayout(charts=(SCATTER,)), *cells)
+    assert points_of(figure) == [
+        ("published, GPT", 0.5, 0.6), ("yours, mine", 0.4, 0.7), ("yours, other", 0.1, 0.2),
+    ]  # fmt: skip
+    assert isinstance(figure, Figure)
+    assert figure.table_id == "table-1"
+    assert "'type': 'line'" not in str(figure.spec["layer"])
+
+
+def test_nothing_is_drawn_for_fewer_than_two_points() -> None:
+    assert draw(TableLayout(charts=(SCATTER,)), own("a", 0.1, "s"), own("a", 0.2, "a"), own("b", 0.2, "a")) == []
+
+
+def test_a_chart_of_one_survey_leaves_out_the_other() -> None:
+    cells = [
+        own(name, i, column, data=data) for data in ("WVS", "PEW") for i, name in enumerate("ab") for column in "sa"
+    ]
+    [figure] = draw(TableLayout(charts=(SCATTER.model_copy(update={"data": "PEW"}),)), *cells)
+    assert points_of(figure) == [("a", 0, 0), ("b", 1, 1)]
+    assert isinstance(figure, Figure)
+    assert figure.title == "accuracy against SaGE, PEW"
+
+
+def test_the_unit_of_a_chart_is_preferred() -> None:
+    cells = [own(name, 0.1, "s") for name in "ab"]
+    cells += [own(name, value, "a", unit=unit) for name in "ab" for unit, value in (("pooled", 0.8), ("mean", 0.6))]
+    [figure] = draw(TableLayout(charts=(SCATTER.model_copy(update={"unit": "mean"}),)), *cells)
+    assert [y for _, _, y in points_of(figure)] == [0.6, 0.6]
+
+
+def test_lines_are_of_models_over_columns_or_forms() -> None:
+    over_columns = TableChart(x="K", y="s", points=tuple(ChartPoint(x=k, y=f"s({k})") for k in (3, 4)))
+    cells = [own(name, k / 10, f"s({k})") for name in "ab" for k in (3, 4)]
+    [figure] = draw(TableLayout(charts=(over_columns,)), *cells)
+    assert points_of(figure) == [("a", 3, 0.3), ("a", 4, 0.4), ("b", 3, 0.3), ("b", 4, 0.4)]
+    over_forms = TableChart(
+        x="temperature",
+        y="s",
+        points=tuple(
+            ChartPoint(x=t, y="s", form=f"{words}, {t}", series=words) for t in (0, 1) for words in ("same", "other")
+        ),
+    )
+    forms = [
+        filled(published(f"a, {words}, {t}", "s", "", form=f"{words}, {t}"), t, is_own_row=True, model="a")
+        for t in (0, 1)
+        for words in ("same", "other")
+    ]
+    [figure] = draw(TableLayout(charts=(over_forms,)), *forms)
+    assert "'type': 'line'" in str(cast(Figure, figure).spec["layer"])
+    assert points_of(figure) == [("a, other", 0, 0), ("a, other", 1, 1), ("a, same", 0, 0), ("a, same", 1, 1)]
+
+
+def test_rows_of_parts_of_a_model_are_points_of_the_model() -> None:
+    cells = [
+        filled(published(f"a, wording {i}", column, ""), i / 10, is_own_row=True, model="a")
+        for i in (1, 2)
+        for column in "sa"
+    ]
+    [figure] = draw(TableLayout(charts=(SCATTER,)), *cells)
+    assert points_of(figure) == [("a, wording 1", 0.1, 0.1), ("a, wording 2", 0.2, 0.2)]
+
+
+@pytest.mark.parametrize(("kind", "has_negative_values"), [("correlation", True), ("error", False)])
+def test_a_heat_map_for_each_survey(kind: Any, has_negative_values: bool) -> None:
+    cells = [
+        filled(published(country, "a", ""), 0.5, is_own_row=True, model="a", data=data)
+        for data in ("WVS", "PEW")
+        for country in ("Ghana", "Japan")
+    ]
+    pictures = draw(TableLayout(heat_map=kind), *cells)
+    assert [picture.content for picture in pictures if isinstance(picture, Paragraph)] == ["WVS", "PEW"]
+    maps = [picture for picture in pictures if isinstance(picture, HeatMap)]
+    assert [heat_map.has_negative_values for heat_map in maps] == [has_negative_values] * 2
+    assert [[name for name, _ in heat_map.rows] for heat_map in maps] == [["Ghana", "Japan"]] * 2

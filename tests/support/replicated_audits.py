@@ -1,0 +1,67 @@
+"""A replication of EvalMORAAL with simulated models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli_runner import CommandOutput, auditor
+from tests.support.fixed_address import word_encoder
+
+MODELS = ("knows-every-culture", "western-everywhere", "inconsistent")
+N_CELLS = 48
+STORED_NAME = "simulated-rep-evalmoraal-{survey}-limit-48"
+
+
+def write_models(path: Path, names: tuple[str, ...]) -> Path:
+    tables = [f'[[models]]\nname = "{name}"\nmodel = "simulated/{name}"\n' for name in names]
+    path.write_text("\n".join(tables), encoding="utf-8")
+    return path
+
+
+def replicate(
+    folder: Path, *words: str, models: tuple[str, ...] = MODELS, models_file: Path | None = None
+) -> CommandOutput:
+    file = models_file or write_models(folder / "models.toml", models)
+    storage = f"sqlite:///{folder}/replication.db"
+    options = ("--models", str(file), "--limit", str(N_CELLS), "--storage", storage)
+    with word_encoder():
+        return auditor("replicate", "evalmoraal", *options, *words)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A finished experiment.
+
+    Attributes:
+        output: of the command with `--json`.
+    """
+
+    folder: Path
+    output: dict[str, Any]
+
+    @property
+    def storage(self) -> str:
+        return f"sqlite:///{self.folder}/replication.db"
+
+    @property
+    def audits(self) -> dict[str, str]:
+        """Names of the stored audits, by survey."""
+        return {survey: STORED_NAME.format(survey=survey.lower()) for survey in ("WVS", "PEW")}
+
+    def value(self, table: str, row: str, column: str, detail: str) -> float:
+        [cell] = [
+            cell
+            for cell in self.output["cells"]
+            if (cell["published"]["table"], cell["published"]["row"], cell["published"]["column"], cell["detail"])
+            == (table, row, column, detail)
+        ]
+        assert cell["recomputed"] is not None, cell
+        if cell["published"]["value"] is None:
+            assert cell["difference"] is None
+        else:
+            assert cell["difference"] == pytest.approx(cell["recomputed"]["value"] - cell["published"]["value"])
+        return float(cell["recomputed"]["value"])
