@@ -8,6 +8,7 @@ from auditor.config import AuditConfig, load_stored_config
 from auditor.cost_estimation.detectable_difference import plan_detectable_differences
 from auditor.cost_estimation.preflight_calls import discovery_check
 from auditor.cost_estimation.probe_calls import describe_unestimated_probes, plan_calls
+from auditor.cost_estimation.recorded_share import estimate_remaining_calls
 from auditor.cost_estimation.recorded_usage import (
     count_recorded_calls,
     count_remaining_calls,
@@ -48,6 +49,10 @@ def estimate_audit(
         for calls in planned_calls
     ]
     known_costs = [row.usd for row in rows if row.usd is not None]
+    remaining = count_remaining_calls(db, config, rows) if db else None
+    is_sampled = db is not None and remaining is None
+    if db is not None and is_sampled:
+        remaining = estimate_remaining_calls(db, config, survey, cells, planned_calls)
     return CostForecast(
         audit=config.name,
         cells=len(cells),
@@ -58,7 +63,8 @@ def estimate_audit(
         not_estimated=list(describe_unestimated_probes(config)),
         budget_usd=config.limits.budget_usd,
         recorded=count_recorded_calls(db, config, survey, cells) if db else None,
-        remaining=count_remaining_calls(db, config, rows) if db else None,
+        remaining=remaining,
+        is_remaining_sampled=is_sampled and remaining is not None,
         detectable=plan_detectable_differences(config, survey, cells, db),
     )
 

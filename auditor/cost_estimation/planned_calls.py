@@ -32,6 +32,6 @@ class PlannedCalls:
     expected_words: float
 
 
-def sample_evenly(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """At most `MAX_EXAMPLES` cells at equal distances."""
-    return cells[:: max(1, len(cells) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+def sample_evenly(cells: Sequence[Cell], max_cells: int = MAX_EXAMPLES) -> Sequence[Cell]:
+    """At most `max_cells` cells at equal distances."""
+    return cells[:: max(1, len(cells) // max_cells)][:max_cells]

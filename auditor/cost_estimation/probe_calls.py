@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from auditor.agents.call_builders import build_direct_call
 from auditor.agents.localization import samples_per_cell
 from auditor.agents.sentence_pairs import build_sentence_pairs
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, ModelSection
 from auditor.cost_estimation.call_counts import count_direct_calls
 from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
 from auditor.cost_estimation.preflight_calls import plan_preflight_calls
 from auditor.cost_estimation.review_calls import plan_review_calls
-from auditor.domain import Call, Cell, Purpose, Survey
+from auditor.domain import Call, Cell, LogprobMeasure, Purpose, Survey
 from auditor.models.logprobs import supported_measures
 from auditor.reports.data.cost.forecast import ForecastRange
+
+MAX_LOGPROB_CELLS = 5
+"""Cells whose calls for log-probabilities are built."""
 
 
 def plan_calls(
@@ -69,15 +72,18 @@ def _plan_logprob_calls(config: AuditConfig, cells: Sequence[Cell]) -> Iterator[
     probe = config.probes.logprob
     assert probe is not None
     for model in config.models:
-        calls_by_measure = [
-            [call for sentence_pair in build_sentence_pairs(model, cells[0], measure) for call in sentence_pair.calls]
-            for measure in supported_measures(model, probe.method)
-        ]
+        measures = list(supported_measures(model, probe.method))
+        calls_by_measure = [_list_logprob_calls(model, cells[:1], measure) for measure in measures]
         counts = [len({call.key for call in calls}) * len(cells) for calls in calls_by_measure] or [0]
         yield PlannedCalls(
             model,
             Purpose.LOGPROB,
             ForecastRange.from_bounds(min(counts), counts[0], max(counts)),
-            calls_by_measure[0] if calls_by_measure else [],
+            _list_logprob_calls(model, sample_evenly(cells, MAX_LOGPROB_CELLS), measures[0]) if measures else [],
             0,
         )
+
+
+def _list_logprob_calls(model: ModelSection, cells: Sequence[Cell], measure: LogprobMeasure) -> list[Call]:
+    """The calls for the log-probabilities of a model on cells."""
+    return [call for cell in cells for pair in build_sentence_pairs(model, cell, measure) for call in pair.calls]

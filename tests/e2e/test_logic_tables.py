@@ -156,7 +156,13 @@ def test_rankings_are_compared_with_the_published_ones(server: FakeServer, tmp_p
     assert filled["PairS"]["difference"] == pytest.approx(1 - 0.335)
     assert replicate(server, tmp_path, items, *words, "-o", str(page)).returncode == 0
     text = page.read_text("utf-8")
-    phrases = ('<tr class="muted"', "yours: mean over sets: mine", "other definition", "Consistency of preferences", "In percent.")
+    phrases = (
+        '<tr class="muted"',
+        "yours: mean over sets: mine",
+        "other definition",
+        "Consistency of preferences",
+        "In percent.",
+    )
     for phrase in (*phrases, "Spearman’s rho of a ranking by merge sort"):
         assert phrase in text
     assert "Made-up data" not in text

@@ -36,6 +36,7 @@ OUTCOME_COLUMNS = (
 def build_forecast_document(forecast: CostForecast) -> Document:
     """Build the document of a forecast, and of the recorded cost if there is one."""
     is_planned = forecast.actual_usd is None
+    is_new = forecast.remaining is None
     cautions = list(_list_cautions(forecast))
     reuse = (
         f"{pluralize(forecast.recorded or 0, 'direct call')} will not be repeated: the answers are already recorded."
@@ -44,7 +45,7 @@ def build_forecast_document(forecast: CostForecast) -> Document:
         Paragraph(describe_forecast(forecast), role="lead"),
         *([Paragraph(describe_detectable_differences(forecast.detectable))] if forecast.detectable else []),
         *([Callout("Reasons for caution", [List(cautions)])] if cautions else []),
-        *([Paragraph(reuse, role="note")] if forecast.recorded and forecast.remaining is None else []),
+        *([Paragraph(reuse, role="note")] if forecast.recorded and (is_new or forecast.is_remaining_sampled) else []),
     ]
     stages = Section("stages", "By model and stage", [Paragraph(forecast.caveat), *_build_tables(forecast)])
     return Document(
@@ -73,6 +74,9 @@ def _describe_remaining(forecast: CostForecast) -> str:
     """A sentence on the calls that are still to be sent, after a space; empty for an audit that was not begun."""
     if forecast.remaining is None:
         return ""
+    if forecast.is_remaining_sampled:
+        left = "None seems" if forecast.remaining.expected < 1 else f"About {_format_calls(forecast.remaining)} seem"
+        return f" {left} to be left to send: by a sample of the calls, other audits have answers to the rest."
     if forecast.remaining.high == 0:
         return " None is left to send: all answers are recorded."
     return f" About {_format_calls(forecast.remaining)} are left to send; the other answers are recorded."

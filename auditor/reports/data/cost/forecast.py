@@ -107,7 +107,10 @@ class CostForecast(ReportModel):
     recorded: int | None
     """Calls of the first stage whose answers are already stored; null without storage, or if too many to check."""
     remaining: ForecastRange | None = None
-    """Calls still to be sent; null if the audit was not begun, or with other settings."""
+    """Calls still to be sent; null if that is not known."""
+    is_remaining_sampled: bool = False
+    """Whether `remaining` is an estimate: the audit was not begun, or with other settings, but other audits have
+    answers to some of its calls."""
     caveat: str = TOKEN_ESTIMATE_CAVEAT
     actual_usd: float | None = None
     """Recorded cost, as far as prices are known."""
