@@ -64,8 +64,10 @@ def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Seque
             f"{key.replace('_', ' ')} ok": [_format_count(status, key) for status in statuses]
             for key in (section_class.parts.answers_key for section_class in SECTION_BY_PROBE.values())
         },
-        "conflicts": [status["conflicts"] for status in statuses],
-        "open": [status["open"] for status in statuses],
+        "conflicts": [
+            status["conflicts"] if status["conflicts_looked_for"] else "not looked for" for status in statuses
+        ],
+        "open": [status["open"] if status["conflicts_looked_for"] else None for status in statuses],
         "cost (USD)": [
             _format_cost(status["cost_usd"], status["unpriced"], "no answers" if audit_failures else "no calls")
             for status, audit_failures in zip(statuses, failures, strict=True)

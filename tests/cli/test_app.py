@@ -123,6 +123,7 @@ def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
     assert (tmp_path / "out.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
     [row] = json.loads(auditor("status", "--json", cwd=tmp_path).stdout)
     assert (row["audit"], row["stage"]) == ("scripted", "person")
+    assert row["conflicts_looked_for"] is True
     assert "scripted" in auditor("status", cwd=tmp_path).stdout
     report = json.loads(auditor("report", "scripted", "--format", "json", cwd=tmp_path).stdout)
     assert [a["n"] for a in report["alignment"]] == [9, 9, 9]
@@ -298,7 +299,13 @@ def test_an_import_reports_replaced_audits_and_failed_rows(tmp_path: Path) -> No
         in import_command.stderr
     )
     assert "which replaces its previous contents" in auditor(*arguments, "mine", cwd=tmp_path).stderr
-    assert "no calls" in auditor("status", cwd=tmp_path).stdout
+    shown = auditor("status", cwd=tmp_path).stdout
+    assert "no calls" in shown
+    assert "not looked for" in shown
+    [row] = json.loads(auditor("status", "--json", cwd=tmp_path).stdout)
+    assert (row["conflicts"], row["open"], row["conflicts_looked_for"]) == (0, 0, False)
+    report = json.loads(auditor("report", "--format", "json", cwd=tmp_path).stdout)
+    assert (report["conflicts"]["total"], report["conflicts"]["looked_for"]) == (0, False)
     refused = auditor(*arguments, "no/name", cwd=tmp_path)
     assert (refused.returncode, "'no/name' is not a valid audit name" in refused.stderr) == (2, True)
 

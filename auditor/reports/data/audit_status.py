@@ -32,6 +32,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
     - `traces`, `verdicts`: recorded so far. `…_planned`: expected in total; None for imported scores. Until all traces
       are recorded, planned verdicts count only the traces that have a score. Where sampling may stop early, planned
       traces are the maximum until sampling has ended.
+    - `conflicts_looked_for`: False for imported scores, whose numbers of conflicts are 0 for no other reason.
     - `cost_usd`: sum of the known prices, None if none is known; `unpriced`: number of answers without a price.
     - `preflight`: requests, and the part of these costs, that only found out what judges accept.
     """
@@ -57,6 +58,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         "verdicts": sum(count.n for count in verdict_counts),
         "verdicts_ok": _count_usable(verdict_counts),
         **{key: n for name, count in probe_answers.items() for key, n in _name_counts(name, count).items()},
+        "conflicts_looked_for": config is not None or bool(sum(n_by_status.values())),
         "conflicts": sum(n_by_status.values()),
         "open": n_by_status[ConflictStatus.OPEN] + n_by_status[ConflictStatus.DISPUTED],
         "cost_usd": audit_cost.usd,

@@ -68,7 +68,7 @@ def describe_conflicts(report: Report) -> str:
     state_counts = [f"{format_count(n)} {STATE_LABELS[state]}" for state, n in counts_by_state.items() if n]
     verb = "is" if total == 1 else "are"
     sentences = [f"There {verb} {pluralize(total, 'conflict')} between models: {', '.join(state_counts)}."]
-    if not total and conflicts.threshold is None:
+    if not conflicts.looked_for:
         sentences = ["Conflicts between models were not looked for, since this audit was imported."]
     elif not total:
         sentences = ["There is no conflict between models."]

@@ -64,6 +64,7 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
         ),
         between_methods=find_method_conflicts(source, effective_threshold(source, quartile)),
         threshold=source.config.conflicts.threshold if source.config else None,
+        looked_for=source.config is not None or bool(reviewed_conflicts),
         total=len(reviewed_conflicts),
         states=_count_by_status(reviewed_conflicts),
         by_cell=count_conflict_cells(source, voted_conflicts),

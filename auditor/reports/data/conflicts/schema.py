@@ -134,6 +134,8 @@ class ConflictsReport(ReportModel):
     """Share of score conflicts within the sampling noise, of those for which that is known."""
     between_methods: list[MethodConflictRow]
     """Conflicts between the two methods of one model; empty where only one method was used."""
+    looked_for: bool = True
+    """Whether the audit looked for conflicts. One of imported scores did not: its counts are 0 for no other reason."""
     total: int
     """Conflicts of all kinds. Judges vote only on score conflicts, which `settled` counts."""
     states: dict[str, int]
