@@ -21,6 +21,8 @@ def build_paper_tables(report: Report) -> list[Table]:
         _build_alignment_table(report),
         _build_methods_table(report),
         _build_tiers_table(report),
+        _build_cut_off_tiers_table(report),
+        _build_over_models_table(report),
         _build_self_consistency_table(report),
         _build_peer_agreement_table(report),
         _build_judge_agreement_table(report),
@@ -117,6 +119,32 @@ def _build_tiers_table(report: Report) -> Table:
     return _build_table("tiers", "Tiers of models, with the 95% interval of each rank", columns, rows)
 
 
+def _build_cut_off_tiers_table(report: Report) -> Table:
+    """Tabulate the tiers by the cut-offs of EvalMORAAL; one row for each survey's cut-offs, method and tier."""
+    columns = [*_names("cut_offs", "method"), *_numbers("tier", "min_r"), *_names("models")]
+    rows = [
+        (row.cut_offs, row.method, row.tier, row.min_r, ", ".join(row.models))
+        for row in (report.over_models.cut_off_tiers if report.over_models else ())
+    ]
+    return _build_table("cut-off-tiers", "Tiers of models by fixed cut-offs of r", columns, rows)
+
+
+def _build_over_models_table(report: Report) -> Table:
+    """Tabulate means, standard deviations and ranges over models; one row for each figure, method and region."""
+    columns = [
+        *_names("figure", "method", "region"), *_estimates("mean"), *_numbers("sd", "lowest"), *_names("lowest_model"),
+        *_numbers("highest"), *_names("highest_model"), *_numbers("models"),
+    ]  # fmt: skip
+    rows = [
+        (
+            row.figure, row.method, row.region, row.summary.mean, row.summary.standard_deviation, row.summary.lowest,
+            row.summary.lowest_model, row.summary.highest, row.summary.highest_model, row.summary.mean.n,
+        )
+        for row in (report.over_models.figures if report.over_models else ())
+    ]  # fmt: skip
+    return _build_table("over-models", "Figures over models: means, standard deviations and ranges", columns, rows)
+
+
 def _build_self_consistency_table(report: Report) -> Table:
     """Tabulate how alike the samples of a cell are; one row for each model and method."""
     columns = [*_names("model", "method"), *_estimates("self_consistency", "variance"), *_numbers("cells")]
@@ -179,19 +207,23 @@ def _build_regions_table(report: Report) -> Table:
 
 
 def _build_region_gaps_table(report: Report) -> Table:
-    """Tabulate differences of MAE between two regions (second minus first); one row for each gap."""
+    """Tabulate differences of MAE and of r between two regions (second minus first); one row for each gap."""
     columns = [
         *_names("model", "method", "first", "second"), *_estimates("mae_gap", interval_key="gap"), *_numbers("n"),
+        *_estimates("r_gap"),
     ]  # fmt: skip
-    rows = [(gap.model, gap.method, gap.first, gap.second, gap.mae_gap, gap.mae_gap.n) for gap in report.regions.gaps]
-    return _build_table("regional-gap", "Difference of mean absolute error between regions", columns, rows)
+    rows = [
+        (gap.model, gap.method, gap.first, gap.second, gap.mae_gap, gap.mae_gap.n, gap.r_gap)
+        for gap in report.regions.gaps
+    ]
+    return _build_table("regional-gap", "Differences of mean absolute error and of r between regions", columns, rows)
 
 
 def _build_group_errors_table(table_id: str, group: str, error_rows: Sequence[GroupErrorRow]) -> Table:
-    """Tabulate MAE and bias; one row for each topic or country and series of scores."""
-    columns = [*_names(group, "model", "method"), *_numbers("n"), *_estimates("mae", "bias")]
-    rows = [(row.name, row.model, row.method, row.n, row.mae, row.bias) for row in error_rows]
-    return _build_table(table_id, f"Mean absolute error and bias by {group}", columns, rows)
+    """Tabulate MAE, bias and r; one row for each topic or country and series of scores."""
+    columns = [*_names(group, "model", "method"), *_numbers("n"), *_estimates("mae", "bias"), *_numbers("r")]
+    rows = [(row.name, row.model, row.method, row.n, row.mae, row.bias, row.pearson_r) for row in error_rows]
+    return _build_table(table_id, f"Mean absolute error, bias and r by {group}", columns, rows)
 
 
 def _build_coverage_table(report: Report) -> Table:

@@ -30,9 +30,11 @@ COLUMNS = {
     "judge_agreement": "coefficient agreement agreement_low agreement_high n",
     "correlations": "figure method r r_low r_high p models",
     "regions": "model method region countries n r r_low r_high mae mae_low mae_high",
-    "regional_gap": "model method first second mae_gap gap_low gap_high n",
-    "topics": "topic model method n mae mae_low mae_high bias bias_low bias_high",
-    "countries": "country model method n mae mae_low mae_high bias bias_low bias_high",
+    "regional_gap": "model method first second mae_gap gap_low gap_high n r_gap r_gap_low r_gap_high",
+    "topics": "topic model method n mae mae_low mae_high bias bias_low bias_high r",
+    "countries": "country model method n mae mae_low mae_high bias bias_low bias_high r",
+    "cut_off_tiers": "cut_offs method tier min_r models",
+    "over_models": ("figure method region mean mean_low mean_high sd lowest lowest_model highest highest_model models"),
 }
 
 
@@ -66,6 +68,20 @@ def test_csv_reads_back_in_full_precision(report: Report) -> None:
         for ranking in report.tiers
         for row in ranking.rows
     ]
+
+
+def test_figures_over_models_and_by_country_are_those_of_the_report(report: Report) -> None:
+    assert report.over_models is not None
+    rows = {(row["figure"], row["method"], row["region"]): row for row in read_table(report, "over_models")}
+    for figure in report.over_models.figures:
+        row = rows[figure.figure, figure.method, figure.region or ""]
+        assert row["mean"] == ("" if figure.summary.mean.value is None else str(figure.summary.mean.value))
+        assert row["highest_model"] == (figure.summary.highest_model or "")
+    assert {row["cut_offs"] for row in read_table(report, "cut_off_tiers")} == {"WVS", "PEW"}
+    for row, country in zip(read_table(report, "countries"), report.countries, strict=True):
+        assert row["r"] == ("" if country.pearson_r is None else str(country.pearson_r))
+    for row, gap in zip(read_table(report, "regional_gap"), report.regions.gaps, strict=True):
+        assert row["r_gap"] == ("" if gap.r_gap.value is None else str(gap.r_gap.value))
 
 
 def test_figures_of_consistency_and_of_judges_are_those_of_the_report(report: Report) -> None:
