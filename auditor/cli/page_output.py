@@ -13,8 +13,16 @@ if TYPE_CHECKING:
 PAGE_FORMATS = {".html": "html", ".md": "markdown", ".txt": "text"}
 
 
-def present_document(json_document: Any, document: Document, output: Path | None, as_json: bool) -> None:
+CSV_SUFFIX = ".csv"
+
+
+def present_document(
+    json_document: Any, document: Document, output: Path | None, as_json: bool, figures: Table | None = None
+) -> None:
     """Print JSON if requested, write the document if a file is named, and else print it in the terminal.
+
+    Args:
+        figures: the table that is written instead of the document to a file whose name ends in .csv.
 
     Raises:
         UsageError: the file's suffix names no format of documents, or it cannot be written.
@@ -24,27 +32,33 @@ def present_document(json_document: Any, document: Document, output: Path | None
     if output is not None:
         from auditor.atomic_files import write_atomically
         from auditor.reports.output import render_document
+        from auditor.reports.render.csv_tables import render_csv
 
-        write_atomically(render_document(document, resolve_page_format(output)), output)
+        if figures is not None and output.suffix == CSV_SUFFIX:
+            write_atomically(render_csv(figures), output)
+        else:
+            write_atomically(render_document(document, resolve_page_format(output)), output)
         print_message(f"{document.kind}: {output.resolve()}")
     elif not as_json:
         print_document(document)
 
 
-def resolve_page_format(output: Path | None) -> str:
+def resolve_page_format(output: Path | None, *, allows_csv: bool = False) -> str:
     """The format that a file's suffix names: `html`, `markdown` or `text`; without a file, the terminal's `text`.
+
+    Args:
+        allows_csv: whether it may be `csv`, too.
 
     Raises:
         UsageError: the suffix names no format of documents.
     """
     from auditor.errors import UsageError
 
+    formats = PAGE_FORMATS | ({CSV_SUFFIX: "csv"} if allows_csv else {})
     suffix = ".txt" if output is None else output.suffix
-    if suffix not in PAGE_FORMATS:
-        raise UsageError(
-            f"-o: '{output}' is not the name of a page.", f"Use a name that ends in {', '.join(PAGE_FORMATS)}."
-        )
-    return PAGE_FORMATS[suffix]
+    if suffix not in formats:
+        raise UsageError(f"-o: '{output}' is not the name of a page.", f"Use a name that ends in {', '.join(formats)}.")
+    return formats[suffix]
 
 
 def print_document(document: Document) -> None:

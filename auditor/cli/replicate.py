@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, LimitOption, PageFileOption, StorageOption
+from auditor.cli.options import JsonOption, LimitOption, StorageOption
 
 if TYPE_CHECKING:
     from auditor.replications.presets import Paper
@@ -64,6 +64,15 @@ AsPublishedOption: TypeAlias = Annotated[
 DryRunOption: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Show the audits, their calls and their cost; send and write nothing.")
 ]
+OutputOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the result as a page to this file (.html, .md or .txt), or all figures as a table (.csv).",
+    ),
+]
 LIST = "list"
 
 
@@ -79,23 +88,21 @@ def replicate(
     data: DataOption = None,
     as_published: AsPublishedOption = False,
     dry_run: DryRunOption = False,
-    output: PageFileOption = None,
+    output: OutputOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Set the figures of a paper's tables beside your own.
 
-    --models or --small runs the experiment as ordinary audits, one for each survey or data set: the same command
-    resumes them, and recorded answers are never requested again. Each of our figures says whether it is defined as the
-    published one.
-    --recorded reads the scores that a paper's authors released, from your download; no model is asked.
+    --models or --small runs the experiment as ordinary audits: the same command resumes them, and recorded answers are
+    never requested again. --recorded reads scores that authors released, from your download; no model is asked.
 
     Example: auditor replicate evalmoraal --small
     """
     from auditor.cli.page_output import resolve_page_format
     from auditor.replications.presets import load_paper
 
-    resolve_page_format(output)
+    resolve_page_format(output, allows_csv=not (published or paper == LIST))
     modes = {"--published": published, "--recorded": bool(recorded), "--models": bool(models), "--small": small}
     options_of_runs = {
         "--limit": bool(limit), "--as": bool(as_model), "--data": bool(data), "--as-published": as_published,
@@ -105,21 +112,17 @@ def replicate(
         refuse_unused(f"`replicate {LIST}`", {"--table": bool(table)} | modes | options_of_runs)
         return show_papers(output, as_json)
     selected = load_paper(paper)
-    mode = select_mode(modes, has_data=bool(data))
-    if mode in ("--published", "--recorded"):
-        refuse_unused(mode, options_of_runs)
+    check_mode(modes, options_of_runs)
     if published:
-        show_published(selected, table, output, as_json)
-    elif recorded is not None:
-        show_recorded(selected, table, recorded, storage, output, as_json)
-    else:
-        from auditor.cli.replication_run import run_experiment
-        from auditor.replications.planning import ReplicationOptions
+        return show_published(selected, table, output, as_json)
+    if recorded is not None:
+        return show_recorded(selected, table, recorded, storage, output, as_json)
+    from auditor.cli.replication_run import run_experiment
+    from auditor.replications.planning import ReplicationOptions
 
-        files = dict(parse_pairs(data, "--data"))
-        options = ReplicationOptions(table, small, limit, models, files, is_as_published=as_published)
-        pairs = parse_pairs(as_model, "--as")
-        run_experiment(selected, options, pairs, storage, output, as_json, dry_run=dry_run)
+    files, pairs = dict(parse_pairs(data, "--data")), parse_pairs(as_model, "--as")
+    options = ReplicationOptions(table, small, limit, models, files, is_as_published=as_published)
+    run_experiment(selected, options, pairs, storage, output, as_json, dry_run=dry_run)
 
 
 def show_papers(output: Path | None, as_json: bool) -> None:
@@ -154,29 +157,35 @@ def show_recorded(
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.page_output import present_document
-    from auditor.replications.data_notes import identify_files
+    from auditor.replications.data_notes import identify_file
     from auditor.replications.recorded import recompute_tables
     from auditor.reports.sections.recorded import build_recorded_document
+    from auditor.reports.sections.replication_table import build_figures_table
 
     recorded = recompute_tables(paper, table, folder, storage)
-    document = build_recorded_document(
-        paper.title, paper.source, recorded.cells, recorded.audits, identify_files(recorded.files)
-    )
-    present_document(to_jsonable_python(recorded.cells), document, output, as_json)
+    files = list(map(identify_file, recorded.files))
+    document = build_recorded_document(paper.title, paper.source, recorded.cells, recorded.audits, files)
+    figures = build_figures_table(recorded.cells)
+    present_document(to_jsonable_python(recorded.cells), document, output, as_json, figures)
 
 
-def select_mode(modes: Mapping[str, bool], *, has_data: bool) -> str:
-    """The option that says what is shown; `--data` where no model is needed. UsageError for none or several."""
+def check_mode(modes: Mapping[str, bool], options_of_runs: Mapping[str, bool]) -> None:
+    """Require one option that says what is shown, or data where no model is needed; no option without an effect.
+
+    Raises:
+        UsageError: there is none or several, or an option has no effect.
+    """
     from auditor.errors import UsageError
 
     chosen = [name for name, is_chosen in modes.items() if is_chosen]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} cannot be combined.", "Use one of them.")
-    if not chosen and not has_data:
+    if not chosen and not options_of_runs["--data"]:
         raise UsageError(
             "What should be shown?", "Add one of --published, --recorded FOLDER, --models FILE and --small."
         )
-    return chosen[0] if chosen else "--data"
+    if chosen and chosen[0] in ("--published", "--recorded"):
+        refuse_unused(chosen[0], options_of_runs)
 
 
 def refuse_unused(mode: str, options: Mapping[str, bool]) -> None:

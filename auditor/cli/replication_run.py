@@ -43,6 +43,7 @@ def run_experiment(
     from auditor.replications.model_matching import match_models
     from auditor.replications.planning import list_ignored_settings, plan_audits
     from auditor.reports.sections.replication_run import build_replication_document
+    from auditor.reports.sections.replication_table import build_figures_table
 
     configs = plan_audits(paper, options)
     if ignored := list_ignored_settings(paper, options):
@@ -59,7 +60,8 @@ def run_experiment(
     measured = _measure_audits(paper, options, configs, storage)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
     document = build_replication_document(_describe_replication(paper, options, measured, cells, departures))
-    present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
+    figures = build_figures_table(cells)
+    present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json, figures)
 
 
 def _describe_replication(
@@ -70,7 +72,7 @@ def _describe_replication(
     departures: Sequence[Departure],
 ) -> Replication:
     """What the document of a replication shows: figures, notes, warnings, and sections of the audits' reports."""
-    from auditor.replications.data_notes import describe_data, identify_files, list_read_files
+    from auditor.replications.data_notes import describe_data, describe_files
     from auditor.reports.sections.phrasing import mark_code
     from auditor.reports.sections.replication_run import SMALL_FORM_NOTE, Replication
     from auditor.reports.sections.simulation_note import label_kind
@@ -83,7 +85,7 @@ def _describe_replication(
         *map(mark_code, describe_data(paper.experiment, options, names)),
         *([f"--as-published: {paper.experiment.as_published_note}"] if options.is_as_published else []),
     ]
-    files = identify_files(list_read_files(paper.experiment, options, names))
+    files = describe_files(paper.experiment, options, names)
     return Replication(
         paper.title,
         paper.source,

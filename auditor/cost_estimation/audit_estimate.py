@@ -49,10 +49,8 @@ def estimate_audit(
         for calls in planned_calls
     ]
     known_costs = [row.usd for row in rows if row.usd is not None]
-    remaining = count_remaining_calls(db, config, rows) if db else None
-    is_sampled = db is not None and remaining is None
-    if db is not None and is_sampled:
-        remaining = estimate_remaining_calls(db, config, survey, cells, planned_calls)
+    counted = count_remaining_calls(db, config, rows) if db else None
+    estimated = estimate_remaining_calls(db, config, survey, cells, planned_calls) if db and counted is None else None
     return CostForecast(
         audit=config.name,
         cells=len(cells),
@@ -63,8 +61,8 @@ def estimate_audit(
         not_estimated=list(describe_unestimated_probes(config)),
         budget_usd=config.limits.budget_usd,
         recorded=count_recorded_calls(db, config, survey, cells) if db else None,
-        remaining=remaining,
-        is_remaining_sampled=is_sampled and remaining is not None,
+        remaining=counted or estimated,
+        is_remaining_sampled=estimated is not None,
         detectable=plan_detectable_differences(config, survey, cells, db),
     )
 

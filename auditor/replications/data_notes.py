@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from auditor.imports.published.registry import DATASET_FORMATS
@@ -46,13 +46,17 @@ def _list_used_data(experiment: Experiment, audits: Collection[str]) -> list[str
     ]
 
 
-def list_read_files(experiment: Experiment, options: ReplicationOptions, audits: Collection[str]) -> list[Path]:
-    """The data files behind audits: those of the user, and in the small form those of the program."""
+def describe_files(experiment: Experiment, options: ReplicationOptions, audits: Collection[str]) -> list[str]:
+    """Identify the data files behind audits, those of the user with their terms."""
     files = list_data_files(experiment, options)
-    used = (Path(files[name]) for name in _list_used_data(experiment, audits) if name in files)
-    return [path for path in dict.fromkeys(used) if path.is_file()]
+    used = [name for name in _list_used_data(experiment, audits) if name in files and Path(files[name]).is_file()]
+    terms = {name: experiment.files[name].terms for name in used if name in options.files}
+    return [
+        " ".join(filter(None, (identify_file(Path(files[name]), name), terms.get(name) and f"Terms: {terms[name]}.")))
+        for name in used
+    ]
 
 
-def identify_files(files: Iterable[Path]) -> list[str]:
-    """Name each file with the SHA-256 of its content."""
-    return [f"File {path.name}: SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}." for path in files]
+def identify_file(path: Path, name: str = "") -> str:
+    """Name a file with the SHA-256 of its content, and the data that it holds."""
+    return f"{f'{name}: ' if name else ''}file {path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}."

@@ -110,6 +110,7 @@ class DataFile(BaseModel):
         shared_with: further audits with the same file in the same setting.
         key: the setting, such as `survey.source`; empty for an import.
         is_required: whether the audits cannot be run without it.
+        terms: under which its owner passes it on, in words; empty if they are not known.
         converter: the data set's name in `auditor logic convert`, which writes the file; empty if it cannot.
     """
 
@@ -119,6 +120,7 @@ class DataFile(BaseModel):
     shared_with: tuple[str, ...] = ()
     key: str = ""
     is_required: bool = False
+    terms: str = ""
     converter: str = ""
 
     @property

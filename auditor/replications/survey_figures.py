@@ -15,6 +15,7 @@ from auditor.reports.data.report_schema import Report
 
 DIRECT = Method.DIRECT.value
 NO_INTERVAL = "reports have no interval of this figure"
+NO_INTERVAL_OF_MODELS = "the report’s interval is of families of models, which papers do not average"
 NOT_MEASURED = "the audit did not measure it"
 NO_CONFLICT = "there is no conflict between models"
 MIN_MODELS_OF_CORRELATION = 3
@@ -56,7 +57,7 @@ def from_correlation(correlation: ModelCorrelation | None) -> Estimate:
     if correlation.r_over_models is None:
         return Estimate(None, correlation.models, reason=correlation.reason or NOT_MEASURED)
     if correlation.value != correlation.r_over_models:
-        return Estimate(correlation.r_over_models, correlation.models, reason=NO_INTERVAL)
+        return Estimate(correlation.r_over_models, correlation.models, reason=NO_INTERVAL_OF_MODELS)
     return Estimate(
         correlation.value, correlation.n, correlation.ci_low, correlation.ci_high, correlation.reason,
         correlation.resampled,

@@ -120,4 +120,5 @@ def test_zeros_that_were_filled_in_are_named(tmp_path: Path) -> None:
     shown = " ".join(result.stdout.split())
     assert "--as-published: people’s score of a cell counts respondents without an answer as 0" in shown
     assert "6 cells" in shown
-    assert "File wvs.csv: SHA-256 " in shown
+    assert "WVS: file wvs.csv, SHA-256 " in shown
+    assert "Terms: of the World Values Survey, which do not allow to pass the data on." in shown

@@ -51,14 +51,52 @@ def read_western_r(report: Report) -> float:
     return read_r(report, "western-everywhere")
 
 
+def read_western_logprob_r(report: Report) -> float:
+    series = [(row.model, row.method) for row in report.alignment]
+    r = report.alignment[series.index(("western-everywhere", "logprob"))].pearson_r
+    assert r is not None
+    return r
+
+
+def read_western_agreement(report: Report) -> float:
+    [row] = [row for row in report.peer_agreement if row.model == "western-everywhere"]
+    assert row.agreement.value is not None
+    return row.agreement.value
+
+
+def read_settled(report: Report) -> float:
+    assert report.conflicts.settled.value is not None
+    return report.conflicts.settled.value
+
+
+def read_variance_deviations(report: Report) -> float:
+    """Standard deviation of the variance over cells, minus that over models."""
+    assert report.over_models is not None
+    [over_models] = [row.summary.standard_deviation for row in report.over_models.figures if row.figure == "variance"]
+    assert report.over_models.variance_deviation is not None
+    assert over_models is not None
+    return report.over_models.variance_deviation - over_models
+
+
+SMALL = load_paper("evalmoraal").experiment.small.audits["PEW"]  # type: ignore[union-attr]
+LOGPROB: dict[str, Any] = {"probes": {"logprob": {}}}
+CAREFUL_JUDGES = [{"name": f"careful-judge-{i}", "model": f"simulated/careful-judge-{i}"} for i in (1, 2, 3)]
 Measurement = tuple[dict[str, Any], dict[str, Any], Callable[[Report], float]]
 MEASUREMENTS: Mapping[str, Measurement] = {
     "samples": ({}, {"probes": {"direct": {"samples": 5}}}, lambda report: read_r(report, "inconsistent")),
     "nonresponse": ({}, {"survey": {"nonresponse": "zero"}}, read_western_r),
-    "cells": (
-        load_paper("evalmoraal").experiment.small.audits["PEW"],  # type: ignore[union-attr]
-        {},
-        read_western_r,
+    "cells": (SMALL, {}, read_western_r),
+    "released-cells": (merge_settings(LOGPROB, SMALL), LOGPROB, read_western_logprob_r),
+    "released-nonresponse": (
+        merge_settings(LOGPROB, {"survey": {"nonresponse": "zero"}}),
+        LOGPROB,
+        read_western_logprob_r,
+    ),
+    "judges": ({"judges": CAREFUL_JUDGES[:2]}, {"judges": "peers"}, read_western_agreement),
+    "vote": (
+        {"judges": CAREFUL_JUDGES, "panel": {"vote": "dawid_skene"}},
+        {"judges": CAREFUL_JUDGES},
+        read_settled,
     ),
     "traces": (merge_settings(REVIEWED, {"probes": {"review": {"traces": "all"}}}), REVIEWED, read_agreement),
     "threshold": ({"conflicts": {"threshold": "auto"}}, {}, read_conflict_cells),
@@ -86,7 +124,11 @@ def test_stated_sizes_are_those_of_the_fixtures(tmp_path: Path) -> None:
     experiment = load_paper("evalmoraal").experiment
     assert experiment is not None
     stated = {setting.id: setting.size for setting in experiment.settings if setting.size is not None}
-    assert measure_sizes(f"sqlite:///{tmp_path}/sizes.db") == pytest.approx(stated, abs=6e-4)
+    storage = f"sqlite:///{tmp_path}/sizes.db"
+    assert measure_sizes(storage) == pytest.approx(stated, abs=6e-4)
+    fixed = {departure.id: departure.size for departure in experiment.departures if departure.size is not None}
+    measured = {"variance-deviation": read_variance_deviations(measure({}, storage, "variance"))}
+    assert measured == pytest.approx(fixed, abs=6e-4)
 
 
 def test_a_departure_without_a_size_says_why() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sqlite3
 from contextlib import closing
@@ -114,6 +115,19 @@ def test_a_second_run_makes_no_call(experiment: Experiment) -> None:
         result = replicate(experiment.folder, "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == experiment.output
+
+
+def test_a_csv_file_has_all_figures(experiment: Experiment) -> None:
+    path = experiment.folder / "figures.csv"
+    assert replicate(experiment.folder, "-o", str(path)).returncode == 0
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(experiment.output["cells"])
+    for row, cell in zip(rows, experiment.output["cells"], strict=True):
+        assert (row["table"], row["mark"]) == (cell["published"]["table"], cell["mark"])
+        if cell["recomputed"]:
+            assert float(row["ours"]) == cell["recomputed"]["value"]
+            assert int(row["ours_n"]) == cell["recomputed"]["n"]
 
 
 def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experiment) -> None:

@@ -225,3 +225,21 @@ def _difference(cell: RecomputedCell) -> float | None:
         return None
     difference = cell.difference / cell.published.scale
     return round(difference) if isinstance(cell.recomputed.value, int) else difference
+
+
+def build_figures_table(cells: Sequence[RecomputedCell]) -> Table:
+    """Build the table of all figures of a document in the unit of our reports, for a CSV file."""
+    columns = (
+        Column("table", "name"), Column("row"), Column("column"), Column("published"),
+        Column("ours", "estimate"), Column("difference", "number"), Column("data"), Column("unit"), Column("model"),
+        Column("audit"), Column("mark"), Column("not run"), Column("departures"),
+    )  # fmt: skip
+    rows = [
+        (
+            cell.published.table, cell.published.row, cell.published.column, cell.published.printed or None,
+            cell.recomputed, cell.difference, cell.data or None, cell.unit or None, cell.model or None, cell.audit,
+            cell.mark, cell.not_run, ", ".join(cell.departures) or None,
+        )
+        for cell in cells
+    ]  # fmt: skip
+    return Table("figures", "Figures", "", columns, rows)
