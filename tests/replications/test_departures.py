@@ -25,7 +25,7 @@ def test_different_values_name_their_audits() -> None:
     assert merged.audits == ["WVS", "PEW", "EVS"]
 
 
-def test_different_published_values_stand_beside_ours() -> None:
+def test_different_published_values_are_named() -> None:
     [merged] = merge_departures([departure("WVS", "16", "1 045"), departure("PEW", "6", "312")])
     assert merged.description == "samples: WVS 16 (published 1 045); PEW 6 (published 312)"
 

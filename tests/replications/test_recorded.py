@@ -89,9 +89,9 @@ def test_a_model_without_a_value_says_why_and_one_without_a_published_row_has_it
     assert few.not_run == "no_value"
     assert few.detail.startswith("WVS, gpt2: ")
     assert len(few.detail) > len("WVS, gpt2: ")
-    [own] = [cell for cell in cells if cell.is_own_row]
-    assert (own.published.row, own.published.column, own.difference) == ("my-model", "WVS", None)
-    assert own.recomputed is not None
+    [own_cell] = [cell for cell in cells if cell.is_own_row]
+    assert (own_cell.published.row, own_cell.published.column, own_cell.difference) == ("my-model", "WVS", None)
+    assert own_cell.recomputed is not None
 
 
 def test_files_that_disagree_about_people_are_refused(released: Path, storage: str) -> None:

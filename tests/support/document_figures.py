@@ -17,8 +17,10 @@ from auditor.reports.document import (
     CountShare,
     Document,
     Figure,
+    Footnoted,
     HeatMap,
     LowerBound,
+    Printed,
     Reason,
     Row,
     Table,
@@ -60,6 +62,10 @@ def iterate_figures(node: object) -> Iterator[ShownFigure]:
                         yield _show_interval(cell, column)
                     case Estimate():
                         yield _show_estimate(cell, column.style, column.digits, shows_n=column.show_n)
+                    case Footnoted():
+                        yield _show_estimate(cell.figure, column.style, column.digits, shows_n=column.show_n)
+                    case Printed():
+                        yield ShownFigure((cell.text,))
                     case Reason(text=str() as reason):
                         yield ShownFigure((), reason)
                     case int() | float() | CountShare() | LowerBound():
@@ -170,7 +176,8 @@ def _assert_table_files_have_figures(table: Table) -> None:
     csv_values = {value for row in csv_rows for value in row}
     latex_text = "\n".join(latex_rows)
     for _, column, cell in iterate_cells(table):
-        estimate = cell if isinstance(cell, Estimate) else None
+        figure = cell.figure if isinstance(cell, Footnoted) else cell
+        estimate = figure if isinstance(figure, Estimate) else None
         if estimate is not None:
             values: list[float | None] = [
                 estimate.value,

@@ -22,6 +22,7 @@ from auditor.reports.document import (
     Facts,
     Figure,
     FigureGrid,
+    Footnoted,
     HeatMap,
     HeatMapCell,
     Link,
@@ -30,6 +31,7 @@ from auditor.reports.document import (
     LowerBound,
     Name,
     Paragraph,
+    Printed,
     Quote,
     Reason,
     Row,
@@ -242,7 +244,19 @@ def _cost() -> list[Block]:
     return [
         Paragraph(["All calls cost $3.22. Run ", Code("auditor report --format json"), " for all numbers."]),
         Table("cost", "Cost", "Calls and cost in US dollars.", columns, rows, legend, is_dense=True),
+        _published(),
     ]
+
+
+def _published() -> Table:
+    """A table of another source with figures below it: as printed, with a mark, and with a reason below the table."""
+    columns = [Column("Row", "name"), Column("Alpha", "estimate", digits=3), Column("Beta", "estimate")]
+    rows: list[Row | Sequence[Cell]] = [
+        Row(["Paper-7B", Printed("78,7"), Printed("-0.54")]),
+        ["yours", Footnoted(_estimate(0.781), "¹"), Footnoted(Estimate(0.41, 3, reason=TOO_FEW), "²")],
+        Row(["Other-13B", Printed("66.1%"), None], is_muted=True),
+    ]
+    return Table("published", "Published figures", "As printed.", columns, rows, has_reasons_below=True)
 
 
 _KEY_FIELDS = frozenset(

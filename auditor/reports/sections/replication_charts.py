@@ -12,7 +12,7 @@ from auditor.reports.sections.over_models import build_heat_map
 from auditor.reports.sections.replication_table import to_paper_unit
 
 MIN_POINTS = 2
-PUBLISHED, OWN = "published", "yours"
+PUBLISHED_SERIES, OWN_SERIES = "published", "yours"
 
 
 def build_pictures(
@@ -63,32 +63,34 @@ def _list_scatter_points(cells: Sequence[RecomputedCell], chart: TableChart) -> 
     [point] = chart.points
     assert isinstance(point.x, str)  # a number would be the same for all rows
     published: dict[str, dict[str, float]] = {}
-    own: dict[tuple[str, str], list[RecomputedCell]] = {}
+    own_cells: dict[tuple[str, str], list[RecomputedCell]] = {}
     for cell in cells:
         if cell.published.value is not None:
             published.setdefault(cell.published.row, {})[cell.published.column] = cell.published.value
         if cell.recomputed is not None and cell.model and chart.data in ("", cell.data):
-            own.setdefault((cell.published.row, cell.model), []).append(cell)
+            own_cells.setdefault((cell.published.row, cell.model), []).append(cell)
     from_paper = [
-        TradeoffPoint(row, values[point.x], values[point.y], PUBLISHED)
+        TradeoffPoint(row, values[point.x], values[point.y], PUBLISHED_SERIES)
         for row, values in published.items()
         if {point.x, point.y} <= set(values)
     ]
     yield from from_paper
-    for (row, model), of_row in own.items():
+    for (row, model), of_row in own_cells.items():
         x, y = (_find_value(of_row, column, chart.unit) for column in (point.x, point.y))
         if x is not None and y is not None:
             part = row.removeprefix(f"{model}, ")  # such as a wording, in a table with several rows of a model
             is_part = part != row
-            yield TradeoffPoint(part if is_part else model, x, y, model if is_part else OWN if from_paper else "")
+            yield TradeoffPoint(
+                part if is_part else model, x, y, model if is_part else OWN_SERIES if from_paper else ""
+            )
 
 
 def _list_line_points(cells: Sequence[RecomputedCell], chart: TableChart) -> Iterator[TradeoffPoint]:
     """Yield the points of each of our models, those of a line one after another."""
     for model in dict.fromkeys(cell.model for cell in cells if cell.model):
-        own = [cell for cell in cells if cell.model == model and chart.data in ("", cell.data)]
+        own_cells = [cell for cell in cells if cell.model == model and chart.data in ("", cell.data)]
         for point in sorted(chart.points, key=lambda point: point.series):
-            of_form = [cell for cell in own if cell.published.form == point.form]
+            of_form = [cell for cell in own_cells if cell.published.form == point.form]
             x = _find_value(of_form, point.x, chart.unit) if isinstance(point.x, str) else point.x
             y = _find_value(of_form, point.y, chart.unit)
             if x is not None and y is not None:

@@ -45,11 +45,19 @@ def test_ids_are_unique(page: Page) -> None:
     assert len(ids) == len(set(ids))
 
 
+def test_a_muted_row_has_a_class_and_a_figure_its_mark(page: Page) -> None:
+    assert [attributes.get("class") for attributes in page.all("tr")].count("muted") == 1
+    text = render_html(sample_document())
+    assert "0.781¹<small>" in text
+    assert "0.41²<small>" in text
+    assert "78,7" in text
+
+
 def test_tables_have_captions_and_scopes_and_scroll_by_keyboard(page: Page) -> None:
-    assert len(page.all("table")) == len(page.all("caption")) == 5
+    assert len(page.all("table")) == len(page.all("caption")) == 6
     assert all(th.get("scope") in ("row", "col") for th in page.all("th"))
     regions = [div for div in page.all("div") if div.get("class") == "scroll"]
-    assert len(regions) == 5
+    assert len(regions) == 6
     assert all(div["tabindex"] == "0" and div["role"] == "region" and div["aria-label"] for div in regions)
 
 

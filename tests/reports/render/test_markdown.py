@@ -32,7 +32,7 @@ def render_paragraph(text: Text) -> str:
 def test_tables_are_parsed_as_tables_with_figures_at_the_right() -> None:
     text = render_markdown(sample_document())
     tokens = parse_markdown(text)
-    assert sum(token.type == "table_open" for token in tokens) == 2
+    assert sum(token.type == "table_open" for token in tokens) == 3
     assert "| --- | ---: |" in text
     assert "| alder-7b | 0.62 (0.50 to 0.74; n 1\u202f254) |" in text
 

@@ -26,7 +26,7 @@ def filled(place: PublishedCell, value: float, **fields: Any) -> RecomputedCell:
     return RecomputedCell(published=place, recomputed=estimate, difference=difference, **{**defaults, **fields})
 
 
-def own(model: str, value: float, column: str = "r", **fields: Any) -> RecomputedCell:
+def own_figure(model: str, value: float, column: str = "r", **fields: Any) -> RecomputedCell:
     """A cell of a row of our model."""
     return filled(published(model, column, ""), value, is_own_row=True, model=model, **fields)
 

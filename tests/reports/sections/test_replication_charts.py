@@ -9,7 +9,7 @@ import pytest
 from auditor.reports.data.replication import ChartPoint, RecomputedCell, TableChart, TableLayout
 from auditor.reports.document import Figure, HeatMap, Paragraph
 from auditor.reports.sections.replication_charts import build_pictures
-from tests.reports.sections.replicated_cells import filled, own, published
+from tests.reports.sections.replicated_cells import filled, own_figure, published
 
 SCATTER = TableChart(x="SaGE", y="accuracy", points=(ChartPoint(x="s", y="a"),))
 
@@ -28,7 +28,7 @@ def test_a_scatter_plot_has_published_rows_and_our_models() -> None:
     cells = [
         filled(published("GPT", "s", "0.5"), 0.4, model="mine"),
         filled(published("GPT", "a", "0.6"), 0.7, model="mine"),
-        own("other", 0.1, "s"), own("other", 0.2, "a"), own("half", 0.3, "s"),
+        own_figure("other", 0.1, "s"), own_figure("other", 0.2, "a"), own_figure("half", 0.3, "s"),
     ]  # fmt: skip
     [figure] = draw(TableLayout(charts=(SCATTER,)), *cells)
     assert points_of(figure) == [
@@ -40,12 +40,23 @@ def test_a_scatter_plot_has_published_rows_and_our_models() -> None:
 
 
 def test_nothing_is_drawn_for_fewer_than_two_points() -> None:
-    assert draw(TableLayout(charts=(SCATTER,)), own("a", 0.1, "s"), own("a", 0.2, "a"), own("b", 0.2, "a")) == []
+    assert (
+        draw(
+            TableLayout(charts=(SCATTER,)),
+            own_figure("a", 0.1, "s"),
+            own_figure("a", 0.2, "a"),
+            own_figure("b", 0.2, "a"),
+        )
+        == []
+    )
 
 
 def test_a_chart_of_one_survey_leaves_out_the_other() -> None:
     cells = [
-        own(name, i, column, data=data) for data in ("WVS", "PEW") for i, name in enumerate("ab") for column in "sa"
+        own_figure(name, i, column, data=data)
+        for data in ("WVS", "PEW")
+        for i, name in enumerate("ab")
+        for column in "sa"
     ]
     [figure] = draw(TableLayout(charts=(SCATTER.model_copy(update={"data": "PEW"}),)), *cells)
     assert points_of(figure) == [("a", 0, 0), ("b", 1, 1)]
@@ -54,15 +65,17 @@ def test_a_chart_of_one_survey_leaves_out_the_other() -> None:
 
 
 def test_the_unit_of_a_chart_is_preferred() -> None:
-    cells = [own(name, 0.1, "s") for name in "ab"]
-    cells += [own(name, value, "a", unit=unit) for name in "ab" for unit, value in (("pooled", 0.8), ("mean", 0.6))]
+    cells = [own_figure(name, 0.1, "s") for name in "ab"]
+    cells += [
+        own_figure(name, value, "a", unit=unit) for name in "ab" for unit, value in (("pooled", 0.8), ("mean", 0.6))
+    ]
     [figure] = draw(TableLayout(charts=(SCATTER.model_copy(update={"unit": "mean"}),)), *cells)
     assert [y for _, _, y in points_of(figure)] == [0.6, 0.6]
 
 
 def test_lines_are_of_models_over_columns_or_forms() -> None:
     over_columns = TableChart(x="K", y="s", points=tuple(ChartPoint(x=k, y=f"s({k})") for k in (3, 4)))
-    cells = [own(name, k / 10, f"s({k})") for name in "ab" for k in (3, 4)]
+    cells = [own_figure(name, k / 10, f"s({k})") for name in "ab" for k in (3, 4)]
     [figure] = draw(TableLayout(charts=(over_columns,)), *cells)
     assert points_of(figure) == [("a", 3, 0.3), ("a", 4, 0.4), ("b", 3, 0.3), ("b", 4, 0.4)]
     over_forms = TableChart(

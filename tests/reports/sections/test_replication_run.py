@@ -14,7 +14,7 @@ from auditor.reports.sections.replication_run import (
     summarize_marks,
 )
 from tests.reports.sections.node_text import text_of
-from tests.reports.sections.replicated_cells import filled, missing, own, published
+from tests.reports.sections.replicated_cells import filled, missing, own_figure, published
 
 
 def sections_of(*cells: RecomputedCell, **fields: object) -> list[Section]:
@@ -44,7 +44,12 @@ SAME, WORDS, OTHER = ({"mark": mark} for mark in ("same_definition", "other_word
             "tables.",
         ),
         (
-            [own("mine", 0.5), missing(A, "no_counterpart"), missing(B, "no_counterpart"), missing(C, "recorded_only")],
+            [
+                own_figure("mine", 0.5),
+                missing(A, "no_counterpart"),
+                missing(B, "no_counterpart"),
+                missing(C, "recorded_only"),
+            ],
             "1 further figure of your models has no published counterpart. 2 published figures are of other models "
             "(--as MY=THEIRS). 1 published figure is computed only from released scores (--recorded FOLDER).",
         ),
@@ -89,7 +94,7 @@ def test_each_table_has_a_title_its_figures_and_a_list_of_them() -> None:
 @pytest.mark.parametrize(("n_rows", "is_folded"), [(6, False), (7, True)])
 def test_published_rows_without_one_of_ours_are_folded_if_there_are_many(n_rows: int, is_folded: bool) -> None:
     rows = [missing(published(f"model {i}"), "no_counterpart") for i in range(n_rows)]
-    blocks = sections_of(own("mine", 0.5), *rows)[0].blocks
+    blocks = sections_of(own_figure("mine", 0.5), *rows)[0].blocks
     [table] = [block for block in blocks if isinstance(block, Table)]
     assert len(table.rows) == (1 if is_folded else n_rows + 1)
     summaries = [text_of(block.summary) for block in blocks if isinstance(block, Disclosure)]

@@ -10,7 +10,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.replication import RecomputedCell
 from auditor.reports.document import Footnoted, Printed, Reason, Row, Table
 from auditor.reports.sections.replication_table import WideTable, build_long_table, to_paper_unit
-from tests.reports.sections.replicated_cells import filled, missing, own, published
+from tests.reports.sections.replicated_cells import filled, missing, own_figure, published
 
 
 def build(*cells: RecomputedCell, order: tuple[str, ...] = (), folded: tuple[str, ...] = ()) -> Table:
@@ -25,15 +25,15 @@ def test_our_figure_stands_directly_below_the_published_row() -> None:
     cells = [
         filled(published("GPT", "r"), 0.5, model="mine"),
         filled(published("GPT", "MAE", "0.10"), 0.2, model="mine"),
-        own("other", 0.3),
+        own_figure("other", 0.3),
     ]
     table = build(*cells, order=("MAE", "r"))
     assert [column.title for column in table.columns] == ["", "MAE", "r", "mark"]
     assert [row.cells[0] for row in rows_of(table)] == ["GPT", "yours: mine", "other"]
-    printed, ours, other = rows_of(table)
+    printed, own_row, other = rows_of(table)
     assert printed.cells[1:] == [Printed("0.10"), Printed("0.40"), None]
-    assert [cast(Estimate, cell).value for cell in ours.cells[1:3]] == [0.2, 0.5]
-    assert ours.cells[3] == "same definition"
+    assert [cast(Estimate, cell).value for cell in own_row.cells[1:3]] == [0.2, 0.5]
+    assert own_row.cells[3] == "same definition"
     assert (other.cells[1], cast(Estimate, other.cells[2]).value) == (None, 0.3)
 
 
@@ -54,8 +54,9 @@ def test_lines_are_of_surveys_and_units_where_a_figure_has_several() -> None:
 
 def test_a_figure_without_a_unit_stands_in_the_first_line_of_the_others() -> None:
     cells = [
-        own("a", 0.1, "BLEU"), own("a", 0.2, "SaGE", unit="exponent 10"), own("a", 0.3, "SaGE", unit="exponent 1"),
-        own("a", 0.4, "SaGE", unit="exponent 10, mixed"),
+        own_figure("a", 0.1, "BLEU"), own_figure("a", 0.2, "SaGE", unit="exponent 10"),
+        own_figure("a", 0.3, "SaGE", unit="exponent 1"),
+        own_figure("a", 0.4, "SaGE", unit="exponent 10, mixed"),
     ]  # fmt: skip
     lines = {
         row.cells[0]: [cell and cast(Estimate, cell).value for cell in row.cells[1:3]] for row in rows_of(build(*cells))
@@ -71,9 +72,9 @@ def test_the_unit_is_that_of_the_paper() -> None:
     percent, share = published("a", "H.", "67.8", scale=0.01), published("a", "settled", "89%")
     table = build(filled(percent, 0.7), filled(share, 0.8))
     assert [(column.digits, column.style) for column in table.columns[1:3]] == [(1, "decimal"), (0, "percent")]
-    _, ours = rows_of(table)
-    assert cast(Estimate, ours.cells[1]).value == pytest.approx(70)
-    assert cast(Estimate, ours.cells[2]).value == 0.8
+    _, own_row = rows_of(table)
+    assert cast(Estimate, own_row.cells[1]).value == pytest.approx(70)
+    assert cast(Estimate, own_row.cells[2]).value == 0.8
     estimate = to_paper_unit(filled(percent, 0.7))
     assert estimate is not None
     assert [estimate.ci_low, estimate.ci_high] == pytest.approx([60, 80])
@@ -91,10 +92,10 @@ def test_a_count_has_no_decimals_and_neither_has_its_difference() -> None:
 def test_figures_that_depart_further_than_all_have_a_number() -> None:
     fields = {"mark": "other_definition"}
     cells = [
-        own("a", 0.1, "x", departures=["k"], **fields),
-        own("a", 0.2, "y", departures=["k", "order"], **fields),
-        own("b", 0.3, "y", departures=["k", "order"], **fields),
-        own("b", 0.4, "x", departures=["k"], mark="other_words"),
+        own_figure("a", 0.1, "x", departures=["k"], **fields),
+        own_figure("a", 0.2, "y", departures=["k", "order"], **fields),
+        own_figure("b", 0.3, "y", departures=["k", "order"], **fields),
+        own_figure("b", 0.4, "x", departures=["k"], mark="other_words"),
     ]
     wide = WideTable.of(cells)
     assert (wide.shared, dict(wide.numbers)) == (["k"], {("order",): 1})
@@ -114,18 +115,18 @@ def test_a_row_without_a_figure_of_ours_is_muted_and_says_why_once() -> None:
 
 
 def test_n_is_shown_where_it_differs() -> None:
-    same, other = own("a", 0.1), own("b", 0.2)
+    same, other = own_figure("a", 0.1), own_figure("b", 0.2)
     assert not build(same, other).columns[1].show_n
     fewer = other.model_copy(update={"recomputed": Estimate(0.2, 5, reason="none")})
     assert build(same, fewer).columns[1].show_n
 
 
 def test_folded_rows_are_left_out_but_decide_on_decimals() -> None:
-    table = build(missing(published("Phi", printed="0.1234"), "no_counterpart"), own("a", 0.1), folded=("Phi",))
+    table = build(missing(published("Phi", printed="0.1234"), "no_counterpart"), own_figure("a", 0.1), folded=("Phi",))
     assert [row.cells[0] for row in rows_of(table)] == ["a"]
     assert table.columns[1].digits == 4
 
 
 def test_a_list_without_published_figures_has_no_column_for_them() -> None:
-    titles = [column.title for column in build_long_table("l", "l", [own("a", 0.1)]).columns]
+    titles = [column.title for column in build_long_table("l", "l", [own_figure("a", 0.1)]).columns]
     assert titles == ["row", "figure", "ours", "ours is of", "audit", "mark"]
