@@ -59,4 +59,5 @@ def describe_files(experiment: Experiment, options: ReplicationOptions, audits: 
 
 def identify_file(path: Path, name: str = "") -> str:
     """Name a file with the SHA-256 of its content, and the data that it holds."""
-    return f"{f'{name}: ' if name else ''}file {path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}."
+    prefix = f"{name}: file" if name else "File"
+    return f"{prefix} {path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}."

@@ -67,6 +67,8 @@ NO_OWN_FIGURE = (
 )
 ONLY_RELEASED = "No figure of yours: the command computes these only from released scores (--recorded FOLDER)."
 """Of a table without a figure of our models, and of one that no audit gives figures of."""
+MAX_OPEN_ROWS = 40
+"""A table with more rows is folded."""
 MAX_UNMATCHED_ROWS = 6
 """More published rows without a figure of ours are folded."""
 
@@ -133,7 +135,8 @@ def _build_table_section(cells: Sequence[RecomputedCell], layout: TableLayout) -
         wide = WideTable.of(cells, layout.columns, folded)
         table = wide.build(table_id, name_table(first), mark_code(describe_table(first)))
         table_blocks = [table, *_explain_numbers(wide.numbers)]
-        blocks += [Disclosure("Figures", table_blocks)] if layout.heat_map else table_blocks
+        is_folded = layout.heat_map or len(table.rows) > MAX_OPEN_ROWS
+        blocks += [Disclosure("Figures", table_blocks)] if is_folded else table_blocks
     blocks += list_notes([cell.published for cell in cells])
     blocks += _list_folded_rows(cells, folded)
     if any(cell.recomputed is not None for cell in cells):
