@@ -246,10 +246,7 @@ def _list_unpublished_departures(
         names_by_value: dict[str, list[str]] = {}
         for difference in of_key:
             names_by_value.setdefault(difference.describe(), []).append(difference.model)
-        values = [
-            " of ".join(filter(None, (value, ", ".join(filter(None, names)))))
-            for value, names in names_by_value.items()
-        ]
+        values = [value + (f" ({', '.join(names)})" if any(names) else "") for value, names in names_by_value.items()]
         yield describe_departure(
             Departure(
                 id=key, description="", subject=f"`{key}`", measured="; ".join(values), is_wording=False, size=None,

@@ -11,9 +11,13 @@ from auditor.reports.number_format import format_count
 
 def describe_departure(departure: Departure, *audits: str) -> Departure:
     """The departure of audits, with its description in words."""
-    published = f", published {departure.published}" if departure.published else ""
-    description = f"{departure.subject}: {departure.measured}{published}"
+    description = f"{departure.subject}: {departure.measured}{_describe_published(departure.published)}"
     return departure.model_copy(update={"description": description, "audits": list(audits)})
+
+
+def _describe_published(published: str) -> str:
+    """The published value, after ours; empty if there is none."""
+    return f" (published: {published})" if published else ""
 
 
 def merge_departures(departures: Iterable[Departure]) -> list[Departure]:
@@ -25,26 +29,20 @@ def merge_departures(departures: Iterable[Departure]) -> list[Departure]:
 
 
 def _merge(departures: Sequence[Departure]) -> Departure:
-    """Merge departures of one id."""
+    """Merge departures of one id; values that differ stand with their audits, and a common published one at the end."""
+    audits_by_value: dict[tuple[str, str], dict[str, None]] = {}
+    for entry in departures:
+        audits_by_value.setdefault((entry.measured, entry.published), {}).update(dict.fromkeys(entry.audits))
     first, audits = departures[0], list(dict.fromkeys(name for entry in departures for name in entry.audits))
-    values = dict.fromkeys((entry.measured, entry.published) for entry in departures)
-    if len(values) == 1:
+    if len(audits_by_value) == 1:
         return first.model_copy(update={"audits": audits})
-    audits_by_value = {
-        value: list(
-            dict.fromkeys(
-                name for entry in departures if (entry.measured, entry.published) == value for name in entry.audits
-            )
-        )
-        for value in values
-    }
-    published = {value[1] for value in values}
+    is_common = len({published for _, published in audits_by_value}) == 1
     texts = [
-        f"{', '.join(names)} {measured}" + (f" (published {value})" if value and len(published) > 1 else "")
-        for (measured, value), names in audits_by_value.items()
+        f"{', '.join(names)} {measured}{'' if is_common else _describe_published(published)}"
+        for (measured, published), names in audits_by_value.items()
     ]
-    same = f", published {first.published}" if len(published) == 1 and first.published else ""
-    return first.model_copy(update={"description": f"{first.subject}: {'; '.join(texts)}{same}", "audits": audits})
+    end = _describe_published(first.published) if is_common else ""
+    return first.model_copy(update={"description": f"{first.subject}: {'; '.join(texts)}{end}", "audits": audits})
 
 
 def format_setting(value: Any) -> str:

@@ -125,9 +125,12 @@ def _identify(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _format_value(value: Any) -> str:
-    """A setting's value as a short text; of a path, only the file's name."""
+    """A setting's value as a short text: words in quotation marks, and of a path only the file's name."""
     if value is None:
         return "none"
     if isinstance(value, list):
         return truncate_text(", ".join(map(_format_value, value)))
-    return truncate_text(Path(value).name if isinstance(value, str) and Path(value).is_absolute() else str(value))
+    if isinstance(value, str) and Path(value).is_absolute():
+        return truncate_text(Path(value).name)
+    text = truncate_text(str(value))
+    return f"“{text}”" if " " in text else text

@@ -16,18 +16,18 @@ def departure(audit: str, measured: str, published: str = "5") -> Departure:
 
 def test_equal_departures_are_one_with_all_audits() -> None:
     [merged] = merge_departures([departure("WVS", "2"), departure("PEW", "2")])
-    assert (merged.description, merged.audits) == ("samples: 2, published 5", ["WVS", "PEW"])
+    assert (merged.description, merged.audits) == ("samples: 2 (published: 5)", ["WVS", "PEW"])
 
 
 def test_different_values_name_their_audits() -> None:
     [merged] = merge_departures([departure("WVS", "2"), departure("PEW", "3"), departure("EVS", "2")])
-    assert merged.description == "samples: WVS, EVS 2; PEW 3, published 5"
+    assert merged.description == "samples: WVS, EVS 2; PEW 3 (published: 5)"
     assert merged.audits == ["WVS", "PEW", "EVS"]
 
 
 def test_different_published_values_are_named() -> None:
     [merged] = merge_departures([departure("WVS", "16", "1 045"), departure("PEW", "6", "312")])
-    assert merged.description == "samples: WVS 16 (published 1 045); PEW 6 (published 312)"
+    assert merged.description == "samples: WVS 16 (published: 1 045); PEW 6 (published: 312)"
 
 
 def test_values_are_formatted() -> None:

@@ -142,7 +142,7 @@ def test_the_description_has_both_values_and_the_models() -> None:
         settings["models"][i]["system"] = "Answer always zero."
     _, departures = derive_mark(experiment(), frozenset({"direct"}), FigureSource(), measured(settings))
     [system] = [departure for departure in departures if departure.id == "models.system"]
-    assert system.description == "`models.system`: Answer always zero. instead of none of a, b"
+    assert system.description == "`models.system`: “Answer always zero.” instead of none (a, b)"
 
 
 @pytest.mark.parametrize("paper_id", list_paper_ids())
