@@ -54,13 +54,13 @@ def explain_cell(
         detail: more on the reason.
     """
     unit = source.label if source else ""
-    place = ", ".join(filter(None, (data, unit, model)))
+    place = "" if reason == "no_audit" else ", ".join(filter(None, (data, unit, model if published.printed else "")))
     return RecomputedCell(
         published=published,
         recomputed=None,
         difference=None,
         not_run=reason,
-        detail=": ".join(filter(None, (place, detail))) if place != detail else detail,
+        detail=": ".join(filter(None, (place, detail))),
         data=data,
         unit=unit,
         model=model,
