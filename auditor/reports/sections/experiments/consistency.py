@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
@@ -17,6 +17,7 @@ from auditor.reports.data.semantic.human_judgements import (
     HumanCorrelationRow,
     HumanJudgementReport,
 )
+from auditor.reports.data.semantic.people_labels import LeftOutReason
 from auditor.reports.document import Block, Column, Document, Inline, Name, Paragraph, Section
 from auditor.reports.number_format import describe_model_correlation, format_number, pluralize
 from auditor.reports.sections.consistency_measures import name_measure
@@ -29,10 +30,15 @@ from auditor.reports.sections.experiments.common import (
 )
 from auditor.reports.sections.experiments.consistency_tables import build_rule_measures, build_wording_measures
 from auditor.reports.sections.model_correlations import CORRELATION_REMARK
-from auditor.reports.sections.phrasing import describe_estimate
+from auditor.reports.sections.phrasing import describe_estimate, join_with_and
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
 
 NOTHING_COMPARED = "Nothing was compared."
+LEFT_OUT_LABELS: Mapping[LeftOutReason, str] = {
+    "other_model": "models that the audit does not have",
+    "other_question": "questions that it did not ask",
+    "other_wording": "wordings that it did not ask",
+}
 P_VALUE_NOTE = "p: by the method of the interval; p (adjusted): the same, adjusted for all rows (Holm)."
 
 
@@ -163,7 +169,8 @@ def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> D
     """Build the document on how well measures of consistency correlate with human judgements."""
     finding = _describe_correlations([row for row in judgements.correlations if row.r is not None])
     basis = Paragraph(
-        f"{pluralize(judgements.judgements, 'judgement')} on {pluralize(judgements.questions, 'question')}. "
+        f"{pluralize(judgements.judgements, 'judgement')} on {pluralize(judgements.questions, 'question')}."
+        f"{describe_left_out(judgements)} "
         f"Agreement of the raters: {describe_estimate('Krippendorff’s alpha', judgements.alpha, 'pair')}. "
         f"Mean entropy of a question’s judgements, in bits: {describe_estimate('', judgements.entropy)}."
         f"{_describe_pair_entropy(judgements)}"
@@ -172,6 +179,15 @@ def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> D
     return build_experiment_document(
         audit, "measures compared with people", [finding], sections, "No measure can be compared with these judgements."
     )
+
+
+def describe_left_out(judgements: HumanJudgementReport) -> str:
+    """Describe the judgements that are not of the audit's answers; empty if there are none."""
+    left_out = judgements.left_out
+    if not left_out:
+        return ""
+    causes = [f"{left_out[reason]} of {label}" for reason, label in LEFT_OUT_LABELS.items() if reason in left_out]
+    return f" {pluralize(sum(left_out.values()), 'more judgement')} left out: {join_with_and(causes)}."
 
 
 def _describe_pair_entropy(judgements: HumanJudgementReport) -> str:
@@ -204,7 +220,7 @@ def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
         "Pearson’s r of each measure with the share of judgements that find two answers alike, with 95% CI, and with "
         "the entropy of the judgements (higher where people disagree). Entropy over pairs is worded as in the SaGE "
         "paper: the labels 1 and 0 of the pairs are divided by their sum, so that it is higher where more pairs are "
-        "alike. n counts pairs of model and question.",
+        "alike; a question without a pair alike has none, and is left out. n counts pairs of model and question.",
         judgements.correlations,
         [
             Column("Measure", "text", "metric"),
