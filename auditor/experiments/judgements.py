@@ -33,7 +33,7 @@ def judgements(
     Example: auditor experiment judgements moral people.csv
     """
     from auditor.reports.data.semantic.human_judgements import compare_with_human_judgements
-    from auditor.reports.sections.experiments.consistency import build_judgements_document
+    from auditor.reports.sections.experiments.human_judgements import build_judgements_document
 
     labels = read_judgements(file)
     with context.open_database() as db:

@@ -346,9 +346,10 @@ def test_consistency_and_accuracy_on_a_task_are_in_one_table(
     ]
     file = write_csv(tmp_path / "task.csv", "question_id,question,choices,correct,paraphrase", rows)
     cells = replicate(tmp_path, *sage_words, "--data", f"TruthfulQA={file}", "--table", "3")
-    assert cells.value("3", "planted", "TruthfulQA, accuracy") == pytest.approx((1 + 2 / 5) / 2)
+    # The paraphrases are asked, not the question itself.
+    assert cells.value("3", "planted", "TruthfulQA, accuracy") == pytest.approx((1 + 1 / 4) / 2)
     for alpha in (10, 1):
-        expected = float(np.mean([sage(texts, alpha) for texts in reasons.values()]))
+        expected = float(np.mean([sage(texts[1:], alpha) for texts in reasons.values()]))
         consistency = cells.value("3", "planted", "TruthfulQA, SaGE", f"exponent {alpha}")
         assert consistency == pytest.approx(expected, abs=1e-6)
     assert cells.find("3", "planted", "HellaSwag, accuracy", "HellaSwag")["not_run"] == "no_file"
