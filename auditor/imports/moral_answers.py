@@ -91,8 +91,9 @@ def import_answers(
     from auditor.models.embeddings import check_encoder, load_encoder  # late: tests replace `load_encoder` there
 
     encoder_name = probe.encoder or EmbeddingSection().model
-    for name in filter(None, (encoder_name, probe.used_bertscore_model)):
-        check_encoder(name)
+    check_encoder(encoder_name)
+    if probe.used_bertscore_model:
+        check_encoder(probe.used_bertscore_model, "model of BERTScore")
     check_similarity_packages(probe.rivals)
     collector = _AnswerCollector(_load_known_questions(probe.questions))
     for row in read_answer_rows(file, model):

@@ -91,19 +91,20 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
 """Settings that follow from several keys of a configuration."""
 
 
-def read_setting(audit: MeasuredAudit, key: str) -> Any:
+def read_setting(audit: MeasuredAudit, key: str, trial: str = "") -> Any:
     """The value of a setting in an audit's stored configuration; `NOT_SET` where a table on its path is missing.
 
-    A key `trials.NAME.KEY` is an option of a trial on the audit, as its result has it.
+    A key `trials.NAME.KEY` is an option of a trial on the audit, as its result has it; of a result with a row for each
+    model, the first row has it. `{trial}` stands for the name of the figure's trial.
     """
     if key in COMPUTED_SETTINGS:
         return COMPUTED_SETTINGS[key](audit)
-    of_trials = key.removeprefix(TRIALS_PREFIX)
-    value: Any = audit.trials if of_trials != key else audit.config.model_dump(mode="json")
+    path = key.format(trial=trial)
+    of_trials = path.removeprefix(TRIALS_PREFIX)
+    value: Any = audit.trials if of_trials != path else audit.config.model_dump(mode="json")
     for part in of_trials.split("."):
-        if not isinstance(value, dict) or part not in value:
-            return NOT_SET
-        value = value[part]
+        value = value[0] if of_trials != path and isinstance(value, list) and value else value
+        value = value.get(part, NOT_SET) if isinstance(value, Mapping) else getattr(value, part, NOT_SET)
     return value
 
 
@@ -121,7 +122,7 @@ def derive_mark(
     departures = [
         departure
         for setting in experiment.settings
-        if setting.parts & (parts | source.parts) and (departure := _compare(setting, audit)) is not None
+        if setting.parts & (parts | source.parts) and (departure := _compare(setting, audit, source.trial)) is not None
     ]
     departures += [
         Departure(
@@ -140,14 +141,15 @@ def _select_mark(departures: Sequence[Departure]) -> Mark:
     return "other_words" if all(departure.is_wording for departure in departures) else "other_definition"
 
 
-def _compare(setting: PublishedSetting, audit: MeasuredAudit) -> Departure | None:
-    """The departure of an audit in one setting; None if it measured as published."""
-    published = setting.value.get(audit.name) if isinstance(setting.value, dict) else setting.value
-    measured = read_setting(audit, setting.key)
+def _compare(setting: PublishedSetting, audit: MeasuredAudit, trial: str) -> Departure | None:
+    """The departure of an audit, or of a trial on it, in one setting; None if it measured as published."""
+    name = trial if isinstance(setting.value, dict) and trial in setting.value else audit.name
+    published = setting.value.get(name) if isinstance(setting.value, dict) else setting.value
+    measured = read_setting(audit, setting.key, trial)
     if measured == published and not setting.is_wording:
         return None
     is_wording = measured == published
-    subject = f"{audit.name}: {setting.description}" if isinstance(setting.value, dict) else setting.description
+    subject = f"{name}: {setting.description}" if isinstance(setting.value, dict) else setting.description
     description = (
         f"{subject}: written anew from the paper's description"
         if is_wording

@@ -19,8 +19,8 @@ from auditor.replications.presets import Paper, PublishedTable
 
 AUDIT_PREFIX = "rep"
 PRESET_FILE_PREFIX = "preset:"
-HELPER_KEYS = ("paraphraser", "rot_model")
-"""Settings of the probe `semantic` that name a model of the user's file."""
+HELPER_KEYS = ("paraphraser", "rot_model", "encoder", "bertscore_model")
+"""Settings of the probe `semantic` that name a model or weights; those of the user's file are used."""
 FIRST_JUDGE = "user:judge"
 """Stands for the name of the first judge, where a setting names one."""
 
@@ -96,6 +96,17 @@ def list_data_files(experiment: Experiment, options: ReplicationOptions) -> dict
     return {**own_files, **options.files}
 
 
+def apply_options(experiment: Experiment, options: ReplicationOptions) -> Experiment:
+    """The experiment with the options of its trials as the user asks: those of the small form, and the limit."""
+    trials = {}
+    for name, trial in experiment.trials.items():
+        changes = dict(experiment.small.trials.get(name, {})) if options.is_small else {}
+        if trial.limit_option and options.limit is not None:
+            changes[trial.limit_option] = options.limit
+        trials[name] = trial.model_copy(update={"options": {**trial.options, **changes}})
+    return experiment.model_copy(update={"trials": trials})
+
+
 def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[PublishedTable, ...]:
     """The tables that audits give figures of; UsageError if there is none."""
     tables = tuple(table for table in paper.select_tables(table_id) if table.list_sources())
@@ -148,14 +159,22 @@ def _is_left_out(experiment: Experiment, audit_name: str, file_name: str, option
 
 
 def _read_models(path: Path, experiment: Experiment) -> dict[str, Any]:
-    """The models and judges of a configuration file, and who writes wordings and rules of thumb if there are any."""
+    """The models and judges of a configuration file, and if wordings are compared, its settings of `HELPER_KEYS`."""
     config = load_config(path)
     dumped = config.model_dump(exclude_unset=True, include={"models", "judges"})
     models = {key: value for key, value in dumped.items() if key == "models" or value != "peers"}
     if config.probes.semantic is None or not _compares_wordings(experiment):
         return models
-    helpers = {key: name for key, name in config.probes.semantic.helper_models.items() if key in HELPER_KEYS}
+    helpers = config.probes.semantic.model_dump(exclude_defaults=True, include=set(HELPER_KEYS))
     return models | {"probes": {"semantic": helpers}} if helpers else models
+
+
+def list_ignored_settings(experiment: Experiment, options: ReplicationOptions) -> list[str]:
+    """Settings of the probe `semantic` in the file of models that have no effect, since the experiment sets them."""
+    if options.models_file is None or (probe := load_config(options.models_file).probes.semantic) is None:
+        return []
+    used = HELPER_KEYS if _compares_wordings(experiment) else ()
+    return [f"probes.semantic.{key}" for key in probe.model_dump(exclude_defaults=True) if key not in used]
 
 
 def _compares_wordings(experiment: Experiment) -> bool:
@@ -187,6 +206,7 @@ def _build_config(
             settings = merge_settings(settings, _nest(file.key, data_files[name]))
     if options.is_as_published:
         settings = merge_settings(settings, experiment.as_published)
+        settings = merge_settings(settings, {"probes": models.get("probes", {})})  # folders with the published weights
     if options.limit is not None:
         settings = merge_settings(settings, _nest(experiment.limit_key, options.limit))
     parts = frozenset[Part]().union(*(table.parts for table in tables))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from importlib.resources import files
 from typing import Any
 
 from auditor.agents.semantic.call_builders import build_answer_call, build_pair_call
@@ -15,7 +17,7 @@ OWN_RULES = "each model its own"
 NO_JUDGE = "no judge"
 GIVEN_WORDINGS = "those of the file"
 MADE_UP_RULES = "sage-rules.csv"
-"""Rules to follow that come with the program."""
+"""File of rules to follow that comes with the program."""
 PAIR_PROMPTS = {"standard": "the question and two answers", "paper": "two answers as context and sentence"}
 """What a judge of the consistency score is shown, by `form`."""
 
@@ -33,8 +35,10 @@ def _describe_wordings(_config: AuditConfig, probe: SemanticProbe) -> str:
 
 
 def describe_followed_rules(trials: Mapping[str, Any]) -> str:
-    """Whether the rules that models followed are those of the program, or of a file."""
-    return "made up for this program" if trials["rules"][0].rules_file == MADE_UP_RULES else "a file"
+    """Whether the rules that models followed are those of the program, or of a file; the file's content says it."""
+    own_rules = files("auditor.replications") / "presets" / "data" / MADE_UP_RULES
+    is_own = trials["rules"][0].rules_sha256 == hashlib.sha256(own_rules.read_bytes()).hexdigest()
+    return "made up for this program" if is_own else "a file"
 
 
 def _describe_pair_prompt(_config: AuditConfig, probe: SemanticProbe) -> str:

@@ -98,6 +98,12 @@ def store_audit(
     return AuditHandle(config.name, url)
 
 
+def finish_audit(name: str, *, storage: str | None = None) -> None:
+    """State that a stored audit is finished: no more calls follow, unless `run_audit` asks its own questions."""
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        audits.set_stage(db, audits.get_audit(db, name).id, audits.FINISHED)
+
+
 def _save_audit(
     db: Database, config: AuditConfig, survey: Survey, progress: ProgressReporter
 ) -> tuple[AuditConfig, audits.Audit]:

@@ -30,8 +30,9 @@ def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | 
     from auditor.models.text_similarity import check_similarity_packages  # for this probe only
 
     encoder_name = probe.encoder or config.embedding.model
-    for name in filter(None, (encoder_name, probe.used_bertscore_model)):
-        check_encoder(name)
+    check_encoder(encoder_name)
+    if probe.used_bertscore_model:
+        check_encoder(probe.used_bertscore_model, "model of BERTScore")
     check_similarity_packages(probe.rivals)
     return functools.cache(lambda: load_encoder(encoder_name))
 

@@ -255,7 +255,10 @@ def test_a_published_row_is_filled_by_the_compared_model(sage_words: list[str | 
     assert cell["difference"] == pytest.approx(mean_of(lambda texts: sage(texts, 10)) - 0.438, abs=1e-6)
     assert (cell["mark"], cell["departures"]) == (
         "other_definition",
-        ["number-of-questions", "prompts", "rules-author", "encoder", "identical-texts", "rule-sampling"],
+        [
+            *("number-of-questions", "prompts", "rules-author", "encoder"),
+            *("identical-texts", "sampling", "rule-sampling"),
+        ],
     )
     other_models = {cell["not_run"] for cell in cells.cells if cell["published"]["row"] != "GPT-4"}
     assert other_models == {"no_counterpart"}
@@ -380,8 +383,11 @@ def test_the_files_paraphraser_and_author_of_rules_are_used(server: FakeServer, 
     words: list[str | Path] = ["sage", "--models", models, "--data", f"SELECTED={questions}"]
     with mock.patch("auditor.agents.semantic.paraphrases.parascore", return_value=1.0):
         cells = replicate(tmp_path, *words, "--data", f"TruthfulQA={facts}", "--table", "3")
-    assert cells.value("3", "planted", "TruthfulQA, accuracy") == 1
-    assert cells.value("3", "planted", "TruthfulQA, SaGE", "exponent 10") == pytest.approx(1)
+        assert cells.value("3", "planted", "TruthfulQA, accuracy") == 1
+        assert cells.value("3", "planted", "TruthfulQA, SaGE", "exponent 10") == pytest.approx(1)
+        assert not authors, "the audit's own questions are not asked"
+        rules = write_csv(tmp_path / "rules.csv", "question_id,rule", [("m", RULE_TO_FOLLOW)])
+        replicate(tmp_path, *words, "--data", f"RULES={rules}", "--table", "4")
     assert set(authors) == {"vicuna-13b"}
 
 
@@ -403,8 +409,10 @@ def test_a_second_run_makes_no_call(sage_words: list[str | Path], server: FakeSe
         n_requests = len(server.requests)
         result = auditor("replicate", *sage_words, "-o", str(page), "--storage", storage)
         assert result.returncode == 0, result.stderr
-        assert "Not counted: further answers for the experiments on these audits (rules, temperature)." in result.stderr
+        assert "These include calls of the experiments on it (rules)." in result.stderr
+        assert "All are calls of the experiments on it (temperature)." in result.stderr
     assert len(server.requests) == n_requests
+    assert result.stderr.count("None is left to send: all answers are recorded.") == 3
     assert pages[0].read_text(encoding="utf-8") == pages[1].read_text(encoding="utf-8"), "calls of experiments, too"
 
 

@@ -70,8 +70,8 @@ def describe_forecast(forecast: CostForecast) -> str:
 
 
 def _describe_remaining(forecast: CostForecast) -> str:
-    """A sentence on the calls that are still to be sent, after a space; empty for an audit that was not begun."""
-    if forecast.remaining is None:
+    """A sentence on the calls that are still to be sent, after a space; empty if none of its calls was answered."""
+    if forecast.remaining is None or forecast.remaining == forecast.calls:
         return ""
     if forecast.remaining.high == 0:
         return " None is left to send: all answers are recorded."

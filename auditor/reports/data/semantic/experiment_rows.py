@@ -132,3 +132,16 @@ class ConsistencyAccuracyRow(ReportModel):
     paraphraser: str | None = None
     """The model that wrote wordings of questions that had none in the file; null where it wrote none."""
     counts: list[AnswerCountRow] = Field(default_factory=list)
+
+    @property
+    def asked_wordings(self) -> int | str | None:
+        """The number of wordings of each question; its ends, such as `2 to 5`, if questions have different numbers."""
+        if self.wordings is None:
+            return None
+        fewest, most = self.wordings
+        return fewest if fewest == most else f"{fewest} to {most}"
+
+    @property
+    def wordings_author(self) -> str:
+        """Who wrote the wordings, as far as it is known: a model, or the author of the file."""
+        return self.paraphraser or "the file's author"
