@@ -191,7 +191,8 @@ def _build_config(
     models: Mapping[str, Any],
 ) -> AuditConfig:
     """Build the configuration of the audit on one survey or data set."""
-    suffixes = [audit_name.lower(), options.table_id or "", "small" if options.is_small else ""]
+    table = options.table_id or ""
+    suffixes = [audit_name.lower(), table if table != audit_name.lower() else "", "small" if options.is_small else ""]
     suffixes += ["as-published" if options.is_as_published else ""]
     settings = merge_settings(merge_settings(experiment.config, models), experiment.audits[audit_name])
     if options.is_small:

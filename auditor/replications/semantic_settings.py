@@ -15,6 +15,7 @@ from auditor.domain import Purpose
 
 OWN_RULES = "each model its own"
 NO_JUDGE = "no judge"
+OF_FILE = "from a file"
 GIVEN_WORDINGS = "those of the file"
 MADE_UP_RULES = "sage-rules.csv"
 """File of rules to follow that comes with the program."""
@@ -24,7 +25,7 @@ PAIR_PROMPTS = {"standard": "the question and two answers", "paper": "two answer
 
 def _describe_questions(_config: AuditConfig, probe: SemanticProbe) -> str:
     """Whether the questions are those of the program, or of a file."""
-    return "built-in questions" if probe.questions == BUILT_IN_QUESTIONS else "a file"
+    return "built-in" if probe.questions == BUILT_IN_QUESTIONS else OF_FILE
 
 
 def _describe_wordings(_config: AuditConfig, probe: SemanticProbe) -> str:
@@ -38,7 +39,7 @@ def describe_followed_rules(trials: Mapping[str, Any]) -> str:
     """Whether the rules that models followed are those of the program, or of a file; the file's content says it."""
     own_rules = files("auditor.replications") / "presets" / "data" / MADE_UP_RULES
     is_own = trials["rules"][0].rules_sha256 == hashlib.sha256(own_rules.read_bytes()).hexdigest()
-    return "made up for this program" if is_own else "a file"
+    return "made up for this program" if is_own else OF_FILE
 
 
 def _describe_pair_prompt(_config: AuditConfig, probe: SemanticProbe) -> str:

@@ -70,6 +70,12 @@ def test_the_small_form_asks_the_embedded_model_only() -> None:
     assert all(audit.name.endswith("-small") for audit in audits.values())
 
 
+def test_a_table_of_the_audits_name_is_named_once() -> None:
+    for table, name in (("example", "rep-consistency-example-small"), ("questions", "rep-consistency-questions-small")):
+        configs = plan_audits(load_paper("consistency"), ReplicationOptions(table, is_small=True))
+        assert [config.name for config in configs.values()] == [name]
+
+
 def test_weights_and_helpers_of_the_users_file_are_used_and_other_settings_named(tmp_path: Path) -> None:
     weights = tmp_path / "stsb-distilroberta-base-v2"
     path = tmp_path / "semantic.toml"

@@ -7,9 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.metrics.agreement import fleiss_kappa, krippendorff_alpha
 from auditor.replications import planning
 from auditor.replications.definitions import NOT_SET, MeasuredAudit, derive_mark, read_setting
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
@@ -198,3 +200,13 @@ def test_figures_name_the_departures_and_parts_that_are_declared(paper_id: str) 
     assert {name for source in sources for name in source.departures} == declared
     parts = {part for table in paper.tables for part in table.parts} | {part for s in sources for part in s.parts}
     assert {part for setting in experiment(paper_id).settings for part in setting.parts} <= parts
+
+
+def test_the_stated_difference_of_kappa_and_alpha_is_exact() -> None:
+    labels = np.random.default_rng(0).integers(0, 2, (3, 40))  # raters, pairs
+    alpha = krippendorff_alpha(labels.astype(float)).value
+    kappa = fleiss_kappa([[int((pair == label).sum()) for label in (0, 1)] for pair in labels.T]).value
+    assert alpha is not None
+    assert kappa == pytest.approx(alpha - (1 - alpha) / (labels.size - 1), abs=1e-12)
+    [departure] = [entry for entry in experiment("sge").departures if entry.id == "coefficient"]
+    assert departure.description.endswith("lower by (1 - alpha) / (labels - 1)")
