@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, LimitOption, PageFileOption, StorageOption
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption
 
 PaperArgument: TypeAlias = Annotated[
     str,
@@ -61,6 +61,15 @@ AsPublishedOption: TypeAlias = Annotated[
 DryRunOption: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Show the audits, their calls and their cost; send and write nothing.")
 ]
+SampleOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        metavar="N",
+        min=1,
+        help="Ask about only N cells (a country and a topic), questions or sets of items in each audit and experiment.",
+    ),
+]
 LIST = "list"
 
 
@@ -71,7 +80,7 @@ def replicate(
     recorded: RecordedOption = None,
     models: ModelsOption = None,
     small: SmallOption = False,
-    limit: LimitOption = None,
+    limit: SampleOption = None,
     as_model: AsOption = None,
     data: DataOption = None,
     as_published: AsPublishedOption = False,

@@ -249,6 +249,38 @@ def test_the_eight_columns_of_table_1(sage_words: list[str | Path], tmp_path: Pa
     assert cells.value("1", "planted", "SaGE, rules", "10, mixed with answers") == pytest.approx(mixed, abs=1e-6)
 
 
+def test_mixed_rules_weigh_a_fifth(server: FakeServer, tmp_path: Path) -> None:
+    """Rules are equal where answers are not, so that 0.2 of rules and 0.8 of answers differ from the reverse."""
+    texts = ANSWERS["half"]
+    rule_of = {1: "Rule one.", 2: "Rule two.", 3: "Rule three.", 4: "Rule one.", 5: "Rule two."}
+
+    def script(request: Request) -> Reply:
+        text = request.body["messages"][-1]["content"]
+        number = int(re.findall(r"half in wording (\d)", text)[0])
+        return completion(rule_of[number] if text.endswith("Rule of thumb:") else texts[number - 1])
+
+    server.script = script
+    rows = [("half", "half in wording 0?", f"half in wording {number}?") for number in range(1, N_WORDINGS + 1)]
+    questions = write_csv(tmp_path / "q.csv", "question_id,question,paraphrase", rows)
+    words: list[str | Path] = ["sage", "--table", "1", "--models", write_models(tmp_path, server.url)]
+    cells = replicate(tmp_path, *words, "--data", f"MCC={questions}")
+    members = [f"{number}" for number in rule_of]
+
+    def mix(weight: float) -> Callable[[str, str], float]:
+        def similarity(a: str, b: str) -> float:
+            same_rule, same_text = rule_of[int(a)] == rule_of[int(b)], texts[int(a) - 1] == texts[int(b) - 1]
+            return weight * same_rule + (1 - weight) * same_text
+
+        return similarity
+
+    for alpha in (10, 1):
+        mixed = cells.value("1", "planted", "SaGE, rules", f"exponent {alpha}, mixed with answers")
+        assert mixed == pytest.approx(sage(members, alpha, mix(0.2)), abs=1e-6)
+        assert abs(mixed - sage(members, alpha, mix(0.8))) > 0.05
+        unmixed = cells.value("1", "planted", "SaGE, rules", f"exponent {alpha}")
+        assert unmixed == pytest.approx(sage(members, alpha, mix(1.0)), abs=1e-6)
+
+
 def test_a_published_row_is_filled_by_the_compared_model(sage_words: list[str | Path], tmp_path: Path) -> None:
     cells = replicate(tmp_path, *sage_words, "--table", "1", "--as", "planted=GPT-4")
     cell = cells.find("1", "GPT-4", "SaGE, rules", "exponent 10, planted")

@@ -45,7 +45,7 @@ MARKS_NOTE = (
     "names it, and the section Departures describes it."
 )
 SMALL_FORM_NOTE = (
-    "This is the small form: a small model on this machine was asked about a few cells. The figures show that every "
+    "This is the small form: a small model on this machine was asked a few questions. The figures show that every "
     "step works. They say nothing about the paper or about larger models."
 )
 OTHER_FIGURES: dict[NotRun, tuple[str, str]] = {
