@@ -53,7 +53,8 @@ def select_unparaphrased(probe: SemanticProbe, questions: Sequence[KnownAnswerQu
     if unparaphrased and (probe.paraphraser is None or not probe.paraphrases):
         raise UsageError(
             f"question '{unparaphrased[0].id}' has no paraphrase, and the audit has no model that writes one.",
-            "Add a row for each paraphrase, or name a model as 'paraphraser' in [probes.semantic] of a new audit.",
+            "Add a row for each paraphrase, or name a model as 'paraphraser' in [probes.semantic] of a new audit; for "
+            "`auditor replicate`, of the file of --models.",
         )
     return unparaphrased
 
