@@ -34,14 +34,7 @@ def run_experiment(
     from auditor.cli.replication_forecast import forecast_audits, print_forecasts
     from auditor.replications.data_notes import describe_data
     from auditor.replications.joining import join_figures, match_models
-    from auditor.replications.planning import (
-        apply_options,
-        list_data_files,
-        list_ignored_settings,
-        plan_audits,
-        select_runnable_tables,
-    )
-    from auditor.replications.trial_plans import plan_trials
+    from auditor.replications.planning import plan_audits
     from auditor.reports.sections.phrasing import mark_code
     from auditor.reports.sections.replication_run import SMALL_FORM_NOTE, build_run_document
 
@@ -49,11 +42,7 @@ def run_experiment(
     assert paper.experiment is not None  # it has audits
     audited = [model.name for config in [*configs.values()][:1] for model in config.models]
     own_by_published = match_models(paper, audited, own_models)
-    experiment = apply_options(paper.experiment, options)
-    tables, files = select_runnable_tables(paper, options.table_id), list_data_files(experiment, options)
-    plans = plan_trials(experiment, tables, files, configs)
-    if ignored := list_ignored_settings(experiment, options):
-        print_message(f"No effect in {options.models_file}: {', '.join(ignored)}. The experiment has its own.")
+    plans = _plan_trials(paper, options, configs)
     forecasts = forecast_audits(configs, plans, options, storage)
     print_forecasts(configs, plans, forecasts)
     if dry_run:
@@ -70,6 +59,16 @@ def run_experiment(
     ]
     document = build_run_document(paper.title, paper.source, cells, departures, notes, _list_sections(measured))
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json)
+
+
+def _plan_trials(paper: Paper, options: ReplicationOptions, configs: Mapping[str, AuditConfig]) -> dict[str, AuditPlan]:
+    """Plan the experiments on the audits, and read their files; AuditorError if one cannot be used."""
+    from auditor.replications.planning import apply_options, list_data_files, select_runnable_tables
+    from auditor.replications.trial_plans import plan_trials
+
+    assert paper.experiment is not None
+    tables, files = select_runnable_tables(paper, options.table_id), list_data_files(paper.experiment, options)
+    return plan_trials(apply_options(paper.experiment, options), tables, files, configs)
 
 
 def _measure_audits(

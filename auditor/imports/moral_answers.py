@@ -88,12 +88,10 @@ def import_answers(
     require_audit_name(audit)
     bootstrap.prepare_environment()
     probe = probe or SemanticProbe()
-    from auditor.models.embeddings import check_encoder, load_encoder  # late: tests replace `load_encoder` there
+    from auditor.models.embeddings import check_encoders, load_encoder  # late: tests replace `load_encoder` there
 
     encoder_name = probe.encoder or EmbeddingSection().model
-    check_encoder(encoder_name)
-    if probe.used_bertscore_model:
-        check_encoder(probe.used_bertscore_model, "model of BERTScore")
+    check_encoders(encoder_name, probe.used_bertscore_model)
     check_similarity_packages(probe.rivals)
     collector = _AnswerCollector(_load_known_questions(probe.questions))
     for row in read_answer_rows(file, model):

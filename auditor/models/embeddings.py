@@ -198,6 +198,17 @@ def check_encoder(model: str, use: EncoderUse = "encoder") -> None:
     locate_encoder(model, use)
 
 
+def check_encoders(encoder: str, bertscore_model: str) -> None:
+    """Check the encoder that compares answers, and the weights of the measure `bertscore_bert_base` unless empty.
+
+    Raises:
+        ModelSetupError: see `check_encoder`.
+    """
+    check_encoder(encoder)
+    if bertscore_model:
+        check_encoder(bertscore_model, "model of BERTScore")
+
+
 def load_encoder(model: str) -> SentenceEncoder:
     """Load a sentence encoder, without network access if it is on this machine.
 

@@ -169,14 +169,6 @@ def _read_models(path: Path, experiment: Experiment) -> dict[str, Any]:
     return models | {"probes": {"semantic": helpers}} if helpers else models
 
 
-def list_ignored_settings(experiment: Experiment, options: ReplicationOptions) -> list[str]:
-    """Settings of the probe `semantic` in the file of models that have no effect, since the experiment sets them."""
-    if options.models_file is None or (probe := load_config(options.models_file).probes.semantic) is None:
-        return []
-    used = HELPER_KEYS if _compares_wordings(experiment) else ()
-    return [f"probes.semantic.{key}" for key in probe.model_dump(exclude_defaults=True) if key not in used]
-
-
 def _compares_wordings(experiment: Experiment) -> bool:
     """Whether the audits of an experiment ask questions in several wordings."""
     return bool(experiment.config.get("probes", {}).get("semantic", {}).get("paraphrases"))

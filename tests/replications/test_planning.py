@@ -10,7 +10,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
 from auditor.replications.figures import FIGURES, MODEL_FIGURES
-from auditor.replications.planning import ReplicationOptions, list_ignored_settings, plan_audits
+from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import list_paper_ids, load_paper
 from tests.support.cli_runner import auditor
 
@@ -76,7 +76,7 @@ def test_a_table_of_the_audits_name_is_named_once() -> None:
         assert [config.name for config in configs.values()] == [name]
 
 
-def test_weights_and_helpers_of_the_users_file_are_used_and_other_settings_named(tmp_path: Path) -> None:
+def test_weights_and_helpers_of_the_users_file_are_used(tmp_path: Path) -> None:
     weights = tmp_path / "stsb-distilroberta-base-v2"
     path = tmp_path / "semantic.toml"
     path.write_text(
@@ -85,7 +85,6 @@ def test_weights_and_helpers_of_the_users_file_are_used_and_other_settings_named
         encoding="utf-8",
     )
     paper = load_paper("sage")
-    assert paper.experiment is not None
     for as_published in (False, True):
         options = ReplicationOptions("1", models_file=path, is_as_published=as_published)
         probe = plan_audits(paper, options)["MCC"].probes.semantic
@@ -93,10 +92,6 @@ def test_weights_and_helpers_of_the_users_file_are_used_and_other_settings_named
         assert (probe.encoder, probe.paraphraser, probe.limit) == (str(weights), "a", None)
         assert probe.bertscore_model == f"{tmp_path}/bert-base-uncased"
         assert ("bertscore_bert_base" in probe.rivals) == as_published
-        assert list_ignored_settings(paper.experiment, options) == ["probes.semantic.limit"]
-    words = ["replicate", "sage", "--table", "1", "--models", str(path), "--dry-run"]
-    result = auditor(*words, "--storage", f"sqlite:///{tmp_path}/new.db")
-    assert f"No effect in {path}: probes.semantic.limit. The experiment has its own." in result.stderr
 
 
 def test_figures_that_presets_name_exist() -> None:

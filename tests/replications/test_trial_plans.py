@@ -91,9 +91,9 @@ def test_answers_before_a_rule_are_those_of_an_audit_that_is_asked(models: Path,
         ["rater", "model", "question_id", "left", "right", "judgement"],
         [["ann", "a", 0, 1, 2, "Y"]],
     )
-    [alone] = plan(models, "4", SELECTED=questions, RULES=rules).values()
-    assert not alone.is_asked
-    assert count_calls(alone) == {"moral": 2 * 2 * 3 * 5, "rule": 2 * 2 * 3 * 5}
+    [without_people] = plan(models, "4", SELECTED=questions, RULES=rules).values()
+    assert not without_people.is_asked
+    assert count_calls(without_people) == {"moral": 2 * 2 * 3 * 5, "rule": 2 * 2 * 3 * 5}
     with_people = plan(models, SELECTED=questions, RULES=rules, PEOPLE=people)
     assert {name: planned.is_asked for name, planned in with_people.items()} == {
         "MCC": True,

@@ -131,15 +131,14 @@ def _build_report(
     Args:
         main_key: text and metric of the audit's own measure, with which the others are compared.
     """
-    groups = list(selected.by_unit.values())
+    units, groups = zip(*selected.by_unit.items(), strict=True)
     used = [label for group in groups for label in group]
-    questions = [question for _, question in selected.by_unit]
+    questions = [question for _, question in units]
     consistent_shares, entropy, pair_entropy = (
         np.array([summarize(group) for group in groups])
         for summarize in (share_judged_consistent, label_entropy, entropy_over_pairs)
     )
-    columns = _arrange_scores(scores, list(selected.by_unit))
-    most_pairs = max(len({(label.left, label.right) for label in group}) for group in groups)
+    columns = _arrange_scores(scores, units)
     return HumanJudgementReport(
         questions=len(groups),
         judgements=len(used),
@@ -151,7 +150,7 @@ def _build_report(
         pair_entropy=mean_over_units(
             pair_entropy,
             {"question": questions},
-            (0.0, max(1.0, float(np.log2(most_pairs)))),
+            (0.0, _max_pair_entropy(groups)),
             empty_reason="people find no pair alike",
         ),
         correlations=[
@@ -164,6 +163,12 @@ def _build_report(
             if key != main_key and main_key in columns
         ],
     )
+
+
+def _max_pair_entropy(groups: Sequence[Sequence[PairLabel]]) -> float:
+    """Largest entropy over pairs, in bits: that of the group with most pairs, if all are alike; at least 1."""
+    most_pairs = max(len({(label.left, label.right) for label in group}) for group in groups)
+    return max(1.0, float(np.log2(most_pairs)))
 
 
 def _arrange_scores(scores: Sequence[QuestionScore], units: Sequence[Unit]) -> dict[tuple[str, str], Floats]:

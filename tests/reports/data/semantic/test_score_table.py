@@ -25,8 +25,8 @@ def test_bleu_and_rouge_have_no_interval_below_zero(metric: str) -> None:
 
 
 def test_a_difference_of_bleu_lies_between_minus_one_and_one() -> None:
-    ones, rest = np.ones(5), np.array([0.0, 0.0, 0.0, 0.0, 1.0])
-    as_bleu, as_cosine = (difference_over_questions(rest, ones, metric=metric) for metric in ("bleu", "cosine"))
+    ones, mostly_zeros = np.ones(5), np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+    as_bleu, as_cosine = (difference_over_questions(mostly_zeros, ones, metric=metric) for metric in ("bleu", "cosine"))
     assert as_bleu.value == as_cosine.value == pytest.approx(0.8)
     assert as_bleu.ci_high is not None
     assert as_cosine.ci_high is not None
