@@ -21,7 +21,7 @@ from auditor.metrics.multiple_testing import holm
 from auditor.models import weights
 from auditor.prompts.moral_questions import load_built_in_questions
 from auditor.reports.document import Table
-from auditor.run import EMPTY_SURVEY, open_audit, run_audit, store_audit
+from auditor.run import EMPTY_SURVEY, finish_audit, open_audit, run_audit, store_audit
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database
 from tests.e2e.test_semantic import RULES, STANDS, config, write
@@ -142,9 +142,13 @@ def test_an_experiment_stores_the_questions_of_an_audit_that_has_asked_none(
     [row] = temperature(ExperimentContext(storage), "moral", "0").data
     assert (row.questions, row.same_words.n, row.other_words.n) == (2, 2, 2)
     n_requests = len(server.requests)
+    finish_audit("moral", storage=storage)
     run_audit(audit, storage=storage)
     assert len(server.requests) == n_requests, "its answers at temperature 0 are recorded"
-    assert open_audit("moral", storage=storage).report().audit.stage == "done"
+    report = open_audit("moral", storage=storage).report()
+    assert report.audit.stage == "done"
+    assert report.semantic is not None
+    assert value(report.semantic.models[0].consistency) == value(row.other_words)
 
 
 def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: str) -> None:
