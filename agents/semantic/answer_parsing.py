@@ -50,14 +50,14 @@ def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple
     return (Outcome.UNPARSED, None) if normalize_text(rule) in normalize_text(prompt_text) else _require_letters(rule)
 
 
-def parse_choice(answer: Answer, n_choices: int) -> tuple[int | None, str | None]:
-    """Parse the number of the chosen option, from 1, and the reason; both None if it is invalid or out of range."""
+def parse_choice(answer: Answer, n_choices: int) -> tuple[Outcome, int | None, str | None]:
+    """Parse a choice: the outcome, and the number of the option, from 1, and the reason if it is `ok`."""
     if answer.outcome is not Outcome.OK or answer.text is None:
-        return None, None
+        return answer.outcome, None, None
     choice = parse_structured_answer(Choice, answer.text)
     if isinstance(choice, str) or not 1 <= choice.choice <= n_choices:
-        return None, None
-    return choice.choice, choice.reason
+        return Outcome.UNPARSED, None, None
+    return Outcome.OK, choice.choice, choice.reason
 
 
 def strip_label_and_quotes(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Experiments of the papers on semantic consistency: temperature, following a rule of thumb, known answers."""
+"""Experiments of the papers on semantic consistency: temperature, and following a rule of thumb."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import run_audit_calls
-from auditor.agents.semantic.answer_parsing import parse_answer, parse_choice, parse_rule
-from auditor.agents.semantic.call_builders import build_answer_call, build_choice_call, build_rule_call, semantic_probe
+from auditor.agents.semantic.answer_parsing import parse_answer, parse_rule
+from auditor.agents.semantic.call_builders import build_answer_call, build_rule_call, semantic_probe
 from auditor.agents.semantic.group_scores import AnswerWithRule, GroupScores, score_groups
-from auditor.agents.semantic.paraphrases import add_paraphrases
+from auditor.agents.semantic.paraphrases import generate_paraphrases
+from auditor.agents.semantic.questions import save_questions
 from auditor.domain import Call
-from auditor.domain.semantic import MoralQuestion, MoralWording
-from auditor.errors import UsageError
+from auditor.domain.semantic import MoralQuestion
 from auditor.storage import semantic_results
 
 Floats = NDArray[np.float64]
@@ -39,8 +39,17 @@ class AnswerRequest(NamedTuple):
 
 
 async def load_asked_questions(context: RunContext) -> tuple[list[MoralQuestion], dict[str, list[str]]]:
-    """Load the audit's questions, and the texts of their paraphrases by question id."""
+    """Load the audit's questions, and the texts of their paraphrases by question id.
+
+    Of an audit that has not asked any yet, the questions are stored, and missing paraphrases written.
+    """
     questions = await asyncio.to_thread(semantic_results.load_questions, context.db, context.audit_id)
+    if not questions:
+        probe = semantic_probe(context.config)
+        questions = await asyncio.to_thread(save_questions, context.db, context.audit_id, probe, context.survey)
+        if probe.paraphraser is not None:
+            await generate_paraphrases(context, probe, questions)
+            context.raise_if_stopped()
     wordings_by_question = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id)
     texts_by_question = {
         question.id: [
@@ -73,20 +82,19 @@ async def elicit_answers(context: RunContext, requests: Sequence[AnswerRequest])
     ]
     answers = await run_audit_calls(context, "answer", calls)
     context.raise_if_stopped()
-    # Item 1 of a parsed answer or rule is its text; item 0 is the outcome.
-    texts = [parse_answer(answers[call.key], probe.mode)[1] for call in calls]
+    parsed_answers = [parse_answer(answers[call.key], probe.mode) for call in calls]
     rule_calls: dict[int, Call] = {
         index: build_rule_call(config, config.model(probe.rot_model or request.model), request.text, text)
-        for index, (request, text) in enumerate(zip(requests, texts, strict=True))
+        for index, (request, (_, text)) in enumerate(zip(requests, parsed_answers, strict=True))
         if probe.measured != "answer" and text is not None
     }
     rule_answers = await run_audit_calls(context, "rule", list(rule_calls.values()))
     context.raise_if_stopped()
-    rules = {
-        index: parse_rule(rule_answers[call.key], probe.mode, call.messages[0].content)[1]
+    parsed_rules = {
+        index: parse_rule(rule_answers[call.key], probe.mode, call.messages[0].content)
         for index, call in rule_calls.items()
     }
-    return [AnswerWithRule(text, rules.get(index)) for index, text in enumerate(texts)]
+    return [AnswerWithRule(*answer, *parsed_rules.get(index, ())) for index, answer in enumerate(parsed_answers)]
 
 
 async def scores_by_temperature(
@@ -145,78 +153,6 @@ async def scores_by_rule(
             ]
             scores[model.name, followed] = await _elicit_and_score(context, requests)
     return scores
-
-
-class KnownAnswerQuestion(NamedTuple):
-    """A question with a known answer.
-
-    Attributes:
-        wordings: the question itself, then its paraphrases.
-        correct_choice: number of the correct choice, from 1.
-    """
-
-    id: str
-    wordings: tuple[str, ...]
-    choices: tuple[str, ...]
-    correct_choice: int
-
-
-async def paraphrase_known_answers(
-    context: RunContext, questions: Sequence[KnownAnswerQuestion]
-) -> list[KnownAnswerQuestion]:
-    """Have the audit's paraphraser write wordings of the questions that have only one.
-
-    Nothing of them is stored with the audit's own questions; the paraphraser's answers are recorded.
-
-    Raises:
-        UsageError: there is such a question, but the audit has no paraphraser.
-    """
-    probe = semantic_probe(context.config)
-    unparaphrased = [
-        MoralQuestion(question.id, question.wordings[0]) for question in questions if len(question.wordings) < 2
-    ]
-    if not unparaphrased:
-        return list(questions)
-    if probe.paraphraser is None or not probe.paraphrases:
-        raise UsageError(
-            f"question '{unparaphrased[0].id}' has no paraphrase, and the audit has no model that writes one.",
-            "Add a row for each paraphrase, or name a model as 'paraphraser' in [probes.semantic] of a new audit.",
-        )
-    wordings = {question.id: [MoralWording(question.id, 0, 0, question.text, "question")] for question in unparaphrased}
-    await add_paraphrases(context, probe, unparaphrased, wordings)
-    context.raise_if_stopped()
-    texts = {
-        id_: tuple(wording.text for wording in candidates if wording.number is not None)
-        for id_, candidates in wordings.items()
-    }
-    return [question._replace(wordings=texts.get(question.id, question.wordings)) for question in questions]
-
-
-async def accuracy_and_consistency(
-    context: RunContext, questions: Sequence[KnownAnswerQuestion]
-) -> dict[str, tuple[Floats, GroupScores]]:
-    """By model: the share of correct answers, shape (questions,), and the consistency of the reasons."""
-    measures_by_model = {}
-    for model in context.config.models:
-        calls = [
-            [build_choice_call(context.config, model, text, question.choices) for text in question.wordings]
-            for question in questions
-        ]
-        answers = await run_audit_calls(context, "answer", [call for group in calls for call in group])
-        context.raise_if_stopped()
-        choices_and_reasons = [
-            [parse_choice(answers[call.key], len(question.choices)) for call in group]
-            for question, group in zip(questions, calls, strict=True)
-        ]
-        is_correct = [
-            [choice == question.correct_choice for choice, _ in group if choice is not None]
-            for question, group in zip(questions, choices_and_reasons, strict=True)
-        ]
-        accuracy = np.array([np.mean(group) if group else np.nan for group in is_correct], dtype=float)
-        reasons = [[AnswerWithRule(reason, None) for _, reason in group] for group in choices_and_reasons]
-        scores = await asyncio.to_thread(score_groups, context, reasons, answers_only=True)
-        measures_by_model[model.name] = accuracy, scores
-    return measures_by_model
 
 
 async def _elicit_and_score(context: RunContext, requests: Sequence[Sequence[AnswerRequest]]) -> GroupScores:

@@ -17,7 +17,7 @@ from auditor.agents.semantic.answer_collection import collect_answers
 from auditor.agents.semantic.call_builders import semantic_probe
 from auditor.agents.semantic.pair_verdicts import judge_consistency, judge_contradictions
 from auditor.agents.semantic.paraphrases import generate_paraphrases
-from auditor.agents.semantic.questions import load_planned_questions, written_wordings
+from auditor.agents.semantic.questions import save_questions
 from auditor.agents.semantic.scoring import ScoringPlan, score_audit
 from auditor.agents.stages import enter_stage
 from auditor.config import AuditConfig
@@ -67,16 +67,10 @@ async def store_questions(state: SemanticState, runtime: Runtime[RunContext]) ->
 
 def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
     """Store the questions with their wordings; return the number of questions. Warns of an unsuitable encoder."""
-    questions = load_planned_questions(probe, context.survey)
-    semantic_results.replace_questions(context.db, context.audit_id, questions)
-    wordings = [wording for question in questions for wording in written_wordings(question)]
-    semantic_results.save_wordings(context.db, context.audit_id, wordings)
+    questions = save_questions(context.db, context.audit_id, probe, context.survey)
+    languages = {question.language for question in questions}.union(*(question.languages for question in questions))
     encoder = probe.encoder or context.config.embedding.model
-    if (
-        probe.paraphrases
-        and encoder == ENGLISH_ONLY_ENCODER
-        and (other_languages := sorted({wording.language for wording in wordings} - {ENGLISH}))
-    ):
+    if probe.paraphrases and encoder == ENGLISH_ONLY_ENCODER and (other_languages := sorted(languages - {ENGLISH})):
         context.progress.on_notice(
             f"The encoder {encoder} is for English only, but some questions are in {', '.join(other_languages)}. "
             "Name a multilingual encoder in probes.semantic.encoder."

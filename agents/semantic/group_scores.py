@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from auditor.agents.semantic.text_scores import (
     stack_text_kinds,
 )
 from auditor.agents.semantic.vector_cache import VectorCache
+from auditor.domain import Outcome
 from auditor.metrics.semantic import cosine_similarities
 from auditor.models.text_similarity import consistency_measures
 
@@ -29,17 +31,25 @@ class GroupScores(NamedTuple):
     Attributes:
         main: by the measure that the audit reports as its score.
         by_measure: by every measure, `main` included; keys are the text and the metric of `QuestionScore`.
+        outcomes: number of answers (`answer`) and rules of thumb (`rot`) with each outcome; empty where none was
+            requested.
     """
 
     main: Floats
     by_measure: dict[tuple[str, str], Floats]
+    outcomes: dict[str, Counter[Outcome]]
 
 
 class AnswerWithRule(NamedTuple):
-    """An answer and its rule of thumb; each is None if not requested, or if the answer cannot be parsed."""
+    """An answer and its rule of thumb; only the outcome `ok` has a text.
 
+    `rule_outcome` is None if no rule was requested.
+    """
+
+    outcome: Outcome
     answer: str | None
-    rule: str | None
+    rule_outcome: Outcome | None = None
+    rule: str | None = None
 
 
 def score_groups(
@@ -48,7 +58,7 @@ def score_groups(
     """Score the consistency of each group of answers by every measure of the audit.
 
     Args:
-        answers_only: whether rules of thumb and further measures are left out, even if the audit has them.
+        answers_only: whether rules of thumb are left out, even if the audit has them.
     """
     assert context.load_semantic_encoder is not None
     probe, encoder = semantic_probe(context.config), context.load_semantic_encoder()
@@ -67,10 +77,19 @@ def score_groups(
         by_metric = score_similarities(cosine_similarities(vectors), kind, settings)
         scores |= {(kind, metric): values for metric, values in by_metric.items()}
         texts_by_kind |= {name: texts for name, texts in (("answer", answers), ("rot", rules)) if name == kind}
-    if not answers_only:
-        measures = consistency_measures(probe.rivals, encoder, probe.bertscore_model)
-        scores |= {key: np.array(values) for key, values in score_measures(texts_by_kind, measures).items()}
-    return GroupScores(scores[settings.measured, settings.variant], scores)
+    measures = consistency_measures(probe.rivals, encoder, probe.bertscore_model)
+    scores |= {key: np.array(values) for key, values in score_measures(texts_by_kind, measures).items()}
+    return GroupScores(scores[settings.measured, settings.variant], scores, _count_outcomes(groups))
+
+
+def _count_outcomes(groups: Sequence[Sequence[AnswerWithRule]]) -> dict[str, Counter[Outcome]]:
+    """Count the answers and the rules of thumb by outcome, for each kind of text that was requested."""
+    members = [member for group in groups for member in group]
+    counts = {
+        "answer": Counter(member.outcome for member in members),
+        "rot": Counter(member.rule_outcome for member in members if member.rule_outcome is not None),
+    }
+    return {text: by_outcome for text, by_outcome in counts.items() if by_outcome}
 
 
 def _pad(texts: list[str | None], size: int) -> list[str | None]:

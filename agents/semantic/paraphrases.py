@@ -19,11 +19,19 @@ TOO_SIMILAR, MEANING_CHANGED = "too near to another wording", "too far in meanin
 
 
 async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questions: Sequence[MoralQuestion]) -> None:
-    """Ask for the missing paraphrases, and store accepted and rejected candidates."""
+    """Ask for the missing paraphrases, and store accepted and rejected candidates.
+
+    Of a question that still has too few, all candidates are read again from the recorded answers: the calls are those
+    of the first time, so a second run makes none.
+    """
     ids = [question.id for question in questions]
-    wordings_by_question = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
-    await add_paraphrases(context, probe, questions, wordings_by_question)
-    added = [wording for group in wordings_by_question.values() for wording in group if wording.key is not None]
+    stored = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
+    incomplete = [question for question in questions if _count_missing(probe, stored[question.id]) > 0]
+    wordings = {
+        question.id: [wording for wording in stored[question.id] if wording.key is None] for question in incomplete
+    }
+    await add_paraphrases(context, probe, incomplete, wordings)
+    added = [wording for group in wordings.values() for wording in group if wording.key is not None]
     await asyncio.to_thread(semantic_results.save_wordings, context.db, context.audit_id, added)
 
 
@@ -44,7 +52,7 @@ async def add_paraphrases(
         n_missing_by_question = {
             question.id: n_missing
             for question in questions
-            if (n_missing := probe.paraphrases - len(_accepted_paraphrases(wordings_by_question[question.id]))) > 0
+            if (n_missing := _count_missing(probe, wordings_by_question[question.id])) > 0
         }
         calls = {
             question: build_paraphrase_call(
@@ -68,9 +76,9 @@ async def add_paraphrases(
                 wordings_by_question[question.id] += assessed
 
 
-def _accepted_paraphrases(wordings: Sequence[MoralWording]) -> list[MoralWording]:
-    """The accepted paraphrases among wordings: those with a number other than 0, which is the original question."""
-    return [wording for wording in wordings if wording.number]
+def _count_missing(probe: SemanticProbe, wordings: Sequence[MoralWording]) -> int:
+    """Number of paraphrases that a question lacks; accepted ones have a number, that of the question itself is 0."""
+    return probe.paraphrases - sum(bool(wording.number) for wording in wordings)
 
 
 def _assess_candidates(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from auditor.agents.semantic.given_answers import check_recorded_answers
 from auditor.agents.task_prompts import question_with_options
@@ -16,6 +17,8 @@ from auditor.errors import ConfigError, ImportFileError
 from auditor.input_files import read_text
 from auditor.metrics.paraphrase import normalize_text
 from auditor.prompts.moral_questions import load_built_in_questions, parse_questions
+from auditor.storage import semantic_results
+from auditor.storage.database import Database
 from auditor.surveys.row_reader import TextRow, read_rows
 
 REQUIRED_COLUMNS = ("question_id", "question")
@@ -74,6 +77,43 @@ def load_planned_questions(probe: SemanticProbe, survey: Survey) -> list[MoralQu
         )
         for question in selected
     ]
+
+
+class QuestionIds(NamedTuple):
+    """Ids of the questions that an audit asks, and of those of their file that its limit leaves out."""
+
+    asked: tuple[str, ...]
+    beyond_limit: tuple[str, ...]
+
+
+def list_question_ids(config: AuditConfig, survey: Survey, stored_ids: Sequence[str] = ()) -> QuestionIds:
+    """List the questions of an audit.
+
+    Args:
+        stored_ids: of the questions that it has asked already; by default, those that its config selects.
+
+    Raises:
+        ConfigError, ImportFileError: as `load_planned_questions`.
+    """
+    probe = config.probes.semantic
+    assert probe is not None
+    asked = stored_ids or [question.id for question in load_planned_questions(probe, survey)]
+    has_file = probe.questions == BUILT_IN_QUESTIONS or Path(probe.questions).is_file()
+    in_file = [question.id for question in load_questions(probe.questions)] if probe.limit and has_file else []
+    return QuestionIds(tuple(asked), tuple(id_ for id_ in in_file if id_ not in asked))
+
+
+def save_questions(db: Database, audit_id: int, probe: SemanticProbe, survey: Survey) -> list[MoralQuestion]:
+    """Store the questions selected by a config, and their wordings in place of those of an earlier run.
+
+    Raises:
+        ConfigError, ImportFileError: as `load_planned_questions`.
+    """
+    questions = load_planned_questions(probe, survey)
+    semantic_results.replace_questions(db, audit_id, questions)
+    wordings = [wording for question in questions for wording in written_wordings(question)]
+    semantic_results.save_wordings(db, audit_id, wordings)
+    return questions
 
 
 def _list_item_questions(survey: Survey) -> list[MoralQuestion]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +14,7 @@ from auditor.cli.page_output import present_document, resolve_page_format
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
+    from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.reports.data.cost.forecast import CostForecast
     from auditor.storage.database import Database
 
@@ -59,14 +60,25 @@ def estimate(
     present_document(forecast.model_dump(mode="json"), build_forecast_document(forecast), output, as_json)
 
 
-def forecast_config(config: AuditConfig, storage: str | None) -> CostForecast:
-    """Estimate the cost of a config's audit; recorded answers are used if the database exists and is not empty."""
+def forecast_config(
+    config: AuditConfig,
+    storage: str | None,
+    experiment_calls: Sequence[PlannedCalls] = (),
+    *,
+    is_asked: bool = True,
+) -> CostForecast:
+    """Estimate the cost of a config's audit; recorded answers are used if the database exists and is not empty.
+
+    Args:
+        experiment_calls, is_asked: see `estimate_audit`.
+    """
     from auditor.cost_estimation.audit_estimate import estimate_audit
     from auditor.run import load_planned_survey, planned_cells
 
     survey = load_planned_survey(config)
     with open_existing_database(config, storage) as db:
-        return estimate_audit(config, survey, planned_cells(survey), db)
+        cells = planned_cells(survey)
+        return estimate_audit(config, survey, cells, db, experiment_calls=experiment_calls, is_asked=is_asked)
 
 
 @contextmanager

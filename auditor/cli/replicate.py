@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, LimitOption, StorageOption
+from auditor.cli.options import JsonOption, StorageOption
 
 if TYPE_CHECKING:
     from auditor.replications.presets import Paper
@@ -73,6 +73,15 @@ OutputOption: TypeAlias = Annotated[
         help="Write the result as a page to this file (.html, .md or .txt), or all figures as a table (.csv).",
     ),
 ]
+SampleOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        metavar="N",
+        min=1,
+        help="Ask about only N cells (a country and a topic), questions or sets of items in each audit and experiment.",
+    ),
+]
 LIST = "list"
 
 
@@ -83,7 +92,7 @@ def replicate(
     recorded: RecordedOption = None,
     models: ModelsOption = None,
     small: SmallOption = False,
-    limit: LimitOption = None,
+    limit: SampleOption = None,
     as_model: AsOption = None,
     data: DataOption = None,
     as_published: AsPublishedOption = False,

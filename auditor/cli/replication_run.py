@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from auditor.replications.definitions import MeasuredAudit
     from auditor.replications.planning import ReplicationOptions
     from auditor.replications.presets import Paper
-    from auditor.reports.data.cost.forecast import CostForecast
+    from auditor.replications.trial_plans import AuditPlan
     from auditor.reports.data.replication import Departure, RecomputedCell
     from auditor.reports.document import Callout, Section, Text
     from auditor.reports.sections.replication_run import Replication
@@ -39,6 +39,7 @@ def run_experiment(
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.page_output import present_document
+    from auditor.cli.replication_forecast import forecast_audits, print_forecasts
     from auditor.replications.joining import join_figures
     from auditor.replications.model_matching import match_models
     from auditor.replications.planning import list_ignored_settings, plan_audits
@@ -50,14 +51,15 @@ def run_experiment(
         print_message(f"--models: the experiment has settings of its own. Without effect: {', '.join(ignored)}.")
     audited = [model.name for config in [*configs.values()][:1] for model in config.models]
     own_by_published = match_models(paper, audited, pairs)
-    forecasts = _forecast_audits(configs, options, storage)
-    _print_forecasts(forecasts, _list_asking_experiments(paper, options, configs))
+    plans = _plan_trials(paper, options, configs)
+    forecasts = forecast_audits(configs, plans, options, storage)
+    print_forecasts(configs, plans, forecasts)
     if dry_run:
         if as_json:
             print_json(to_jsonable_python(forecasts))
         print_message("Dry run: nothing was sent or written.")
         return
-    measured = _measure_audits(paper, options, configs, storage)
+    measured = _measure_audits(paper, options, configs, plans, storage)
     cells, departures = join_figures(paper, options.table_id, measured, own_by_published)
     document = build_replication_document(_describe_replication(paper, options, measured, cells, departures))
     figures = build_figures_table(cells)
@@ -113,69 +115,56 @@ def _list_warnings(measured: Sequence[MeasuredAudit], *, is_simulated: bool) -> 
     ]
 
 
+def _plan_trials(paper: Paper, options: ReplicationOptions, configs: Mapping[str, AuditConfig]) -> dict[str, AuditPlan]:
+    """Plan the experiments on the audits, and read their files; AuditorError if one cannot be used."""
+    from auditor.replications.planning import apply_options, list_data_files, select_runnable_tables
+    from auditor.replications.trial_plans import plan_trials
+
+    assert paper.experiment is not None
+    tables, files = select_runnable_tables(paper, options.table_id), list_data_files(paper.experiment, options)
+    return plan_trials(apply_options(paper.experiment, options), tables, files, configs)
+
+
 def _measure_audits(
-    paper: Paper, options: ReplicationOptions, configs: Mapping[str, AuditConfig], storage: str | None
+    paper: Paper,
+    options: ReplicationOptions,
+    configs: Mapping[str, AuditConfig],
+    plans: Mapping[str, AuditPlan],
+    storage: str | None,
 ) -> list[MeasuredAudit]:
-    """Run the audits and the experiments on them, import people's comparisons, and load all reports."""
+    """Run the audits and the experiments on them, import people's comparisons, and load all reports.
+
+    Audits that only experiments need are stored, and not asked.
+    """
     from auditor.cli.experiments import open_progress
     from auditor.cli.output import list_called_words
     from auditor.cli.run import run_with_progress
     from auditor.experiments.declaration import ExperimentContext
     from auditor.replications.joining import load_measured_audits
     from auditor.replications.people_comparisons import import_people_comparisons
-    from auditor.replications.planning import list_data_files, plan_imports, select_runnable_tables
+    from auditor.replications.planning import apply_options, list_data_files, plan_imports, select_runnable_tables
     from auditor.replications.trials import run_trials
-    from auditor.run import resolve_storage_url
+    from auditor.run import finish_audit, resolve_storage_url, store_audit
 
     assert paper.experiment is not None
     imports = plan_imports(paper, options)
     words = list_called_words()
-    for config in configs.values():
-        run_with_progress(config, words, storage, preflight=True, rediscover=False)
+    for name, config in configs.items():
+        if plans[name].is_asked:
+            run_with_progress(config, words, storage, preflight=True, rediscover=False)
+        else:
+            store_audit(config, storage=storage)
     import_people_comparisons(dict(imports.values()), storage)
     names = {name: config.name for name, config in configs.items()}
     names |= {name: audit_name for name, (audit_name, _) in imports.items()}
     context = ExperimentContext(storage, open_progress, handles_signals=True)
-    tables, files = select_runnable_tables(paper, options.table_id), list_data_files(paper.experiment, options)
-    trials = run_trials(paper.experiment, tables, files, names, context)
+    experiment = apply_options(paper.experiment, options)
+    tables, files = select_runnable_tables(paper, options.table_id), list_data_files(experiment, options)
+    trials = run_trials(experiment, tables, files, names, context)
+    for name, config in configs.items():
+        if not plans[name].is_asked:
+            finish_audit(config.name, storage=storage)
     return load_measured_audits(resolve_storage_url(storage), names, imports, trials)
-
-
-def _print_forecasts(forecasts: Mapping[str, CostForecast], asking: Sequence[str]) -> None:
-    """Print what each audit costs, and the names of the experiments whose answers are not counted."""
-    from auditor.reports.sections.forecast import describe_forecast
-
-    for name, forecast in forecasts.items():
-        print_message(f"{name}: {describe_forecast(forecast)}")
-    if asking:
-        print_message(f"Not counted: further answers for the experiments on these audits ({', '.join(asking)}).")
-
-
-def _list_asking_experiments(
-    paper: Paper, options: ReplicationOptions, configs: Mapping[str, AuditConfig]
-) -> list[str]:
-    """Names of the experiments on these audits that ask models again."""
-    from auditor.replications.planning import list_data_files, select_runnable_tables
-    from auditor.replications.trials import list_asking_experiments
-
-    assert paper.experiment is not None
-    tables, files = select_runnable_tables(paper, options.table_id), list_data_files(paper.experiment, options)
-    return list_asking_experiments(paper.experiment, tables, files, configs)
-
-
-def _forecast_audits(
-    configs: Mapping[str, AuditConfig], options: ReplicationOptions, storage: str | None
-) -> dict[str, CostForecast]:
-    """Forecast each audit, by its stored name; UsageError if a survey of the paper's settings needs a file."""
-    from auditor.cli.estimate import forecast_config
-    from auditor.errors import SurveyError, UsageError
-
-    try:
-        return {config.name: forecast_config(config, storage) for config in configs.values()}
-    except SurveyError as error:
-        if not options.is_as_published:
-            raise
-        raise UsageError(f"--as-published: {error.message}", f"{error.how_to_fix} Name it with --data.") from None
 
 
 def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
@@ -202,6 +191,7 @@ def _describe_audits(measured: Sequence[MeasuredAudit]) -> list[Text]:
 
 def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
     """Sections of the audits' reports that have the figures of each model."""
+    from auditor.reports.sections.experiments.answer_counts import build_trial_sections
     from auditor.reports.sections.logic import group_logic_tables
     from auditor.reports.sections.over_models import build_over_models_section
     from auditor.reports.sections.paper_tables import group_model_tables
@@ -219,6 +209,7 @@ def _list_sections(measured: Sequence[MeasuredAudit]) -> list[Section]:
             build_consistency_section(audit.report),
             group_logic_tables(audit.report),
             build_semantic_section(audit.report),
+            *build_trial_sections(audit.trials),
         )
     ]
     return [prefix_ids(section, name.lower(), name) for name, section in sections if section is not None]

@@ -68,7 +68,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
     return parse_toml(text, str(path), ConfigError)
 
 
-def _resolve_path(value: str, folder: Path) -> str:
+def resolve_path(value: str, folder: Path) -> str:
     """The absolute path of what exists in `folder`; any other value, such as a built-in name, unchanged."""
     candidate = folder / value
     return str(candidate.resolve()) if candidate.exists() else value
@@ -77,7 +77,7 @@ def _resolve_path(value: str, folder: Path) -> str:
 def resolve_model_paths(sections: Sequence[ModelSection], folder: Path) -> list[ModelSection]:
     """Copies of models' sections whose relative paths are absolute, taken from `folder`."""
     paths_by_section = [
-        {name: _resolve_path(path, folder) for name in MODEL_PATH_KEYS if (path := getattr(section, name))}
+        {name: resolve_path(path, folder) for name in MODEL_PATH_KEYS if (path := getattr(section, name))}
         for section in sections
     ]
     return [section.model_copy(update=paths) for section, paths in zip(sections, paths_by_section, strict=True)]
@@ -85,7 +85,7 @@ def resolve_model_paths(sections: Sequence[ModelSection], folder: Path) -> list[
 
 def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     """A copy of a configuration whose relative paths are absolute, taken from `folder`."""
-    resolved = partial(_resolve_path, folder=folder)
+    resolved = partial(resolve_path, folder=folder)
     paths = {key: resolved(getattr(config.survey, key)) for key in ("source", "regions") if config.survey}
     survey = config.survey and config.survey.model_copy(update=paths)
     is_path = os.sep in config.embedding.model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,7 +12,7 @@ from pydantic import Field
 
 from auditor.config.base import ConfigSection
 from auditor.config.leaves import iterate_leaves
-from auditor.config.loader import read_config_file, resolve_model_paths
+from auditor.config.loader import read_config_file, resolve_model_paths, resolve_path
 from auditor.config.model_section import ModelSection
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError
@@ -32,7 +33,7 @@ class ModelsFile(ConfigSection):
     """What is used of a file.
 
     Attributes:
-        helpers: names of models that help with the probe `semantic`, by the key that names them.
+        helpers: models and weights that help with the probe `semantic`, by the key that names them.
         ignored: dotted keys of the file that are not used, without those of the audit's name.
     """
 
@@ -60,7 +61,10 @@ def load_models_file(path: Path, helper_keys: Collection[str] = ()) -> ModelsFil
     except pydantic.ValidationError as error:
         syntax: Literal["toml", "yaml"] = "toml" if path.suffix == ".toml" else "yaml"
         raise ConfigError(f"{path}: {explain_validation_error(error, sections, ModelsSection, syntax)}") from None
-    helpers = _read_helpers(data, helper_keys)
+    helpers = {
+        key: resolve_path(name, path.parent) if os.sep in name else name
+        for key, name in _read_helpers(data, helper_keys).items()
+    }
     used = {*ModelsSection.model_fields, "name", *(".".join((*SEMANTIC_PATH, key)) for key in helpers)}
     keys = (key for key, _ in iterate_leaves({key: value for key, value in data.items() if key not in used}))
     judges = parsed.judges if parsed.judges == "peers" else resolve_model_paths(parsed.judges, path.parent)
@@ -73,7 +77,7 @@ def load_models_file(path: Path, helper_keys: Collection[str] = ()) -> ModelsFil
 
 
 def _read_helpers(data: dict[str, Any], helper_keys: Collection[str]) -> dict[str, str]:
-    """The names of models that help with the probe `semantic`."""
+    """The names of models, and names or folders of weights, that help with the probe `semantic`."""
     table: Any = data
     for name in SEMANTIC_PATH:
         table = table.get(name, {}) if isinstance(table, dict) else {}

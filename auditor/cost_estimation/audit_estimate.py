@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.cost_estimation.detectable_difference import plan_detectable_differences
+from auditor.cost_estimation.planned_calls import PlannedCalls, merge_planned_calls
 from auditor.cost_estimation.preflight_calls import discovery_check
 from auditor.cost_estimation.probe_calls import describe_unestimated_probes, plan_calls
 from auditor.cost_estimation.recorded_share import estimate_remaining_calls
@@ -24,7 +25,13 @@ from auditor.storage.database import Database
 
 
 def estimate_audit(
-    config: AuditConfig, survey: Survey, cells: Sequence[Cell], db: Database | None = None
+    config: AuditConfig,
+    survey: Survey,
+    cells: Sequence[Cell],
+    db: Database | None = None,
+    *,
+    experiment_calls: Sequence[PlannedCalls] = (),
+    is_asked: bool = True,
 ) -> CostForecast:
     """Estimate calls, tokens and cost of an audit before it is run: one row per model and stage, and totals.
 
@@ -35,18 +42,21 @@ def estimate_audit(
         survey, cells: what it would ask about, see `auditor.run.load_planned_survey` and `planned_cells`.
         db: database in which it would be run. It gives the mean lengths of each model's answers, and the number of
             calls that are recorded already. Without it, lengths are rules of thumb, and the number is None.
+        experiment_calls: of experiments on the audit, which are added.
+        is_asked: whether the audit asks its own questions, or only experiments need it.
     """
     if db is not None:
         config = keep_earlier_defaults(audits.find_audit(db, config.name), config)
     length_by_model_and_purpose = {
         (length.model, length.purpose): length for length in (costs.load_mean_answer_lengths(db) if db else ())
     }
-    planned_calls = list(plan_calls(config, survey, cells, discovery_check(db, config.name)))
+    own_calls = plan_calls(config, survey, cells, discovery_check(db, config.name)) if is_asked else ()
+    planned_calls = [*own_calls, *experiment_calls]
     rows = [
         build_forecast_row(
             calls, length_by_model_and_purpose.get((calls.model.model, calls.purpose.value)), config.batch
         )
-        for calls in planned_calls
+        for calls in (merge_planned_calls(planned_calls) if experiment_calls else planned_calls)
     ]
     known_costs = [row.usd for row in rows if row.usd is not None]
     counted = count_remaining_calls(db, config, rows) if db else None

@@ -20,7 +20,7 @@ from auditor.agents.semantic.questions import load_planned_questions
 from auditor.config import AuditConfig
 from auditor.config.semantic import TASK_QUESTIONS, ConsistencySection, SemanticProbe
 from auditor.cost_estimation.call_counts import USABLE_TRACE_SHARES
-from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
+from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
 from auditor.domain import Cell, Purpose, Survey
 from auditor.domain.semantic import MoralQuestion
 from auditor.reports.data.cost.forecast import ForecastRange
@@ -39,21 +39,13 @@ def plan_semantic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cel
     """
     probe = semantic_probe(config)
     questions = load_planned_questions(probe, survey)
-    sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    sampled_questions = sample_evenly(questions)
     n_wordings = len(questions) * probe.paraphrases
     n_answers = n_wordings + len(questions) * (probe.consistency.samples if probe.consistency else 0)
-    yield from _plan_paraphrase_calls(config, probe, questions)
-    for model in config.models:
-        if probe.has_given_answers(config, model):
-            continue
-        examples = [
-            build_answer_call(config, model, text)
-            for question in sampled_questions
-            for text in question.paraphrases or (question.text,)
-        ]
-        yield PlannedCalls(model, Purpose.MORAL, ForecastRange.from_bounds(n_answers), examples, probe.max_words)
+    yield from plan_paraphrase_calls(config, probe, questions)
+    yield from plan_answer_calls(config, probe, sampled_questions, n_answers)
     if probe.rot and n_wordings:
-        yield from _plan_rule_calls(config, probe, sampled_questions, n_wordings)
+        yield from plan_rule_calls(config, probe, sampled_questions, n_wordings)
     if probe.consistency is not None:
         yield from _plan_consistency_calls(config, probe, probe.consistency, questions)
     if probe.contradiction is not None:
@@ -63,7 +55,26 @@ def plan_semantic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cel
         yield from _plan_pair_calls(config, probe, probe.contradiction, Purpose.CONTRADICTION, sampled_questions, pairs)
 
 
-def _plan_paraphrase_calls(
+def plan_answer_calls(
+    config: AuditConfig, probe: SemanticProbe, sampled_questions: Sequence[MoralQuestion], n_answers: int
+) -> Iterator[PlannedCalls]:
+    """Yield the calls for as many answers of each model whose answers are not given.
+
+    Args:
+        sampled_questions: whose prompts are built as examples.
+    """
+    for model in config.models:
+        if probe.has_given_answers(config, model):
+            continue
+        examples = [
+            build_answer_call(config, model, text)
+            for question in sampled_questions
+            for text in question.paraphrases or (question.text,)
+        ]
+        yield PlannedCalls(model, Purpose.MORAL, ForecastRange.from_bounds(n_answers), examples, probe.max_words)
+
+
+def plan_paraphrase_calls(
     config: AuditConfig, probe: SemanticProbe, questions: Sequence[MoralQuestion]
 ) -> Iterator[PlannedCalls]:
     """Yield the calls for paraphrases of the questions with too few wordings; rejected ones are asked for again."""
@@ -75,7 +86,7 @@ def _plan_paraphrase_calls(
     if probe.paraphraser is None or not incomplete:
         return
     author = config.model(probe.paraphraser)
-    sampled = incomplete[:: max(1, len(incomplete) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    sampled = sample_evenly(incomplete)
     attempts = ForecastRange.from_bounds(1, min(EXPECTED_PARAPHRASE_ATTEMPTS, probe.attempts), probe.attempts)
     examples = [build_paraphrase_call(config, author, question, n_missing, 0) for question, n_missing in sampled]
     words = MAX_PARAPHRASE_WORDS * sum(n_missing for _, n_missing in incomplete) / len(incomplete)
@@ -84,7 +95,7 @@ def _plan_paraphrase_calls(
     )
 
 
-def _plan_rule_calls(
+def plan_rule_calls(
     config: AuditConfig, probe: SemanticProbe, sampled_questions: Sequence[MoralQuestion], n_wordings: int
 ) -> Iterator[PlannedCalls]:
     """Yield the calls for a rule of thumb behind each usable answer, by the configured model or the answer's author.
@@ -126,7 +137,7 @@ def _plan_consistency_calls(
     for answers in recorded:
         n_by_question = Counter(answer.question for answer in answers if answer.text and answer.question in ids)
         pairs += ForecastRange.from_bounds(sum(map(count_pairs, n_by_question.values())))
-    sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
+    sampled_questions = sample_evenly(questions)
     yield from _plan_pair_calls(config, probe, section.judge, Purpose.CONSISTENCY, sampled_questions, pairs)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -12,13 +12,17 @@ from auditor.experiments.declaration import ExperimentContext, ExperimentResult,
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import RunContext
-    from auditor.agents.semantic.experiments import KnownAnswerQuestion
     from auditor.agents.semantic.group_scores import GroupScores
+    from auditor.agents.semantic.known_answers import KnownAnswerQuestion
+    from auditor.config import AuditConfig
     from auditor.metrics.estimate import Estimate
     from auditor.metrics.model_correlation import ModelCorrelation
     from auditor.reports.data.report_source import FloatArray
     from auditor.reports.data.semantic.experiment_rows import ConsistencyAccuracyRow
     from auditor.surveys.row_reader import TextRow
+
+    Measures: TypeAlias = dict[str, tuple[FloatArray, GroupScores]]
+    """By model: the share of correct answers, shape (questions,), and the consistency of the reasons."""
 
 
 def accuracy(
@@ -32,28 +36,50 @@ def accuracy(
             "are separated by |.",
         ),
     ],
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Ask only the first N questions of FILE.")
+    ] = None,
 ) -> ExperimentResult:
     """Test if consistent answers are more often correct.
 
-    The questions are in FILE; each has one correct answer and several wordings. AUDIT's paraphraser writes wordings of
-    questions that have only one. The models, the sentence encoder and the consistency score are those of AUDIT. Models
-    are asked, which may cost money; recorded answers are reused.
+    The questions are in FILE; each has one correct answer and several paraphrases, which are asked instead of the
+    question itself. AUDIT's paraphraser writes those of questions without any. The models, the sentence encoder and the
+    measures of consistency are those of AUDIT. Models are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment accuracy moral facts.csv
     """
-    from auditor.agents.semantic.experiments import accuracy_and_consistency, paraphrase_known_answers
-    from auditor.experiments.stored_audit import MORAL_QUESTIONS, ask_models
+    from auditor.agents.semantic.known_answers import accuracy_and_consistency, paraphrase_known_answers
+    from auditor.experiments.stored_audit import SEMANTIC_PROBE, ask_models
     from auditor.reports.sections.experiments.consistency import build_accuracy_document
 
-    questions = _read_known_answers(file)
+    questions = read_known_answers(file)[:limit]
 
-    async def ask(run: RunContext) -> tuple[dict[str, tuple[FloatArray, GroupScores]], dict[str, str]]:
-        families = {model.name: model.resolved_family for model in run.config.models}
-        return await accuracy_and_consistency(run, await paraphrase_known_answers(run, questions)), families
+    async def ask(run: RunContext) -> tuple[AuditConfig, list[KnownAnswerQuestion], Measures]:
+        asked = await paraphrase_known_answers(run, questions)
+        return run.config, asked, await accuracy_and_consistency(run, asked)
 
-    measures, families = ask_models(context, audit, (MORAL_QUESTIONS,), ask)
-    rows = _add_correlation_over_models([_build_row(model, *values) for model, values in measures.items()], families)
+    config, asked, measures = ask_models(context, audit, (SEMANTIC_PROBE,), ask)
+    settings = _describe_questions(config, questions, asked)
+    rows = [_build_row(model, *values).model_copy(update=settings) for model, values in measures.items()]
+    rows = _add_correlation_over_models(rows, {model.name: model.resolved_family for model in config.models})
     return ExperimentResult(rows, build_accuracy_document(audit, rows))
+
+
+def _describe_questions(
+    config: AuditConfig, questions: Sequence[KnownAnswerQuestion], asked: Sequence[KnownAnswerQuestion]
+) -> dict[str, Any]:
+    """What was asked, as fields of a row: the number of questions, their wordings, and who wrote any.
+
+    Args:
+        questions, asked: as in the file, and with the wordings that the paraphraser wrote.
+    """
+    n_wordings = [len(question.asked_texts) for question in asked]
+    was_paraphrased = any(not question.paraphrases for question in questions)
+    return {
+        "questions": len(asked),
+        "wordings": (min(n_wordings), max(n_wordings)),
+        "paraphraser": config.probes.semantic.paraphraser if config.probes.semantic and was_paraphrased else None,
+    }
 
 
 def _add_correlation_over_models(
@@ -102,6 +128,7 @@ def _build_row(model: str, accuracies: FloatArray, scores: GroupScores) -> Consi
 
     from auditor.metrics.averaging import averaged_share
     from auditor.metrics.clustered_correlation import correlate_over_units
+    from auditor.reports.data.semantic.answer_counts import build_count_rows
     from auditor.reports.data.semantic.experiment_rows import ConsistencyAccuracyRow, TaskConsistencyRow
     from auditor.reports.data.semantic.score_table import mean_over_questions
 
@@ -124,14 +151,15 @@ def _build_row(model: str, accuracies: FloatArray, scores: GroupScores) -> Consi
         ci_high=r.ci_high,
         reason=r.reason,
         measures=[
-            TaskConsistencyRow(text=text, metric=metric, consistency=mean_over_questions(values))
+            TaskConsistencyRow(text=text, metric=metric, consistency=mean_over_questions(values, metric=metric))
             for (text, metric), values in scores.by_measure.items()
         ],
+        counts=build_count_rows({"": scores.outcomes}),
     )
 
 
-def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
-    """Read the questions of a file, one entry per id with all its wordings: the question itself, then its paraphrases.
+def read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
+    """Read the questions of a file, one entry per id with all its paraphrases.
 
     Raises:
         ImportFileError: a row that cannot be used, rows of one id that differ, or no rows.
@@ -143,13 +171,13 @@ def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
     for row in read_rows(file, ("question_id", "question", "choices", "correct"), ("paraphrase",)):
         parsed = _parse_question(row)
         earlier = questions_by_id.setdefault(parsed.id, parsed)
-        if earlier._replace(wordings=earlier.wordings[:1]) != parsed:
+        if earlier._replace(paraphrases=()) != parsed:
             raise ImportFileError(
                 f"{row.location}: question '{parsed.id}' differs from an earlier row.",
                 "Repeat the same question, choices and correct in all rows of a question_id.",
             )
         if row.cells["paraphrase"]:
-            questions_by_id[parsed.id] = earlier._replace(wordings=(*earlier.wordings, row.cells["paraphrase"]))
+            questions_by_id[parsed.id] = earlier._replace(paraphrases=(*earlier.paraphrases, row.cells["paraphrase"]))
     if not questions_by_id:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     return list(questions_by_id.values())
@@ -157,7 +185,7 @@ def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
 
 def _parse_question(row: TextRow) -> KnownAnswerQuestion:
     """The question of a row without its paraphrase; ImportFileError if it has no text or no correct choice."""
-    from auditor.agents.semantic.experiments import KnownAnswerQuestion
+    from auditor.agents.semantic.known_answers import KnownAnswerQuestion
 
     question_id, question, correct = (row.required_text(column) for column in ("question_id", "question", "correct"))
     choices = tuple(choice.strip() for choice in row.cells["choices"].split("|") if choice.strip())
@@ -166,4 +194,4 @@ def _parse_question(row: TextRow) -> KnownAnswerQuestion:
     if correct not in choices:
         how_to_fix = f"Copy one of the choices: {', '.join(choices)}."
         raise row.make_cell_error("correct", f"'{correct}' is not one of the choices", how_to_fix)
-    return KnownAnswerQuestion(question_id, (question,), choices, choices.index(correct) + 1)  # choices count from 1
+    return KnownAnswerQuestion(question_id, question, choices, choices.index(correct) + 1)  # choices count from 1

@@ -10,7 +10,8 @@ import typer
 from auditor.experiments.declaration import ExperimentContext, ExperimentResult, MoralAuditArgument
 
 if TYPE_CHECKING:
-    from auditor.reports.data.semantic.human_judgements import JudgementsByPair
+    from auditor.reports.data.semantic.people_labels import PairLabel
+    from auditor.surveys.row_reader import TextRow
 
 SCORES = {"Y": 1.0, "N": 0.0, "NA": float("nan")}
 
@@ -26,37 +27,47 @@ def judgements(
     """Compare measures of consistency with human judgements.
 
     The judgements are of pairs of answers; no model is asked. A row states whether the answers to two wordings of a
-    question, left and right, say the same: Y, N, or NA (cannot say).
+    question say the same: Y, N, or NA (cannot say). Left and right are the numbers of these wordings, from 1. Rows
+    about other models, questions and wordings are left out.
 
     Example: auditor experiment judgements moral people.csv
     """
     from auditor.reports.data.semantic.human_judgements import compare_with_human_judgements
-    from auditor.reports.sections.experiments.consistency import build_judgements_document
+    from auditor.reports.sections.experiments.human_judgements import build_judgements_document
 
-    judgements_by_pair = _read_judgements(file)
+    labels = read_judgements(file)
     with context.open_database() as db:
-        report = compare_with_human_judgements(db, audit, judgements_by_pair, file)
+        report = compare_with_human_judgements(db, audit, labels, file)
     return ExperimentResult(report, build_judgements_document(audit, report))
 
 
-def _read_judgements(file: Path) -> JudgementsByPair:
+def read_judgements(file: Path) -> list[PairLabel]:
     """Read the judgements of a file; ImportFileError for a row that cannot be used, or without rows."""
     from auditor.errors import ImportFileError
     from auditor.surveys.row_reader import read_rows
 
-    judgements_by_pair: JudgementsByPair = {}
-    columns = ("rater", "model", "question_id", "left", "right", "judgement")
-    for row in read_rows(file, columns):
-        rater, model, question, left, right, text = (row.required_text(column) for column in columns)
-        if text.upper() not in SCORES:
-            raise row.make_cell_error("judgement", f"'{text}' is not one of Y, N and NA", "Write one of these.")
-        first_wording, second_wording = sorted((left, right))
-        key = (rater, model, question, first_wording, second_wording)
-        if key in judgements_by_pair:
+    labels: dict[tuple[str, str, str, int, int], PairLabel] = {}
+    for row in read_rows(file, ("rater", "model", "question_id", "left", "right", "judgement")):
+        label = _parse_judgement(row)
+        if label[:-1] in labels:
             raise ImportFileError(
                 f"{row.location}: this rater's judgement of this pair occurs twice.", "Keep one of the rows."
             )
-        judgements_by_pair[key] = SCORES[text.upper()]
-    if not judgements_by_pair:
+        labels[label[:-1]] = label
+    if not labels:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
-    return judgements_by_pair
+    return list(labels.values())
+
+
+def _parse_judgement(row: TextRow) -> PairLabel:
+    """The judgement of a row; ImportFileError if its pair is none, or the judgement is not one of `SCORES`."""
+    from auditor.reports.data.semantic.people_labels import PairLabel
+
+    rater, model, question, *_, text = map(row.required_text, row.cells)
+    left, right = row.integer("left"), row.integer("right")
+    if text.upper() not in SCORES:
+        raise row.make_cell_error("judgement", f"'{text}' is not one of Y, N and NA", "Write one of these.")
+    if left == right:
+        problem = f"{right} is the same wording as in the column 'left'"
+        raise row.make_cell_error("right", problem, "Write the numbers of two wordings.")
+    return PairLabel(rater, model, question, min(left, right), max(left, right), SCORES[text.upper()])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,7 @@ from auditor.experiments.declaration import ExperimentContext, ExperimentResult,
 
 if TYPE_CHECKING:
     from auditor.agents.semantic.group_scores import GroupScores
+    from auditor.agents.semantic.questions import QuestionIds
     from auditor.reports.data.semantic.experiment_rows import RuleFollowingRow
 
 
@@ -36,23 +38,32 @@ def rules(
     Example: auditor experiment rules moral
     """
     from auditor.agents.semantic.experiments import scores_by_rule
-    from auditor.experiments.stored_audit import MORAL_QUESTIONS, ask_models
+    from auditor.experiments.stored_audit import SEMANTIC_PROBE, ask_models
     from auditor.reports.data.adjusted_tests import adjust_rows
     from auditor.reports.sections.experiments.consistency import build_rules_document
 
-    rule_by_question = None if file is None else _read_rules(file, _load_question_ids(context, audit), audit)
-    scores = ask_models(context, audit, (MORAL_QUESTIONS,), lambda run: scores_by_rule(run, rule_by_question))
+    rule_by_question = None if file is None else read_rules(file, _load_question_ids(context, audit), audit)
+    scores = ask_models(context, audit, (SEMANTIC_PROBE,), lambda run: scores_by_rule(run, rule_by_question))
     # Keys are (model, whether it was told the rule).
     rows = [
-        _build_row(model, scores[model, False], scores[model, True], file)
+        _build_row(model, scores[model, False], scores[model, True])
         for model in dict.fromkeys(model for model, _ in scores)
     ]
+    if file is not None and rule_by_question is not None:
+        rows = [row.model_copy(update=_describe_file(file, rule_by_question)) for row in rows]
     adjusted_rows = adjust_rows(rows)
     return ExperimentResult(adjusted_rows, build_rules_document(audit, adjusted_rows))
 
 
-def _build_row(model: str, before: GroupScores, after: GroupScores, file: Path | None) -> RuleFollowingRow:
+def _describe_file(file: Path, rule_by_question: Mapping[str, str]) -> dict[str, Any]:
+    """The file of rules as fields of a row."""
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    return {"rules_file": file.name, "rules_sha256": sha256, "questions": len(rule_by_question)}
+
+
+def _build_row(model: str, before: GroupScores, after: GroupScores) -> RuleFollowingRow:
     """Compare a model's consistency without and with a rule."""
+    from auditor.reports.data.semantic.answer_counts import build_count_rows
     from auditor.reports.data.semantic.differences import difference_over_questions
     from auditor.reports.data.semantic.experiment_rows import RuleFollowingRow
     from auditor.reports.data.semantic.measure_changes import compare_rules
@@ -65,37 +76,41 @@ def _build_row(model: str, before: GroupScores, after: GroupScores, file: Path |
         after=mean_over_questions(after.main),
         change=change,
         p_value=change.p_value,
-        rules_file=None if file is None else file.name,
         measures=compare_rules(before.by_measure, after.by_measure),
+        counts=build_count_rows({"before": before.outcomes, "after": after.outcomes}),
     )
 
 
-def _load_question_ids(context: ExperimentContext, audit_name: str) -> list[str]:
-    """Ids of the questions of an audit; StorageError or UsageError if it has none."""
-    from auditor.experiments.stored_audit import MORAL_QUESTIONS, require_config
+def _load_question_ids(context: ExperimentContext, audit_name: str) -> QuestionIds:
+    """Ids of an audit's questions; StorageError or UsageError if it has none."""
+    from auditor.agents.semantic.questions import list_question_ids
+    from auditor.experiments.stored_audit import SEMANTIC_PROBE, require_config
     from auditor.storage import audits, semantic_results
 
     with context.open_database() as db:
         audit = audits.get_audit(db, audit_name)
-        require_config(db, audit, MORAL_QUESTIONS)
-        return [question.id for question in semantic_results.load_questions(db, audit.id)]
+        config = require_config(db, audit, SEMANTIC_PROBE)
+        stored_ids = [question.id for question in semantic_results.load_questions(db, audit.id)]
+        return list_question_ids(config, audits.load_audit_survey(db, audit), stored_ids)
 
 
-def _read_rules(file: Path, question_ids: Collection[str], audit: str) -> dict[str, str]:
-    """Read the rules of a file, by question id.
+def read_rules(file: Path, ids: QuestionIds, audit: str) -> dict[str, str]:
+    """Read the rules of a file for the questions that an audit asks, by question id.
 
     Raises:
-        ImportFileError: a row cannot be used, names a question that the audit did not ask, or repeats one; or there
-            are no rows.
+        ImportFileError: a row cannot be used, names a question that is not the audit's, or repeats one; or no row is
+            of a question that it asks.
     """
     from auditor.errors import ImportFileError, did_you_mean
+    from auditor.reports.sections.phrasing import join_first
     from auditor.surveys.row_reader import read_rows
 
+    known_ids = (*ids.asked, *ids.beyond_limit)
     rule_by_question: dict[str, str] = {}
     for row in read_rows(file, ("question_id", "rule")):
         question, rule = (row.required_text(column) for column in ("question_id", "rule"))
-        if question not in question_ids:
-            how_to_fix = did_you_mean(question, question_ids, f"Remove the row. Known: {', '.join(question_ids)}.")
+        if question not in known_ids:
+            how_to_fix = did_you_mean(question, known_ids, f"Remove the row. Known: {join_first(known_ids)}.")
             raise row.make_cell_error("question_id", f"the audit '{audit}' has no question '{question}'", how_to_fix)
         if question in rule_by_question:
             raise ImportFileError(
@@ -104,4 +119,7 @@ def _read_rules(file: Path, question_ids: Collection[str], audit: str) -> dict[s
         rule_by_question[question] = rule
     if not rule_by_question:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
-    return rule_by_question
+    rules = {question: rule for question, rule in rule_by_question.items() if question in ids.asked}
+    if not rules:
+        raise ImportFileError(f"{file}: no row is of a question that the audit '{audit}' asks.", "Raise its limit.")
+    return rules

@@ -12,7 +12,7 @@ from auditor.experiments.declaration import ExperimentContext
 from auditor.reports.data.report_source import ReportSource, require_survey_audit
 from auditor.reports.data.source_loading import load_source
 from auditor.run import open_audit, run_with_models
-from auditor.storage import audits, semantic_results
+from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, run_lock
 
@@ -54,10 +54,10 @@ JUDGES = Requirement(
     "has no judges to ask",
     "Name one that was run with `judges` in its config.",
 )
-MORAL_QUESTIONS = Requirement(
-    lambda db, audit, config: config.probes.semantic and semantic_results.load_questions(db, audit.id),
+SEMANTIC_PROBE = Requirement(
+    lambda _db, _audit, config: config.probes.semantic,
     "has asked no moral questions",
-    "Run one with `semantic = {}` under [probes].",
+    "Name one with `semantic = {}` under [probes].",
 )
 
 

@@ -27,12 +27,12 @@ def temperature(
     Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
     """
     from auditor.agents.semantic.experiments import scores_by_temperature
-    from auditor.experiments.stored_audit import MORAL_QUESTIONS, ask_models
+    from auditor.experiments.stored_audit import SEMANTIC_PROBE, ask_models
     from auditor.reports.data.adjusted_tests import adjust_rows
     from auditor.reports.sections.experiments.consistency import build_temperature_document
 
-    values = _parse_temperatures(temperatures)
-    scores = ask_models(context, audit, (MORAL_QUESTIONS,), lambda run: scores_by_temperature(run, values))
+    values = parse_temperatures(temperatures)
+    scores = ask_models(context, audit, (SEMANTIC_PROBE,), lambda run: scores_by_temperature(run, values))
     # Keys are (model, temperature, whether the answers are to paraphrases).
     rows = [
         _build_row(model, value, scores[model, value, False], scores[model, value, True])
@@ -44,6 +44,7 @@ def temperature(
 
 def _build_row(model: str, value: float, same_words: GroupScores, other_words: GroupScores) -> SemanticTemperatureRow:
     """Compare repeated answers to one wording with answers to all wordings, at one temperature."""
+    from auditor.reports.data.semantic.answer_counts import build_count_rows
     from auditor.reports.data.semantic.differences import difference_over_questions
     from auditor.reports.data.semantic.experiment_rows import SemanticTemperatureRow
     from auditor.reports.data.semantic.measure_changes import compare_wordings
@@ -58,10 +59,12 @@ def _build_row(model: str, value: float, same_words: GroupScores, other_words: G
         difference=change,
         p_value=change.p_value,
         measures=compare_wordings(same_words.by_measure, other_words.by_measure),
+        questions=len(same_words.main),
+        counts=build_count_rows({"same_words": same_words.outcomes, "other_words": other_words.outcomes}),
     )
 
 
-def _parse_temperatures(text: str) -> list[float]:
+def parse_temperatures(text: str) -> list[float]:
     """Temperatures in [0, 2] from a comma-separated list, without duplicates."""
     from auditor.errors import UsageError
 

@@ -88,11 +88,10 @@ def import_answers(
     require_audit_name(audit)
     bootstrap.prepare_environment()
     probe = probe or SemanticProbe()
-    from auditor.models.embeddings import check_encoder, load_encoder  # late: tests replace `load_encoder` there
+    from auditor.models.embeddings import check_encoders, load_encoder  # late: tests replace `load_encoder` there
 
     encoder_name = probe.encoder or EmbeddingSection().model
-    for name in filter(None, (encoder_name, probe.used_bertscore_model)):
-        check_encoder(name)
+    check_encoders(encoder_name, probe.used_bertscore_model)
     check_similarity_packages(probe.rivals)
     collector = _AnswerCollector(_load_known_questions(probe.questions))
     for row in read_answer_rows(file, model):

@@ -126,19 +126,20 @@ KEYS_READ: Mapping[str, tuple[str, ...]] = {
 UNPUBLISHED_SIZE_NOTE = "not measured: no value is published"
 
 
-def read_setting(audit: MeasuredAudit, key: str) -> Any:
+def read_setting(audit: MeasuredAudit, key: str, trial: str = "") -> Any:
     """The value of a setting in an audit's stored configuration; `NOT_SET` where a table on its path is missing.
 
-    A key `trials.NAME.KEY` is an option of a trial on the audit, as its result has it.
+    A key `trials.NAME.KEY` is an option of a trial on the audit, as its result has it; of a result with a row for each
+    model, the first row has it. `{trial}` stands for the name of the figure's trial.
     """
     if key in COMPUTED_SETTINGS:
         return COMPUTED_SETTINGS[key](audit)
-    of_trials = key.removeprefix(TRIALS_PREFIX)
-    value: Any = audit.trials if of_trials != key else audit.config.model_dump(mode="json")
+    path = key.format(trial=trial)
+    of_trials = path.removeprefix(TRIALS_PREFIX)
+    value: Any = audit.trials if of_trials != path else audit.config.model_dump(mode="json")
     for part in of_trials.split("."):
-        if not isinstance(value, dict) or part not in value:
-            return NOT_SET
-        value = value[part]
+        value = value[0] if of_trials != path and isinstance(value, list) and value else value
+        value = value.get(part, NOT_SET) if isinstance(value, Mapping) else getattr(value, part, NOT_SET)
     return value
 
 
@@ -165,7 +166,7 @@ def derive_mark(
     departures = [
         departure
         for setting in experiment.settings
-        if setting.parts & all_parts and (departure := _compare(setting, relevant)) is not None
+        if setting.parts & all_parts and (departure := _compare(setting, relevant, source.trial)) is not None
     ]
     departures += _list_unpublished_departures(experiment, all_parts, relevant)
     departures += [
@@ -203,10 +204,11 @@ def _select_mark(departures: Sequence[Departure]) -> Mark:
     return "other_words" if all(departure.is_wording for departure in departures) else "other_definition"
 
 
-def _compare(setting: PublishedSetting, audit: MeasuredAudit) -> Departure | None:
-    """The departure of an audit in one setting; None if it measured as published."""
-    published = setting.value.get(audit.name) if isinstance(setting.value, dict) else setting.value
-    measured = read_setting(audit, setting.key)
+def _compare(setting: PublishedSetting, audit: MeasuredAudit, trial: str) -> Departure | None:
+    """The departure of an audit, or of a trial on it, in one setting; None if it measured as published."""
+    name = trial if isinstance(setting.value, dict) and trial in setting.value else audit.name
+    published = setting.value.get(name) if isinstance(setting.value, dict) else setting.value
+    measured = read_setting(audit, setting.key, trial)
     if measured == published and not setting.is_wording:
         return None
     is_wording = measured == published
@@ -221,7 +223,7 @@ def _compare(setting: PublishedSetting, audit: MeasuredAudit) -> Departure | Non
             size=setting.size,
             size_note=setting.size_note,
         ),
-        audit.name,
+        name,
     )
 
 

@@ -49,8 +49,8 @@ class PublishedSetting(BaseModel):
 
     Attributes:
         id: of the departure.
-        key: the setting in an audit's stored configuration, or one of `COMPUTED_SETTINGS`.
-        value: as the paper says; by audit if it is a table.
+        key: the setting in an audit's stored configuration, or one of `COMPUTED_SETTINGS`; see `read_setting`.
+        value: as the paper says; by audit, or by trial, if it is a table.
         parts: the parts that it bears on.
         description: the setting in words.
         is_wording: whether the same value still means other words, since the prompt was written anew.
@@ -93,6 +93,7 @@ class SmallForm(BaseModel):
         config: settings that replace those of the experiment; it names the models.
         audits: settings of each audit that replace those of the experiment, such as countries and topics.
         files: data files that come with the program, by name; those that the user names take precedence.
+        trials: options of trials that are added to those of the experiment, by name.
     """
 
     model_config = PRESET_CONFIG
@@ -100,6 +101,7 @@ class SmallForm(BaseModel):
     config: dict[str, Any]
     audits: dict[str, dict[str, Any]]
     files: dict[str, str] = {}
+    trials: dict[str, dict[str, Any]] = {}
 
 
 class DataFile(BaseModel):
@@ -130,13 +132,14 @@ class DataFile(BaseModel):
 
 
 class Trial(BaseModel):
-    """An experiment on a finished audit (`auditor experiment NAME`), which may ask models further questions.
+    """An experiment on an audit (`auditor experiment NAME`), which may ask models further questions.
 
     Attributes:
         experiment: its name; `repair` measures the stages of REPAIR instead (`auditor logic repair`).
         audit: the audit that it is made on.
         options: its arguments and options.
         files: names of the data files that it reads, by option; without them it is not made.
+        limit_option: the option that `--limit` sets; empty if the limit of the audit is that of the trial.
     """
 
     model_config = PRESET_CONFIG
@@ -145,6 +148,7 @@ class Trial(BaseModel):
     audit: str
     options: dict[str, Any] = {}
     files: dict[str, str] = {}
+    limit_option: str = ""
 
 
 class Experiment(BaseModel):
@@ -208,7 +212,8 @@ class Experiment(BaseModel):
         audits |= {name for file in self.files.values() for name in file.audits}
         read_files = {name for trial in self.trials.values() for name in trial.files.values()}
         read_files |= {*self.imports.values(), *self.small.files}
-        if unknown := (audits - {*self.audits, *self.imports}) | (read_files - set(self.files)):
+        unknown = (audits - {*self.audits, *self.imports}) | (read_files - set(self.files))
+        if unknown := unknown | (set(self.small.trials) - set(self.trials)):
             raise ValueError(f"there is no audit or file '{min(unknown)}'")
         return self
 

@@ -20,8 +20,8 @@ from auditor.replications.presets import Paper, PublishedTable
 
 AUDIT_PREFIX = "rep"
 PRESET_FILE_PREFIX = "preset:"
-HELPER_KEYS = ("paraphraser", "rot_model")
-"""Settings of the probe `semantic` that name a model of the user's file."""
+HELPER_KEYS = ("paraphraser", "rot_model", "encoder", "bertscore_model")
+"""Settings of the probe `semantic` that name a model or weights; those of the user's file are used."""
 FIRST_JUDGE = "user:judge"
 """Stands for the name of the first judge, where a setting names one."""
 
@@ -95,6 +95,17 @@ def list_data_files(experiment: Experiment, options: ReplicationOptions) -> dict
     """Paths of the data files at hand, by name: those of the user, and in the small form those of the program."""
     own_files: dict[str, str] = locate_preset_files(experiment.small.files) if options.is_small else {}
     return {**own_files, **options.files}
+
+
+def apply_options(experiment: Experiment, options: ReplicationOptions) -> Experiment:
+    """The experiment with the options of its trials as the user asks: those of the small form, and the limit."""
+    trials = {}
+    for name, trial in experiment.trials.items():
+        changes = dict(experiment.small.trials.get(name, {})) if options.is_small else {}
+        if trial.limit_option and options.limit is not None:
+            changes[trial.limit_option] = options.limit
+        trials[name] = trial.model_copy(update={"options": {**trial.options, **changes}})
+    return experiment.model_copy(update={"trials": trials})
 
 
 def select_runnable_tables(paper: Paper, table_id: str | None) -> tuple[PublishedTable, ...]:
@@ -182,7 +193,8 @@ def _build_config(
     models: Mapping[str, Any],
 ) -> AuditConfig:
     """Build the configuration of the audit on one survey or data set."""
-    suffixes = [audit_name.lower(), options.table_id or "", "small" if options.is_small else ""]
+    table = options.table_id or ""
+    suffixes = [audit_name.lower(), table if table != audit_name.lower() else "", "small" if options.is_small else ""]
     suffixes += ["as-published" if options.is_as_published else ""]
     suffixes += ["" if options.limit is None else f"limit-{options.limit}"]  # else it would be computed again
     settings = merge_settings(merge_settings(experiment.config, models), experiment.audits[audit_name])
@@ -198,6 +210,7 @@ def _build_config(
             settings = merge_settings(settings, _nest(file.key, data_files[name]))
     if options.is_as_published:
         settings = merge_settings(settings, experiment.as_published)
+        settings = merge_settings(settings, {"probes": models.get("probes", {})})  # folders with the published weights
     if options.limit is not None:
         settings = merge_settings(settings, _nest(experiment.limit_key, options.limit))
     parts = frozenset[Part]().union(*(table.list_parts() for table in tables))

@@ -1,7 +1,8 @@
 """Figures of audits with the probe `semantic`, and of the trials on them. Nothing is computed here.
 
-Names of figures: a measure and the texts that it compares, such as `rouge_l_stemmed.rot`, after the trial if there is
-one. SaGE has its exponent in its name, since the authors' program and their text differ.
+Names of figures: a metric and the texts that it compares, such as `rouge_l_stemmed.rot`, after the trial if there is
+one. Metrics and texts have the names of `QuestionScore`; `mix` is `RELEASED_MIX`. SaGE has its exponent in its name,
+since the authors' program and their text differ.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from auditor.domain.semantic import RELEASED_MIX
 from auditor.metrics.estimate import Estimate
 from auditor.replications.survey_figures import NOT_MEASURED, from_correlation
 from auditor.reports.data.semantic.schema import SemanticReport
@@ -21,16 +23,13 @@ if TYPE_CHECKING:
 TEMPERATURES = (0.0, 0.5, 1.0)
 """Of the experiment on temperatures."""
 TEXTS = ("answer", "rot")
-MIXED_TEXT = "mix:0.2"
-"""Rules of thumb and answers together, with the weight of rules in the released program."""
 TASKS = ("TruthfulQA", "HellaSwag")
 """Trials on questions with known answers."""
 LEXICAL_METRICS = ("bleu_nltk", "rouge_l_stemmed")
 BERTSCORES = ("bertscore_bert_base", "bertscore")
 """Names of BERTScore: from the published weights, and from those of the sentence encoder."""
-SAGE_METRICS = {"sage": ("sage:alpha=10", "sage"), "sage.alpha_1": ("sage:alpha=1",)}
-"""Names of SaGE with the exponents 10 and 1: it is `sage` with the audit's own exponent, which these presets set to 10.
-"""
+SAGE_METRICS = {"sage:alpha=10": ("sage:alpha=10", "sage"), "sage:alpha=1": ("sage:alpha=1",)}
+"""Metrics with the exponents 10 and 1: `sage` has the audit's own exponent, which these presets set to 10."""
 MISSING = Estimate(None, 0, reason=NOT_MEASURED)
 
 
@@ -80,7 +79,7 @@ REPORT_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {
     **{f"bertscore.{text}": partial(_read_similarity, metrics=BERTSCORES, text=text) for text in TEXTS},
     **{
         f"{name}.{text}": partial(_read_form, text=text, alpha=alpha)
-        for (name, alpha), text in product((("sage", 10.0), ("sage.alpha_1", 1.0)), (*TEXTS, "mix"))
+        for (name, alpha), text in product((("sage:alpha=10", 10.0), ("sage:alpha=1", 1.0)), (*TEXTS, "mix"))
     },
     **{f"sge.{text}": partial(_read_form, text=text, alpha=None) for text in TEXTS},
     "sge.questions": _read_questions_only,
@@ -173,7 +172,7 @@ TRIAL_FIGURES: Mapping[str, Callable[[MeasuredAudit, str], Estimate]] = {
         for (name, metrics), stage, text in product(METRICS_BY_NAME.items(), ("before", "after"), TEXTS)
     },
     **{
-        f"rules.{stage}.{name}.mix": partial(_read_rule_following, stage=stage, metrics=metrics, text=MIXED_TEXT)
+        f"rules.{stage}.{name}.mix": partial(_read_rule_following, stage=stage, metrics=metrics, text=RELEASED_MIX)
         for (name, metrics), stage in product(SAGE_METRICS.items(), ("before", "after"))
     },
     **{f"{task}.accuracy": partial(_read_accuracy, task=task) for task in TASKS},
@@ -189,7 +188,7 @@ SEMANTIC_FIGURES: Mapping[str, Callable[[MeasuredAudit], Estimate]] = {
         for (trial, read), (name, metrics), text in product(PEOPLE_READERS, METRICS_BY_NAME.items(), TEXTS)
     },
     **{
-        f"{trial}.{name}.mix": partial(read, metrics=metrics, text=MIXED_TEXT)
+        f"{trial}.{name}.mix": partial(read, metrics=metrics, text=RELEASED_MIX)
         for (trial, read), (name, metrics) in product(PEOPLE_READERS, SAGE_METRICS.items())
     },
     **{

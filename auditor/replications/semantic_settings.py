@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.resources import files
 from typing import Any
 
 from auditor.agents.semantic.call_builders import build_answer_call, build_pair_call
@@ -14,16 +16,17 @@ from auditor.replications.survey_settings import collapse
 
 OWN_RULES = "each model its own"
 NO_JUDGE = "no judge"
+OF_FILE = "from a file"
 GIVEN_WORDINGS = "those of the file"
 MADE_UP_RULES = "sage-rules.csv"
-"""Rules to follow that come with the program."""
+"""File of rules to follow that comes with the program."""
 PAIR_PROMPTS = {"standard": "the question and two answers", "paper": "two answers as context and sentence"}
 """What a judge of the consistency score is shown, by `form`."""
 
 
 def _describe_questions(_config: AuditConfig, probe: SemanticProbe) -> str:
     """Whether the questions are those of the program, or of a file."""
-    return "built-in questions" if probe.questions == BUILT_IN_QUESTIONS else "a file"
+    return "built-in" if probe.questions == BUILT_IN_QUESTIONS else OF_FILE
 
 
 def _describe_wordings(_config: AuditConfig, probe: SemanticProbe) -> str:
@@ -34,8 +37,10 @@ def _describe_wordings(_config: AuditConfig, probe: SemanticProbe) -> str:
 
 
 def describe_followed_rules(trials: Mapping[str, Any]) -> str:
-    """Whether the rules that models followed are those of the program, or of a file."""
-    return "made up for this program" if trials["rules"][0].rules_file == MADE_UP_RULES else "a file"
+    """Whether the rules that models followed are those of the program, or of a file; the file's content says it."""
+    own_rules = files("auditor.replications") / "presets" / "data" / MADE_UP_RULES
+    is_own = trials["rules"][0].rules_sha256 == hashlib.sha256(own_rules.read_bytes()).hexdigest()
+    return "made up for this program" if is_own else OF_FILE
 
 
 def _describe_pair_prompt(_config: AuditConfig, probe: SemanticProbe) -> str:

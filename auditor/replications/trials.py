@@ -1,8 +1,8 @@
-"""Experiments on the finished audits of a replication, for the tables that need them."""
+"""Experiments on the audits of a replication, for the tables that need them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from auditor.replications.people_comparisons import measure_repair
 from auditor.replications.presets import PublishedTable
 
 ASKING_EXPERIMENTS = ("accuracy", "rules", "temperature")
-"""Experiments that ask models for further answers."""
+"""Experiments that ask models for all that they need, so that their audit need not ask its own questions."""
 REPAIR = "repair"
 """The trial that is no experiment of `auditor experiment`: `auditor logic repair`."""
 
@@ -30,13 +30,20 @@ def select_trials(
     ]
 
 
-def list_asking_experiments(
-    experiment: Experiment, tables: Sequence[PublishedTable], files: Mapping[str, str], audit_names: Iterable[str]
-) -> list[str]:
-    """Names of the experiments on the finished audits that will ask models for further answers."""
-    trials = [name for audit_name in audit_names for name in select_trials(experiment, tables, files, audit_name)]
-    names = dict.fromkeys(experiment.trials[name].experiment for name in trials)
-    return [name for name in names if name in ASKING_EXPERIMENTS]
+def is_asked(
+    experiment: Experiment, tables: Sequence[PublishedTable], files: Mapping[str, str], audit_name: str
+) -> bool:
+    """Whether figures of the tables are of an audit's own answers: those of its report, or of trials that read them."""
+    sources = [source for table in tables for source in table.list_sources()]
+    trials = select_trials(experiment, tables, files, audit_name)
+    return any(not source.trial and source.audit in ("", audit_name) for source in sources) or any(
+        _reads_answers(experiment.trials[name]) for name in trials
+    )
+
+
+def _reads_answers(trial: Trial) -> bool:
+    """Whether a trial reads answers that its audit has asked for; without a file, rules to follow are such answers."""
+    return trial.experiment not in ASKING_EXPERIMENTS or (trial.experiment == "rules" and not trial.files)
 
 
 def run_trials(
@@ -69,8 +76,12 @@ def run_trials(
 
 def _run_trial(trial: Trial, files: Mapping[str, str], audit_name: str, context: ExperimentContext) -> Any:
     """Make one trial on an audit, and return its data."""
-    paths = {option: Path(files[data_name]) for option, data_name in trial.files.items()}
     if trial.experiment == REPAIR:
         return measure_repair(context, audit_name, **trial.options)
     functions = {function.__name__: function for function in EXPERIMENTS}
-    return functions[trial.experiment](context, audit_name, **trial.options, **paths).data
+    return functions[trial.experiment](context, audit_name, **trial.options, **locate_files(trial, files)).data
+
+
+def locate_files(trial: Trial, files: Mapping[str, str]) -> dict[str, Path]:
+    """Paths of the files that a trial reads, by option."""
+    return {option: Path(files[data_name]) for option, data_name in trial.files.items()}

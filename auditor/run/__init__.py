@@ -8,7 +8,7 @@ from auditor.lazy_imports import import_on_first_use
 
 if TYPE_CHECKING:
     from auditor.run.audit_handle import AuditHandle, open_audit, resolve_storage_url
-    from auditor.run.audit_runner import resume_after_review, run_audit
+    from auditor.run.audit_runner import finish_audit, resume_after_review, run_audit, store_audit
     from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, semantic_encoder_loader
     from auditor.run.fingerprints import describe_environment, fingerprint
     from auditor.run.model_access import run_with_models
@@ -22,6 +22,7 @@ __all__ = [
     "describe_environment",
     "direct_encoder_loader",
     "fingerprint",
+    "finish_audit",
     "load_planned_survey",
     "open_audit",
     "planned_cells",
@@ -30,6 +31,7 @@ __all__ = [
     "run_audit",
     "run_with_models",
     "semantic_encoder_loader",
+    "store_audit",
 ]
 
 if not TYPE_CHECKING:
@@ -37,7 +39,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "audit_handle": ("AuditHandle", "open_audit", "resolve_storage_url"),
-            "audit_runner": ("resume_after_review", "run_audit"),
+            "audit_runner": ("finish_audit", "resume_after_review", "run_audit", "store_audit"),
             "encoders": ("NO_ENCODER", "direct_encoder_loader", "semantic_encoder_loader"),
             "fingerprints": ("describe_environment", "fingerprint"),
             "model_access": ("run_with_models",),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from auditor import bootstrap
 from auditor.config import AuditConfig, load_config, load_stored_config
 from auditor.config.trust import describe_destinations
+from auditor.domain import Survey
 from auditor.errors import NotAllowedError
 from auditor.run.audit_handle import AuditHandle, resolve_storage_url
 from auditor.run.capability_store import DiscoveryOptions
@@ -61,21 +62,7 @@ def run_audit(
     require_engine(config)
     progress = progress or SilentProgress()
     with open_database(url) as db, run_lock(db, config.name):
-        progress.on_notice(describe_destinations(config))
-        if db.upgraded is not None:
-            progress.on_notice(str(db.upgraded))
-        stored_audit = audits.find_audit(db, config.name)
-        config = keep_earlier_defaults(stored_audit, config)
-        if change_notice := describe_config_change(stored_audit, config, fingerprint(config)):
-            progress.on_notice(change_notice)
-        audit = audits.save_audit(
-            db,
-            name=config.name,
-            config=config.model_dump_json(),
-            config_hash=fingerprint(config),
-            survey=survey,
-            environment=describe_environment(),
-        )
+        config, audit = _save_audit(db, config, survey, progress)
         run_with_models(
             lambda context: run_graph(context, db, audits.graph_thread_id(audit)),
             config,
@@ -88,6 +75,59 @@ def run_audit(
             discovery=DiscoveryOptions(preflight=preflight, rediscover=rediscover),
         )
     return AuditHandle(config.name, url)
+
+
+def store_audit(
+    config: AuditConfig, *, storage: str | None = None, progress: ProgressReporter | None = None
+) -> AuditHandle:
+    """Store an audit without asking its models, for experiments that need its configuration only.
+
+    A stored audit with the same configuration keeps its results; `run_audit` asks what is missing.
+
+    Raises:
+        ConfigError, SurveyError, StorageError: the message says what is wrong, and how to fix it.
+    """
+    from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
+
+    bootstrap.prepare_environment()
+    survey = load_planned_survey(config)
+    check_probe_input(config, survey)
+    url = resolve_storage_url(storage, config)
+    with open_database(url) as db, run_lock(db, config.name):
+        _save_audit(db, config, survey, progress or SilentProgress())
+    return AuditHandle(config.name, url)
+
+
+def finish_audit(name: str, *, storage: str | None = None) -> None:
+    """State that a stored audit is finished: no more calls follow, unless `run_audit` asks its own questions."""
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        audits.set_stage(db, audits.get_audit(db, name).id, audits.FINISHED)
+
+
+def _save_audit(
+    db: Database, config: AuditConfig, survey: Survey, progress: ProgressReporter
+) -> tuple[AuditConfig, audits.Audit]:
+    """Store an audit's configuration and survey, with notices of what has changed since its last run.
+
+    Returns:
+        The configuration with settings whose default changed as an existing audit has them, and the stored audit.
+    """
+    progress.on_notice(describe_destinations(config))
+    if db.upgraded is not None:
+        progress.on_notice(str(db.upgraded))
+    stored_audit = audits.find_audit(db, config.name)
+    config = keep_earlier_defaults(stored_audit, config)
+    if change_notice := describe_config_change(stored_audit, config, fingerprint(config)):
+        progress.on_notice(change_notice)
+    audit = audits.save_audit(
+        db,
+        name=config.name,
+        config=config.model_dump_json(),
+        config_hash=fingerprint(config),
+        survey=survey,
+        environment=describe_environment(),
+    )
+    return config, audit
 
 
 def resume_after_review(name: str, *, storage: str | None = None) -> int:

@@ -11,6 +11,8 @@ from auditor.errors import ConfigError
 from auditor.storage.audits import Audit
 
 MAX_SHOWN_KEYS = 6
+UNSEEN_CHANGE = "reads a file that has changed, or was last run by another version of auditor or of its prompts"
+"""What changed where the configuration is the same: files of questions and answers are part of a run, too."""
 
 
 def keep_earlier_defaults(stored_audit: Audit | None, config: AuditConfig) -> AuditConfig:
@@ -67,7 +69,7 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
     change_summary = f"changed since its last run: {', '.join(shown_keys[:MAX_SHOWN_KEYS])}{omitted_note}"
     return (
         f"Audit '{config.name}' "
-        f"{change_summary if shown_keys else 'was last run by another version of auditor or its prompts'}. Its "
+        f"{change_summary if shown_keys else UNSEEN_CHANGE}. Its "
         "scores, verdicts and conflicts are computed again. Recorded answers to the same questions are reused, and "
         "human decisions are kept. To keep both results, give this audit another name, or use another database "
         "(--storage)."

@@ -26,12 +26,11 @@ def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | 
     probe = config.probes.semantic
     if probe is None or probe.paraphrases == 0:
         return None
-    from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
+    from auditor.models.embeddings import check_encoders, load_encoder  # loads httpx (0.2 s)
     from auditor.models.text_similarity import check_similarity_packages  # for this probe only
 
     encoder_name = probe.encoder or config.embedding.model
-    for name in filter(None, (encoder_name, probe.used_bertscore_model)):
-        check_encoder(name)
+    check_encoders(encoder_name, probe.used_bertscore_model)
     check_similarity_packages(probe.rivals)
     return functools.cache(lambda: load_encoder(encoder_name))
 

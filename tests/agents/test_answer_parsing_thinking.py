@@ -115,7 +115,7 @@ def test_a_comparison_a_choice_and_verdicts_on_pairs_are_those_after_the_thinkin
     reasoned = reply(form, {"reasoning": "r", "answer": "A"}, {"reasoning": "secret", "answer": "B"})
     assert _parse_decision(LogicProbe(), reasoned.text or "") is ComparisonChoice.FIRST
     chosen = reply(form, {"reason": "r", "choice": 1}, {"reason": "secret", "choice": 2})
-    assert parse_choice(chosen, 3) == (1, "r")
+    assert parse_choice(chosen, 3) == (Outcome.OK, 1, "r")
     supported = reply(form, {"reason": "r", "supported": True}, {"reason": "secret", "supported": False})
     assert parse_pair_verdict(supported, Purpose.CONSISTENCY) == (Outcome.OK, True, "r")
     opposed = reply(form, {"reason": "r", "contradict": True}, {"reason": "secret", "contradict": False})

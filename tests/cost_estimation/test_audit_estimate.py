@@ -14,7 +14,7 @@ from auditor.errors import AuditorError
 from auditor.reports.data.cost.forecast import CostForecast, ForecastRange
 from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
-from auditor.run import load_planned_survey, planned_cells, run_audit
+from auditor.run import load_planned_survey, planned_cells, run_audit, store_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
@@ -225,6 +225,16 @@ def test_the_estimate_is_compared_with_what_the_run_cost(
     assert second_forecast.rows[0].completion_tokens.expected == 27 * 20
     assert second_forecast.remaining == ForecastRange.from_bounds(0)
     assert describe_forecast(second_forecast).endswith("None is left to send: all answers are recorded.")
+
+
+def test_an_audit_without_an_answer_has_no_other_answers(storage: str) -> None:
+    audit = priced(URL)
+    store_audit(audit, storage=storage)
+    survey = load_planned_survey(audit)
+    with open_database(storage, create=False) as db:
+        forecast = estimate_audit(audit, survey, planned_cells(survey), db)
+    assert forecast.remaining == forecast.calls
+    assert "left to send" not in describe_forecast(forecast)
 
 
 def test_the_calls_left_of_an_interrupted_audit_are_those_without_an_answer(

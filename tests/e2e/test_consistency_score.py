@@ -16,10 +16,12 @@ from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ConfigError, ImportFileError
 from auditor.reports.data.semantic.schema import JudgedConsistencyRow
 from auditor.reports.output import render_report
+from auditor.reports.sections.report import build_report_document
 from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.results import load_traces
+from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion
@@ -97,6 +99,17 @@ def test_the_worked_example_gives_one_half(server: FakeServer, storage: str, tmp
         assert [message["role"] for message in messages] == ["user", "assistant", "user"]
         assert messages[-1]["content"] == f"Context: {DUCK[0]}\n\nSentence: {sentence}"
         assert (request.body["temperature"], request.body["max_tokens"], request.schema) == (0.5, 50, None)
+
+
+def test_the_report_of_one_question_without_a_survey(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = lambda request: completion("no" if "not cross" in request.text else "yes")
+    run_audit(config(server.url, write_answers(tmp_path, {"duck": DUCK})), storage=storage)
+    document = build_report_document(open_audit("recorded", storage=storage).report())
+    assert document.kind == "Audit of answers"
+    text = text_of(document.sections)
+    assert "Several answers to 1 question, all in the original wording." in text
+    assert "(1 question, no 95% CI: an interval needs at least 5 questions, but there is 1 question)" in text
+    assert "auditor check recorded --min-coverage YOURS" in text
 
 
 @pytest.mark.parametrize("pairs", ["first", "all"])

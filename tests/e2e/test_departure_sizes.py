@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
+from auditor.models import weights
+from auditor.models.embeddings import load_encoder
+from auditor.prompts.moral_questions import load_built_in_questions
 from auditor.replications.planning import merge_settings
 from auditor.replications.presets import load_paper
 from auditor.reports.data.report_schema import Report
@@ -131,11 +136,34 @@ def test_stated_sizes_are_those_of_the_fixtures(tmp_path: Path) -> None:
     assert measured == pytest.approx(fixed, abs=6e-4)
 
 
-def test_a_departure_without_a_size_says_why() -> None:
-    experiment = load_paper("evalmoraal").experiment
+def test_the_size_of_the_exponent_is_that_of_the_built_in_questions() -> None:
+    """SaGE of the wordings of each question, by both exponents; written here from the formula."""
+    weights.pull_weights("all-MiniLM-L6-v2")
+    encoder = load_encoder("all-MiniLM-L6-v2")
+
+    def sage(vectors: NDArray[np.float32], alpha: float) -> float:
+        similarities = vectors.astype(np.float64) @ vectors.T
+        n = len(vectors)
+        degrees = np.maximum(similarities - np.diag(np.diag(similarities)), 0).sum(axis=1)
+        shares = degrees**alpha / (degrees**alpha).sum()
+        mean_similarity = (similarities.sum() - np.trace(similarities)) / (n * (n - 1))
+        return float(mean_similarity * -(shares * np.log(shares)).sum() / np.log(n))
+
+    groups = [encoder.encode(list(question.paraphrases)) for question in load_built_in_questions()]
+    measured = float(np.mean([sage(vectors, 1) - sage(vectors, 10) for vectors in groups]))
+    experiment = load_paper("sage").experiment
+    assert experiment is not None
+    [(size, note)] = [(entry.size, entry.size_note) for entry in experiment.departures if entry.size is not None]
+    assert note.startswith(f"mean SaGE of the wordings of the {len(groups)} built-in questions")
+    assert measured == pytest.approx(size, abs=6e-4)
+
+
+@pytest.mark.parametrize("paper", ["evalmoraal", "sage", "sge", "consistency"])
+def test_a_departure_without_a_size_says_why(paper: str) -> None:
+    experiment = load_paper(paper).experiment
     assert experiment is not None
     sizes = [(setting.size, setting.size_note) for setting in experiment.settings]
     sizes += [(departure.size, departure.size_note) for departure in experiment.departures]
     for size, note in sizes:
         assert note
-        assert size is not None or note.startswith(("not measured", "none where", "both are shown"))
+        assert size is not None or note.startswith(("not measured", "none ", "both are shown"))

@@ -356,6 +356,31 @@ def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
     assert semantic_section.models[0].planned == 3
 
 
+def test_paraphrases_that_are_still_missing_are_not_requested_again(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    def author(request: Request) -> Reply:
+        if request.schema == "Paraphrases":
+            wordings = ["Is it fine to keep a borrowed book?", "Should we not hold on to books that a friend lent us?"]
+            return completion(json.dumps({"paraphrases": [f"Price of bread {request.number}?", *wordings]}))
+        return script(request)
+
+    server.script = author
+    question = "Is it wrong to keep a book that one has borrowed from a friend?"
+    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
+    probe: dict[str, Any] = {"questions": str(file), "paraphrases": 3, "paraphraser": "model-b"}
+    probe |= {"threshold": 0.6, "attempts": 3}
+    rounds = []
+    for _ in range(3):
+        run_audit(config(server.url, **probe), storage=storage)
+        with open_database(storage, create=False) as db:
+            rounds.append(
+                (len(server.requests), semantic_results.load_wordings(db, audits.get_audit(db, "moral").id)["book"])
+            )
+    assert sum(wording.number is not None for wording in rounds[0][1]) == 3, "the question and two paraphrases"
+    assert rounds[1:] == rounds[:1] * 2
+
+
 def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, storage: str) -> None:
     def reply_as_judge(request: Request) -> Reply:
         if request.schema == "Support":

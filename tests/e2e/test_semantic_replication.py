@@ -249,13 +249,48 @@ def test_the_eight_columns_of_table_1(sage_words: list[str | Path], tmp_path: Pa
     assert cells.value("1", "planted", "SaGE, rules", "10, mixed with answers") == pytest.approx(mixed, abs=1e-6)
 
 
+def test_mixed_rules_weigh_a_fifth(server: FakeServer, tmp_path: Path) -> None:
+    """Rules are equal where answers are not, so that 0.2 of rules and 0.8 of answers differ from the reverse."""
+    texts = ANSWERS["half"]
+    rule_of = {1: "Rule one.", 2: "Rule two.", 3: "Rule three.", 4: "Rule one.", 5: "Rule two."}
+
+    def script(request: Request) -> Reply:
+        text = request.body["messages"][-1]["content"]
+        number = int(re.findall(r"half in wording (\d)", text)[0])
+        return completion(rule_of[number] if text.endswith("Rule of thumb:") else texts[number - 1])
+
+    server.script = script
+    rows = [("half", "half in wording 0?", f"half in wording {number}?") for number in range(1, N_WORDINGS + 1)]
+    questions = write_csv(tmp_path / "q.csv", "question_id,question,paraphrase", rows)
+    words: list[str | Path] = ["sage", "--table", "1", "--models", write_models(tmp_path, server.url)]
+    cells = replicate(tmp_path, *words, "--data", f"MCC={questions}")
+    members = [f"{number}" for number in rule_of]
+
+    def mix(weight: float) -> Callable[[str, str], float]:
+        def similarity(a: str, b: str) -> float:
+            same_rule, same_text = rule_of[int(a)] == rule_of[int(b)], texts[int(a) - 1] == texts[int(b) - 1]
+            return weight * same_rule + (1 - weight) * same_text
+
+        return similarity
+
+    for alpha in (10, 1):
+        mixed = cells.value("1", "planted", "SaGE, rules", f"exponent {alpha}, mixed with answers")
+        assert mixed == pytest.approx(sage(members, alpha, mix(0.2)), abs=1e-6)
+        assert abs(mixed - sage(members, alpha, mix(0.8))) > 0.05
+        unmixed = cells.value("1", "planted", "SaGE, rules", f"exponent {alpha}")
+        assert unmixed == pytest.approx(sage(members, alpha, mix(1.0)), abs=1e-6)
+
+
 def test_a_published_row_is_filled_by_the_compared_model(sage_words: list[str | Path], tmp_path: Path) -> None:
     cells = replicate(tmp_path, *sage_words, "--table", "1", "--as", "planted=GPT-4")
     cell = cells.find("1", "GPT-4", "SaGE, rules", "exponent 10, planted")
     assert cell["difference"] == pytest.approx(mean_of(lambda texts: sage(texts, 10)) - 0.438, abs=1e-6)
     assert (cell["mark"], cell["departures"]) == (
         "other_definition",
-        ["number-of-questions", "prompts", "rules-author", "encoder", "identical-texts", "rule-sampling"],
+        [
+            *("number-of-questions", "prompts", "rules-author", "encoder"),
+            *("identical-texts", "sampling", "rule-sampling"),
+        ],
     )
     other_models = {cell["not_run"] for cell in cells.cells if cell["published"]["row"] != "GPT-4"}
     assert other_models == {"no_counterpart"}
@@ -346,9 +381,10 @@ def test_consistency_and_accuracy_on_a_task_are_in_one_table(
     ]
     file = write_csv(tmp_path / "task.csv", "question_id,question,choices,correct,paraphrase", rows)
     cells = replicate(tmp_path, *sage_words, "--data", f"TruthfulQA={file}", "--table", "3")
-    assert cells.value("3", "planted", "TruthfulQA, accuracy") == pytest.approx((1 + 2 / 5) / 2)
+    # The paraphrases are asked, not the question itself.
+    assert cells.value("3", "planted", "TruthfulQA, accuracy") == pytest.approx((1 + 1 / 4) / 2)
     for alpha in (10, 1):
-        expected = float(np.mean([sage(texts, alpha) for texts in reasons.values()]))
+        expected = float(np.mean([sage(texts[1:], alpha) for texts in reasons.values()]))
         consistency = cells.value("3", "planted", "TruthfulQA, SaGE", f"exponent {alpha}")
         assert consistency == pytest.approx(expected, abs=1e-6)
     assert cells.find("3", "planted", "HellaSwag, accuracy", "HellaSwag")["not_run"] == "no_file"
@@ -379,8 +415,11 @@ def test_the_files_paraphraser_and_author_of_rules_are_used(server: FakeServer, 
     words: list[str | Path] = ["sage", "--models", models, "--data", f"SELECTED={questions}"]
     with mock.patch("auditor.agents.semantic.paraphrases.parascore", return_value=1.0):
         cells = replicate(tmp_path, *words, "--data", f"TruthfulQA={facts}", "--table", "3")
-    assert cells.value("3", "planted", "TruthfulQA, accuracy") == 1
-    assert cells.value("3", "planted", "TruthfulQA, SaGE", "exponent 10") == pytest.approx(1)
+        assert cells.value("3", "planted", "TruthfulQA, accuracy") == 1
+        assert cells.value("3", "planted", "TruthfulQA, SaGE", "exponent 10") == pytest.approx(1)
+        assert not authors, "the audit's own questions are not asked"
+        rules = write_csv(tmp_path / "rules.csv", "question_id,rule", [("m", RULE_TO_FOLLOW)])
+        replicate(tmp_path, *words, "--data", f"RULES={rules}", "--table", "4")
     assert set(authors) == {"vicuna-13b"}
 
 
@@ -402,8 +441,10 @@ def test_a_second_run_makes_no_call(sage_words: list[str | Path], server: FakeSe
         n_requests = len(server.requests)
         result = auditor("replicate", *sage_words, "-o", str(page), "--storage", storage)
         assert result.returncode == 0, result.stderr
-        assert "Not counted: further answers for the experiments on these audits (rules, temperature)." in result.stderr
+        assert "These include calls of the experiments on it (rules)." in result.stderr
+        assert "All are calls of the experiments on it (temperature)." in result.stderr
     assert len(server.requests) == n_requests
+    assert result.stderr.count("None is left to send: all answers are recorded.") == 3
     assert pages[0].read_text(encoding="utf-8") == pages[1].read_text(encoding="utf-8"), "calls of experiments, too"
 
 

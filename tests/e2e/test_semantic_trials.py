@@ -19,12 +19,13 @@ from auditor.imports.moral_answers import import_answers
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.multiple_testing import holm
 from auditor.models import weights
+from auditor.prompts.moral_questions import load_built_in_questions
 from auditor.reports.document import Table
-from auditor.run import EMPTY_SURVEY, open_audit, run_audit
+from auditor.run import EMPTY_SURVEY, finish_audit, open_audit, run_audit, store_audit
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database
 from tests.e2e.test_semantic import RULES, STANDS, config, write
-from tests.reports.sections.node_text import iterate_blocks
+from tests.reports.sections.node_text import iterate_blocks, text_of
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 
 
@@ -75,6 +76,79 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     assert new_requests <= 6 * 5 * 3 * 2
     temperature(ExperimentContext(storage), "moral", "0,1")
     assert len(server.requests) - requests_before == new_requests
+
+
+def test_answers_that_cannot_be_used_are_counted_by_cause(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    """Each model's answers to the wording 4 are cut off, those to wording 3 are no JSON, and so is each fourth rule."""
+
+    def fail_sometimes(request: Request) -> Reply:
+        if request.schema in ("Choice", "MoralAnswer") and "wording 4" in request.text:
+            return completion('{"answer": "I', finish="length")
+        if request.schema in ("Choice", "MoralAnswer") and "wording 3" in request.text:
+            return completion("I cannot say.")
+        if request.schema == "Choice":
+            return completion(json.dumps({"reason": STANDS[0], "choice": 1}))
+        return script(request)
+
+    server.script = fail_sometimes
+    columns = ["question_id", "question", "paraphrase"]
+    wordings: list[list[object]] = [
+        [f"q{i}", f"Question {i}?", f"q{i}, wording {j}?"] for i in (1, 2) for j in range(5)
+    ]
+    questions = write(tmp_path / "q.csv", columns, wordings)
+    audit = config(server.url, models=1, questions=str(questions), limit=None, rivals=["rouge_l"])
+    context = ExperimentContext(run_audit(audit, storage=storage).storage)
+    facts = write(
+        tmp_path / "facts.csv",
+        ["question_id", "question", "choices", "correct", "paraphrase"],
+        [[id_, question, "no|yes", "no", paraphrase] for id_, question, paraphrase in wordings],
+    )
+    result = accuracy(context, "moral", facts, limit=1)
+    [row] = result.data
+    assert (row.questions, row.wordings, row.paraphraser, row.accuracy.n) == (1, (5, 5), None, 1)
+    [counts] = row.counts
+    assert (counts.text, counts.planned, counts.ok, counts.losses) == ("answer", 5, 3, {"truncated": 1, "unparsed": 1})
+    assert "2 answers of 5 cannot be used: 1 truncated, 1 unparsed." in text_of(result.document.sections)
+    assert {"sage", "sage:alpha=1", "cosine", "rouge_l"} == {measure.metric for measure in row.measures}
+    [row] = temperature(context, "moral", "0").data
+    assert row.questions == 2
+    counts_by_setting = {(counts.setting, counts.text): counts for counts in row.counts}
+    assert counts_by_setting["same_words", "answer"].ok == counts_by_setting["same_words", "answer"].planned == 10
+    assert counts_by_setting["other_words", "answer"].losses == {"truncated": 2, "unparsed": 2}
+    rules_of_usable = counts_by_setting["other_words", "rot"]
+    assert rules_of_usable.planned == counts_by_setting["other_words", "answer"].ok == 6
+    assert rules_of_usable.ok == 6
+
+
+def test_rules_of_questions_beyond_the_limit_are_left_out(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = script
+    run_audit(config(server.url, models=1, limit=1), storage=storage)
+    ids = [question.id for question in load_built_in_questions()]
+    file = write(tmp_path / "rules.csv", ["question_id", "rule"], [[id_, RULES[0]] for id_ in ids])
+    [row] = rules(ExperimentContext(storage), "moral", file).data
+    assert (row.questions, row.before.n, row.after.n) == (1, 1, 1)
+    others = write(tmp_path / "others.csv", ["question_id", "rule"], [[id_, RULES[0]] for id_ in ids[1:]])
+    with pytest.raises(ImportFileError, match="no row is of a question that the audit 'moral' asks"):
+        rules(ExperimentContext(storage), "moral", others)
+
+
+def test_an_experiment_stores_the_questions_of_an_audit_that_has_asked_none(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    server.script = script
+    audit = config(server.url, models=1, limit=2)
+    assert store_audit(audit, storage=storage).report().semantic is None
+    assert server.requests == []
+    [row] = temperature(ExperimentContext(storage), "moral", "0").data
+    assert (row.questions, row.same_words.n, row.other_words.n) == (2, 2, 2)
+    n_requests = len(server.requests)
+    finish_audit("moral", storage=storage)
+    run_audit(audit, storage=storage)
+    assert len(server.requests) == n_requests, "its answers at temperature 0 are recorded"
+    report = open_audit("moral", storage=storage).report()
+    assert report.audit.stage == "done"
+    assert report.semantic is not None
+    assert value(report.semantic.models[0].consistency) == value(row.other_words)
 
 
 def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: str) -> None:
@@ -198,7 +272,7 @@ def test_the_audits_paraphraser_writes_wordings_of_questions_with_known_answers(
     [row] = accuracy(ExperimentContext(storage), "moral", file).data
     purposes = [request.schema for request in server.requests[requests_before:]]
     assert purposes.count("Paraphrases") >= 1
-    assert purposes.count("Choice") == 3  # the question and two paraphrases
+    assert purposes.count("Choice") == 2  # the two paraphrases
     assert (row.accuracy.value, row.accuracy.n) == (1.0, 1)
     assert row.consistency.value is not None
     with open_database(storage, create=False) as db:

@@ -70,6 +70,30 @@ def test_the_small_form_asks_the_embedded_model_only() -> None:
     assert all(audit.name.endswith("-small") for audit in audits.values())
 
 
+def test_a_table_of_the_audits_name_is_named_once() -> None:
+    for table, name in (("example", "rep-consistency-example-small"), ("questions", "rep-consistency-questions-small")):
+        configs = plan_audits(load_paper("consistency"), ReplicationOptions(table, is_small=True))
+        assert [config.name for config in configs.values()] == [name]
+
+
+def test_weights_and_helpers_of_the_users_file_are_used(tmp_path: Path) -> None:
+    weights = tmp_path / "stsb-distilroberta-base-v2"
+    path = tmp_path / "semantic.toml"
+    path.write_text(
+        'name = "x"\njudges = []\n[[models]]\nname = "a"\nmodel = "openai/a"\n[probes.semantic]\nlimit = 3\n'
+        f'encoder = "{weights}"\nbertscore_model = "{tmp_path}/bert-base-uncased"\nparaphraser = "a"\n',
+        encoding="utf-8",
+    )
+    paper = load_paper("sage")
+    for as_published in (False, True):
+        options = ReplicationOptions("1", models_file=path, is_as_published=as_published)
+        probe = plan_audits(paper, options)["MCC"].probes.semantic
+        assert probe is not None
+        assert (probe.encoder, probe.paraphraser, probe.limit) == (str(weights), "a", None)
+        assert probe.bertscore_model == f"{tmp_path}/bert-base-uncased"
+        assert ("bertscore_bert_base" in probe.rivals) == as_published
+
+
 def test_figures_that_presets_name_exist() -> None:
     for paper in map(load_paper, list_paper_ids()):
         for table in paper.tables:

@@ -140,7 +140,7 @@ def test_the_command_prints_published_and_recomputed_figures(
         "title": "Correlation (Pearson) of each measure with human judgements, 500 questions",
         "row": "BLEU",
         "column": "answers",
-        "form": "",
+        "form": "BLEU",
         "value": 0.391,
         "printed": "0.391",
         "quote": "BLEU 0.391 0.412",

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.metrics.agreement import fleiss_kappa, krippendorff_alpha
+from auditor.replications import planning
 from auditor.replications.definitions import MeasuredAudit, derive_mark, read_setting
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
 from auditor.replications.planning import merge_settings
 from auditor.replications.presets import load_paper
 from auditor.replications.survey_settings import NOT_SET
 from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_count
 
 PAPERS = ("sage", "sge", "consistency")
 AUDITS = {"sage": "MCC", "sge": "MIC", "consistency": "questions"}
-N_QUESTIONS = {"MCC": 10000, "selected": 500, "temperatures": 500}
+N_QUESTIONS = {"MCC": 10000, "selected": 500}
+TRIAL_QUESTIONS = {"rules": 500, "temperature": 500, "TruthfulQA": 817, "HellaSwag": 1000}
 JUDGE = {"name": "judge", "model": "openai/gpt-3.5-turbo"}
 AS_PUBLISHED: dict[str, dict[str, Any]] = {
     "sage": {
@@ -79,31 +86,39 @@ def measured(
     settings: dict[str, Any],
     n_questions: int = 10000,
     audit: str | None = None,
-    rules_file: str = "mic.csv",
+    **of_trials: object,
 ) -> MeasuredAudit:
     """An audit with this configuration and number of questions, as it is stored: its JSON read again.
 
     Args:
-        rules_file: name of the file of rules that its models followed.
+        of_trials: what all trials on it have instead of the published settings.
     """
     stored = AuditConfig.model_validate(settings).model_dump_json()
     report = SimpleNamespace(semantic=SimpleNamespace(questions=n_questions))
-    trials = {"rules": [SimpleNamespace(rules_file=rules_file)]}
+    published = {"rules_sha256": "0" * 64, "asked_wordings": 5, "wordings_author": "vicuna-13b"}
+    trials = {
+        name: [SimpleNamespace(**{**published, "questions": n, **of_trials})] for name, n in TRIAL_QUESTIONS.items()
+    }
     return MeasuredAudit(audit or AUDITS[paper], AuditConfig.model_validate_json(stored), cast(Report, report), trials)
 
 
 def departures_of(paper: str, setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str, list[tuple[str, bool]]]:
-    mark, departures = derive_mark(experiment(paper), setting.parts, FigureSource(), audit)
+    source = FigureSource(trial="TruthfulQA" if "{trial}" in setting.key else "")
+    mark, departures = derive_mark(experiment(paper), setting.parts, source, audit)
     return mark, [(departure.id, departure.is_wording) for departure in departures]
 
 
 SETTINGS = [(paper, setting) for paper in PAPERS for setting in experiment(paper).settings]
 
 
+OWN_RULES = Path(planning.__file__).parent / "presets" / "data" / "sage-rules.csv"
 # Settings that are no key of the configuration: what changes in the audit instead.
 OTHER_CHANGES: dict[str, dict[str, Any]] = {
     "number-of-questions": {"n_questions": 100},
-    "followed-rules": {"rules_file": "sage-rules.csv"},
+    "followed-rules": {"rules_sha256": hashlib.sha256(OWN_RULES.read_bytes()).hexdigest()},
+    "questions-of-experiments": {"questions": 20},
+    "wordings-of-experiments": {"asked_wordings": "5 to 6"},
+    "author-of-wordings": {"wordings_author": "the file's author"},
 }
 
 
@@ -111,7 +126,7 @@ def test_every_setting_has_a_change() -> None:
     for paper in PAPERS:
         ids = {setting.id for setting in experiment(paper).settings}
         assert ids - set(OTHER_CHANGES) == set(CHANGES[paper])
-    assert "sage-rules.csv" in str(experiment("sage").small.files["RULES"])
+    assert experiment("sage").small.files["RULES"] == f"preset:{OWN_RULES.name}"
 
 
 @pytest.mark.parametrize(("paper", "setting"), SETTINGS, ids=lambda value: getattr(value, "id", value))
@@ -136,6 +151,18 @@ def test_the_number_of_questions_is_that_of_the_figures_audit() -> None:
         assert departures_of("sage", number, published)[0] == "same_definition"
     swapped = measured("sage", as_published("sage"), N_QUESTIONS["MCC"], "selected")
     assert departures_of("sage", number, swapped)[0] == "other_definition"
+
+
+def test_a_trial_has_its_own_number_of_questions() -> None:
+    [number] = [setting for setting in experiment("sage").settings if setting.id == "questions-of-experiments"]
+    for trial, n_questions in TRIAL_QUESTIONS.items():
+        source = FigureSource(trial=trial)
+        published = measured("sage", as_published("sage"), audit="selected", questions=n_questions)
+        assert derive_mark(experiment("sage"), number.parts, source, published) == ("same_definition", [])
+        small = measured("sage", as_published("sage"), audit="selected", questions=2)
+        [departure] = derive_mark(experiment("sage"), number.parts, source, small)[1]
+        expected = f"number of questions of the experiment: 2 (published: {format_count(n_questions)})"
+        assert (departure.description, departure.audits) == (expected, [trial])
 
 
 @pytest.mark.parametrize("model_settings", [{"temperature": 0.2}, {"params": {"temperature": 0.2}}])
@@ -176,3 +203,13 @@ def test_figures_name_the_departures_and_parts_that_are_declared(paper_id: str) 
     assert {name for source in sources for name in source.departures} == declared
     parts = {part for table in paper.tables for part in table.parts} | {part for s in sources for part in s.parts}
     assert {part for setting in experiment(paper_id).settings for part in setting.parts} <= parts
+
+
+def test_the_stated_difference_of_kappa_and_alpha_is_exact() -> None:
+    labels = np.random.default_rng(0).integers(0, 2, (3, 40))  # raters, pairs
+    alpha = krippendorff_alpha(labels.astype(float)).value
+    kappa = fleiss_kappa([[int((pair == label).sum()) for label in (0, 1)] for pair in labels.T]).value
+    assert alpha is not None
+    assert kappa == pytest.approx(alpha - (1 - alpha) / (labels.size - 1), abs=1e-12)
+    [departure] = [entry for entry in experiment("sge").departures if entry.id == "coefficient"]
+    assert departure.description.endswith("lower by (1 - alpha) / (labels - 1)")

@@ -25,6 +25,13 @@ def test_a_config_that_this_version_cannot_read_is_compared_key_by_key() -> None
     assert "changed since its last run: gone, seed. " in notice
 
 
+def test_a_change_that_no_key_shows_may_be_in_a_file() -> None:
+    audit = config("http://127.0.0.1:1")
+    notice = describe_config_change(stored_audit(audit.model_dump(mode="json")), audit, "another")
+    assert notice is not None
+    assert notice.startswith("Audit 'scripted' reads a file that has changed, or was last run by another version ")
+
+
 def test_an_old_spelling_of_a_key_is_not_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     audit = config("http://127.0.0.1:1")
     stored_config = audit.model_dump(mode="json") | {"gone": 1}

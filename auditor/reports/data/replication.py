@@ -78,7 +78,7 @@ class Departure(ReportModel):
     """Our value; empty where the departure is no setting."""
     published: str = ""
     audits: list[str] = Field(default_factory=list)
-    """Names of the surveys or data sets whose audits have it."""
+    """Names of the surveys or data sets whose audits have it, or of experiments on an audit."""
     is_wording: bool
     """Whether only the words of a prompt differ."""
     size: float | None

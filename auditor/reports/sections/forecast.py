@@ -71,8 +71,8 @@ def describe_forecast(forecast: CostForecast) -> str:
 
 
 def _describe_remaining(forecast: CostForecast) -> str:
-    """A sentence on the calls that are still to be sent, after a space; empty for an audit that was not begun."""
-    if forecast.remaining is None:
+    """A sentence on the calls that are still to be sent, after a space; empty if none of its calls was answered."""
+    if forecast.remaining is None or forecast.remaining == forecast.calls:
         return ""
     if forecast.is_remaining_sampled:
         left = "None seems" if forecast.remaining.expected < 1 else f"About {_format_calls(forecast.remaining)} seem"

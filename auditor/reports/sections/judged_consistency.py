@@ -14,8 +14,9 @@ from auditor.reports.sections.tables import make_columns, tabulate
 
 def build_judged_blocks(semantic: SemanticReport, marks: SamplingMarks) -> list[Block]:
     """Build the blocks of an audit that measured the consistency score alone."""
+    each = "each of " if semantic.questions > 1 else ""
     text = (
-        f"Several answers to each of {pluralize(semantic.questions, name_question(semantic))}, all in the original "
+        f"Several answers to {each}{pluralize(semantic.questions, name_question(semantic))}, all in the original "
         "wording. A judge compares them: a consistent model’s answers support each other."
     )
     findings = [_describe_judged_row(row) for row in semantic.judged]
@@ -27,7 +28,8 @@ def _describe_judged_row(row: JudgedConsistencyRow) -> ListItem:
     """State the consistency score of one model by one judge."""
     if row.instances.value is None:
         return build_finding(row.model, f"has no consistency score by {row.judge}: {row.instances.reason}", "unclear")
-    figures = f"{describe_interval(row.instances)}, {pluralize(row.instances.n, 'question')}"
+    interval, n_text = describe_interval(row.instances), pluralize(row.instances.n, "question")
+    figures = f"{n_text}, {interval}" if row.instances.ci_low is None else f"{interval}, {n_text}"
     score = f"has the consistency score {format_number(row.instances.value)} by {row.judge} ({figures})"
     return build_finding(row.model, score, "unclear")
 

@@ -88,7 +88,9 @@ def _describe_precision(report: Report) -> Iterator[Text]:
 
 
 def _name_thresholds(report: Report) -> str:
-    """Options of `auditor check` for what the audit measures: scores, or else opinions."""
-    if not report.alignment and report.distribution is not None:
+    """Options of `auditor check` for what the audit measures: scores, opinions, or whether answers are usable."""
+    if report.alignment:
+        return "--max-mae YOURS --max-region-gap YOURS"
+    if report.distribution is not None:
         return "--min-skill YOURS --min-variance-ratio YOURS"
-    return "--max-mae YOURS --max-region-gap YOURS"
+    return "--min-coverage YOURS" if report.task is None else "--min-accuracy YOURS"

@@ -49,7 +49,7 @@ MARKS_NOTE = (
     "Departures describes each difference."
 )
 SMALL_FORM_NOTE = (
-    "This is the small form: a small model on this machine was asked about a few cells. The figures show that every "
+    "This is the small form: a small model on this machine was asked a few questions. The figures show that every "
     "step works. They say nothing about the paper or about larger models."
 )
 EXTREMES_NOTE = (

@@ -90,7 +90,8 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
     audit = report.audit
     warning = f"The audit has not finished (stage: {audit.stage}). All figures below are provisional."
     provisional = [] if audit.complete else [Callout("Provisional report", [Paragraph(warning)])]
-    kind = "Audit against a survey" if report.task is None else "Audit of answers"
+    has_survey = report.task is None and bool(audit.survey.title)
+    kind = "Audit against a survey" if has_survey else "Audit of answers"
     sections = [build_summary(report, is_brief=True)] if is_brief else _build_sections(report)
     return Document(
         kind=label_kind(kind, is_simulated=audit.simulated),

@@ -109,7 +109,9 @@ def _build_similarity_rows(models: Sequence[str], table: ScoreTable) -> list[Bas
             model=model,
             text=text,
             metric=metric,
-            value=mean_over_questions(table.scores_of(model, text, metric), "no question has two usable texts"),
+            value=mean_over_questions(
+                table.scores_of(model, text, metric), "no question has two usable texts", metric=metric
+            ),
         )
         for text, metric in scored_metrics
         for model in models

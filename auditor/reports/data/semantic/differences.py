@@ -14,15 +14,19 @@ from auditor.metrics.paired_difference import paired_difference
 from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
 from auditor.reports.data.semantic.schema import SemanticDifferenceRow
-from auditor.reports.data.semantic.score_table import ScoreTable
-
-MAX_DIFFERENCE_BOUNDS = (-2.0, 2.0)
-"""Smallest and largest possible difference between two consistencies, each in [-1, 1]."""
+from auditor.reports.data.semantic.score_table import ScoreTable, bounds_of
 
 
-def difference_over_questions(first: FloatArray, second: FloatArray) -> EstimateWithTest:
-    """Mean of second minus first, shape (questions,) each, nan where there is none, with an interval over questions."""
-    return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=MAX_DIFFERENCE_BOUNDS)
+def difference_over_questions(first: FloatArray, second: FloatArray, *, metric: str = "") -> EstimateWithTest:
+    """Mean of second minus first, with an interval over questions.
+
+    Args:
+        first, second: scores, shape (questions,) each, nan where there is none.
+        metric: of both; see `mean_over_questions`.
+    """
+    low, high = bounds_of(metric)
+    bounds = (low - high, high - low)
+    return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=bounds)
 
 
 def build_difference_rows(

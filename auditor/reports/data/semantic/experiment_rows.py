@@ -10,6 +10,19 @@ from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.report_model import ReportModel
 
 
+class AnswerCountRow(ReportModel):
+    """Answers that an experiment asked one model for, in one setting; planned = ok + all losses."""
+
+    setting: str
+    """`same_words` or `other_words`; `before` or `after` an instruction to follow a rule; empty for choices."""
+    text: str
+    """`answer`, or `rot` (rules of thumb)."""
+    planned: int
+    ok: int
+    losses: dict[str, int]
+    """Answers that cannot be used, by outcome."""
+
+
 class MeasureByWordingRow(ReportModel):
     """One measure at one temperature, of one kind of text; n counts questions."""
 
@@ -52,6 +65,9 @@ class SemanticTemperatureRow(ReportModel):
     """`p_value` adjusted for all models and temperatures (Holm); null without a test."""
     measures: list[MeasureByWordingRow] = Field(default_factory=list)
     """By every measure of the audit, its own score included."""
+    questions: int | None = None
+    """Questions that were asked."""
+    counts: list[AnswerCountRow] = Field(default_factory=list)
 
 
 class RuleFollowingRow(ReportModel):
@@ -67,8 +83,13 @@ class RuleFollowingRow(ReportModel):
     """`p_value` adjusted for all models (Holm); null without a test."""
     rules_file: str | None = None
     """Name of the file of rules; null where each model followed its own first rule."""
+    rules_sha256: str | None = None
+    """Hash of that file's content."""
     measures: list[MeasureByRuleRow] = Field(default_factory=list)
     """By every measure of the audit, its own score included."""
+    questions: int | None = None
+    """Questions that were asked: those with a rule."""
+    counts: list[AnswerCountRow] = Field(default_factory=list)
 
 
 class TaskConsistencyRow(ReportModel):
@@ -103,4 +124,24 @@ class ConsistencyAccuracyRow(ReportModel):
     over_models: ModelCorrelation | None = None
     """Pearson's r of mean consistency and accuracy over the models; the same in all rows."""
     measures: list[TaskConsistencyRow] = Field(default_factory=list)
-    """By the audit's own score and its published forms."""
+    """By every measure of the audit, its own score included."""
+    questions: int | None = None
+    """Questions that were asked."""
+    wordings: tuple[int, int] | None = None
+    """Fewest and most wordings in which a question was asked."""
+    paraphraser: str | None = None
+    """The model that wrote wordings of questions that had none in the file; null where it wrote none."""
+    counts: list[AnswerCountRow] = Field(default_factory=list)
+
+    @property
+    def asked_wordings(self) -> int | str | None:
+        """The number of wordings of each question; its ends, such as `2 to 5`, if questions have different numbers."""
+        if self.wordings is None:
+            return None
+        fewest, most = self.wordings
+        return fewest if fewest == most else f"{fewest} to {most}"
+
+    @property
+    def wordings_author(self) -> str:
+        """Who wrote the wordings, as far as it is known: a model, or the author of the file."""
+        return self.paraphraser or "the file's author"

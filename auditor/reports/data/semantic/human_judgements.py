@@ -7,21 +7,31 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from auditor.domain.semantic import QuestionScore
 from auditor.errors import UsageError
-from auditor.metrics.agreement import krippendorff_alpha
 from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
 from auditor.metrics.estimate import Estimate, EstimateWithTest
 from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.semantic.people_labels import (
+    AuditLabels,
+    LeftOutReason,
+    PairLabel,
+    Unit,
+    entropy_over_pairs,
+    estimate_alpha,
+    label_entropy,
+    select_labels,
+    share_judged_consistent,
+)
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import Database
 
 Floats = NDArray[np.float64]
 MAX_ENTROPY = float(np.log2(3))
 """Entropy in bits of as many Y as N and NA."""
-JudgementsByPair = dict[tuple[str, str, str, str, str], float]
-"""1 for Y, 0 for N and nan for NA, by rater, model, question and the two wordings in sorted order."""
 
 
 class HumanCorrelationRow(ReportModel):
@@ -64,6 +74,9 @@ class HumanJudgementReport(ReportModel):
     questions: int
     """Pairs of model and question that people judged."""
     judgements: int
+    """Judgements of the audit's answers; all figures are of these."""
+    left_out: dict[LeftOutReason, int] = Field(default_factory=dict)
+    """Further judgements in the file, which are of another model, question or wording than the audit's, by reason."""
     alpha: Estimate
     """Nominal Krippendorff's alpha of the raters over pairs; NA counts as no judgement."""
     entropy: Estimate
@@ -77,60 +90,67 @@ class HumanJudgementReport(ReportModel):
 
 
 def compare_with_human_judgements(
-    db: Database, audit_name: str, judgements: JudgementsByPair, file: Path
+    db: Database, audit_name: str, labels: Sequence[PairLabel], file: Path
 ) -> HumanJudgementReport:
     """Correlate each consistency measure with human judgements of pairs of answers; calls no model.
 
     Args:
         audit_name: an audit with semantic scores, run or imported.
-        judgements: whether the answers to two wordings say the same.
+        labels: whether the answers to two wordings say the same; those of other answers are left out.
         file: that they were read from, for the error.
 
     Raises:
-        UsageError: the audit has no semantic scores, or none for the judged models and questions.
+        UsageError: the audit has no semantic scores, or none for the judged models, questions and wordings.
     """
     audit = audits.get_audit(db, audit_name)
     facts = semantic_results.load_facts(db, audit.id)
-    stored = semantic_results.load_scores(db, audit.id)
     if facts is None:
         raise UsageError(
             f"the audit '{audit_name}' has no scores of consistency under paraphrase.",
             "Run an audit with `semantic = {}` under [probes], or import answers: auditor import answers.",
         )
-    # A unit is one model's answers to one question. Judgements have the keys of `JudgementsByPair`.
-    scored_units = {(score.model, score.question) for score in stored}
-    units = sorted({(model, question) for _, model, question, _, _ in judgements} & scored_units)
-    if not units:
-        raise UsageError(
-            f"{file}: no row is about a model and question of the audit '{audit_name}'.",
-            "Check the columns model and question_id.",
-        )
-    labels = {
-        unit: [judgement for (_, model, question, _, _), judgement in judgements.items() if (model, question) == unit]
-        for unit in units
+    scores = semantic_results.load_scores(db, audit.id)
+    wordings = {
+        question: {wording.number for wording in group if wording.number}
+        for question, group in semantic_results.load_wordings(db, audit.id).items()
     }
-    consistent_shares = np.array([_share_judged_consistent(labels[unit]) for unit in units])
-    entropy = np.array([_judgement_entropy(labels[unit]) for unit in units])
-    columns: dict[tuple[str, str], Floats] = {}  # by (scored text, measure): one value per unit, nan where none
-    unit_index = {unit: i for i, unit in enumerate(units)}
-    for score in stored:
-        if (score.model, score.question) in unit_index and score.value is not None:
-            column = columns.setdefault((score.text, score.metric), np.full(len(units), np.nan))
-            column[unit_index[score.model, score.question]] = score.value
-    pair_entropy = np.array([_entropy_over_pairs(judgements, unit) for unit in units])
+    selected = select_labels(labels, {(score.model, score.question) for score in scores}, wordings)
+    if not selected.by_unit:
+        raise UsageError(
+            f"{file}: no row is about a model, question and wordings of the audit '{audit_name}'.",
+            "Check the columns model, question_id, left and right. Wordings are numbered from 1.",
+        )
+    return _build_report(selected, scores, (facts.measured, facts.variant))
+
+
+def _build_report(
+    selected: AuditLabels, scores: Sequence[QuestionScore], main_key: tuple[str, str]
+) -> HumanJudgementReport:
+    """Compare an audit's scores with the labels of its answers.
+
+    Args:
+        main_key: text and metric of the audit's own measure, with which the others are compared.
+    """
+    units, groups = zip(*selected.by_unit.items(), strict=True)
+    used = [label for group in groups for label in group]
     questions = [question for _, question in units]
-    main_key = (facts.measured, facts.variant)  # the audit's own measure, with which the others are compared
+    consistent_shares, entropy, pair_entropy = (
+        np.array([summarize(group) for group in groups])
+        for summarize in (share_judged_consistent, label_entropy, entropy_over_pairs)
+    )
+    columns = _arrange_scores(scores, units)
     return HumanJudgementReport(
-        questions=len(units),
-        judgements=len(judgements),
-        alpha=_krippendorff_estimate(judgements),
+        questions=len(groups),
+        judgements=len(used),
+        left_out=selected.left_out,
+        alpha=estimate_alpha(used),
         entropy=mean_over_units(
             entropy, {"question": questions}, (0.0, MAX_ENTROPY), empty_reason="there are no judgements"
         ),
         pair_entropy=mean_over_units(
             pair_entropy,
             {"question": questions},
-            (0.0, max(1.0, float(np.log2(len(judgements))))),
+            (0.0, _max_pair_entropy(groups)),
             empty_reason="people find no pair alike",
         ),
         correlations=[
@@ -145,56 +165,21 @@ def compare_with_human_judgements(
     )
 
 
-def _share_judged_consistent(labels: Sequence[float]) -> float:
-    """Share of Y (1) among the judgements that are Y or N (0), without those of NA (nan); nan if all are NA."""
-    decided = [label for label in labels if label == label]  # nan is not equal to itself
-    return float(np.mean(decided)) if decided else float("nan")
+def _max_pair_entropy(groups: Sequence[Sequence[PairLabel]]) -> float:
+    """Largest entropy over pairs, in bits: that of the group with most pairs, if all are alike; at least 1."""
+    most_pairs = max(len({(label.left, label.right) for label in group}) for group in groups)
+    return max(1.0, float(np.log2(most_pairs)))
 
 
-def _judgement_entropy(labels: Sequence[float]) -> float:
-    """Entropy in bits over Y, N and NA: 0 where all judgements are the same."""
-    counts = np.array(
-        [
-            sum(label == 1 for label in labels),
-            sum(label == 0 for label in labels),
-            sum(label != label for label in labels),
-        ]
-    )
-    shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log2(shares)).sum()) + 0.0  # + 0.0 turns -0.0 into 0.0
-
-
-def _entropy_over_pairs(judgements: JudgementsByPair, unit: tuple[str, str]) -> float:
-    """Entropy in bits over the pairs of a model and question, each with its share of Y; nan without a Y.
-
-    The SaGE paper (section 5.2) maps Y to 1 and N to 0 and converts this into a probability distribution for each
-    question. Its program has no code for it; here the values are divided by their sum. NA is dropped.
-    """
-    labels_by_pair: dict[tuple[str, str], list[float]] = {}
-    for (_, model, question, left, right), label in judgements.items():
-        if (model, question) == unit and label == label:  # nan is not equal to itself
-            labels_by_pair.setdefault((left, right), []).append(label)
-    means = np.array([np.mean(labels) for labels in labels_by_pair.values()])
-    shares = means[means > 0] / means.sum() if len(means) else means
-    return float(-(shares * np.log2(shares)).sum()) + 0.0 if len(shares) else float("nan")
-
-
-def _krippendorff_estimate(judgements: JudgementsByPair) -> Estimate:
-    """Krippendorff's alpha of the raters over the judged pairs, with an interval over questions; NA is no rating."""
-    # key[0] is the rater, key[1:] the pair: model, question and the two wordings.
-    pairs = sorted({key[1:] for key in judgements})
-    alpha = krippendorff_alpha(_rating_table(judgements, pairs), units={"question": [pair[1] for pair in pairs]})
-    return Estimate(alpha.value, alpha.n, alpha.ci_low, alpha.ci_high, alpha.reason, alpha.resampled)
-
-
-def _rating_table(judgements: JudgementsByPair, pairs: Sequence[tuple[str, str, str, str]]) -> Floats:
-    """Judgements (1 or 0) as a table, shape (raters, pairs); nan where a rater did not judge, or could not say."""
-    raters = sorted({key[0] for key in judgements})
-    rater_index, pair_index = {rater: i for i, rater in enumerate(raters)}, {pair: j for j, pair in enumerate(pairs)}
-    table = np.full((len(raters), len(pairs)), np.nan)
-    for key, value in judgements.items():
-        table[rater_index[key[0]], pair_index[key[1:]]] = value
-    return table
+def _arrange_scores(scores: Sequence[QuestionScore], units: Sequence[Unit]) -> dict[tuple[str, str], Floats]:
+    """Scores by scored text and metric, shape (units,) each; nan where there is none."""
+    columns: dict[tuple[str, str], Floats] = {}
+    unit_index = {unit: i for i, unit in enumerate(units)}
+    for score in scores:
+        if (score.model, score.question) in unit_index and score.value is not None:
+            column = columns.setdefault((score.text, score.metric), np.full(len(units), np.nan))
+            column[unit_index[score.model, score.question]] = score.value
+    return columns
 
 
 def _correlation_row(

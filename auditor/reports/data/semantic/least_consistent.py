@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from auditor.domain import Purpose
-from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, QuestionScore, SemanticScoringSettings
+from auditor.domain.semantic import (
+    MoralAnswerRecord,
+    MoralQuestion,
+    PairVerdict,
+    QuestionScore,
+    SemanticScoringSettings,
+)
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.semantic.schema import LeastConsistentRow, WordedAnswer
 from auditor.storage import semantic_results
@@ -26,54 +33,74 @@ def build_least_consistent_rows(
     """List each model's questions with the lowest scores, lowest first."""
     probe = source.config.probes.semantic if source.config else None
     limit = DEFAULT_MAX_LISTED if probe is None else probe.worst
-    question_by_id = {question.id: question for question in questions}
     lowest_scores = [
         score for model in models for score in semantic_results.select_least_consistent(scores, settings, model, limit)
     ]
-    answer_by_key = {
-        (answer.model, answer.question, answer.wording): answer
-        for answer in semantic_results.load_answers(db, source.audit.id, {score.question for score in lowest_scores})
-        if answer.sample == 0
-    }
-    wording_text_by_key = {
-        (wording.question, wording.number): wording.text
-        for group in semantic_results.load_wordings(
-            db, source.audit.id, {score.question for score in lowest_scores}
-        ).values()
-        for wording in group
-    }
+    texts = _load_texts(db, source.audit.id, {score.question for score in lowest_scores})
     verdict_by_key = {
-        (verdict_row.model, verdict_row.question, verdict_row.left, verdict_row.right): verdict_row
-        for verdict_row in semantic_results.load_pair_verdicts(db, source.audit.id, Purpose.CONTRADICTION.value)
+        (verdict.model, verdict.question, verdict.left, verdict.right): verdict
+        for verdict in semantic_results.load_pair_verdicts(db, source.audit.id, Purpose.CONTRADICTION.value)
     }
-    rows = []
-    for score in lowest_scores:
-        assert score.value is not None
-        assert score.left is not None
-        assert score.right is not None
-        assert score.lowest is not None
-        verdict = verdict_by_key.get((score.model, score.question, score.left, score.right))
-        left, right = (
-            _to_worded_answer(
-                wording_text_by_key.get((score.question, i)), answer_by_key.get((score.model, score.question, i))
-            )
-            for i in (score.left, score.right)
+    question_by_id = {question.id: question for question in questions}
+    return [
+        _build_row(
+            score,
+            question_by_id[score.question],
+            texts,
+            verdict_by_key.get((score.model, score.question, score.left or 0, score.right or 0)),
         )
-        rows.append(
-            LeastConsistentRow(
-                model=score.model,
-                id=score.question,
-                question=question_by_id[score.question].text,
-                foundation=question_by_id[score.question].foundation,
-                score=score.value,
-                similarity=score.lowest,  # cosine of the two answers that differ most
-                left=left,
-                right=right,
-                contradict=verdict.holds if verdict else None,
-                because=verdict.reason if verdict else None,
-            )
+        for score in lowest_scores
+    ]
+
+
+class _Texts(NamedTuple):
+    """Texts of the listed questions.
+
+    Attributes:
+        answers: first answers, by model, question and number of the wording.
+        wordings: by question and number.
+    """
+
+    answers: dict[tuple[str, str, int], MoralAnswerRecord]
+    wordings: dict[tuple[str, int | None], str]
+
+
+def _load_texts(db: Database, audit_id: int, question_ids: Collection[str]) -> _Texts:
+    """Load the answers to questions and their wordings."""
+    answers = semantic_results.load_answers(db, audit_id, question_ids)
+    wordings = semantic_results.load_wordings(db, audit_id, question_ids)
+    return _Texts(
+        {(answer.model, answer.question, answer.wording): answer for answer in answers if answer.sample == 0},
+        {(wording.question, wording.number): wording.text for group in wordings.values() for wording in group},
+    )
+
+
+def _build_row(
+    score: QuestionScore, question: MoralQuestion, texts: _Texts, verdict: PairVerdict | None
+) -> LeastConsistentRow:
+    """Build the row of a question with the two answers that differ most, whose numbers are those of the score."""
+    assert score.value is not None
+    assert score.left is not None
+    assert score.right is not None
+    assert score.lowest is not None
+    left, right = (
+        _to_worded_answer(
+            texts.wordings.get((score.question, number)), texts.answers.get((score.model, score.question, number))
         )
-    return rows
+        for number in (score.left, score.right)
+    )
+    return LeastConsistentRow(
+        model=score.model,
+        id=score.question,
+        question=question.text,
+        foundation=question.foundation,
+        score=score.value,
+        similarity=score.lowest,  # cosine of the two answers that differ most
+        left=left,
+        right=right,
+        contradict=verdict.holds if verdict else None,
+        because=verdict.reason if verdict else None,
+    )
 
 
 def _to_worded_answer(wording: str | None, answer: MoralAnswerRecord | None) -> WordedAnswer:

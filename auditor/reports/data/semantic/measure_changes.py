@@ -19,9 +19,9 @@ def compare_wordings(same_words: Scores, other_words: Scores) -> list[MeasureByW
         MeasureByWordingRow(
             text=text,
             metric=metric,
-            same_words=mean_over_questions(first),
-            other_words=mean_over_questions(second),
-            difference=difference_over_questions(first, second),
+            same_words=mean_over_questions(first, metric=metric),
+            other_words=mean_over_questions(second, metric=metric),
+            difference=difference_over_questions(first, second, metric=metric),
         )
         for (text, metric), first, second in _shared_measures(same_words, other_words)
     ]
@@ -33,9 +33,9 @@ def compare_rules(before: Scores, after: Scores) -> list[MeasureByRuleRow]:
         MeasureByRuleRow(
             text=text,
             metric=metric,
-            before=mean_over_questions(first),
-            after=mean_over_questions(second),
-            change=difference_over_questions(first, second),
+            before=mean_over_questions(first, metric=metric),
+            after=mean_over_questions(second, metric=metric),
+            change=difference_over_questions(first, second, metric=metric),
         )
         for (text, metric), first, second in _shared_measures(before, after)
     ]

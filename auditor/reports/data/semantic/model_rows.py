@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from auditor.domain import Outcome
 from auditor.domain.semantic import NullScore
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.semantic.answer_counts import count_losses
 from auditor.reports.data.semantic.schema import ChanceScore, SemanticModelRow
 from auditor.reports.data.semantic.score_table import ScoreTable, mean_over_questions
 from auditor.storage import semantic_results
@@ -83,18 +84,9 @@ def _count_coverage(answer_counts: Sequence[AnswerCount], planned: int | None) -
     return {
         "planned": max(planned or 0, n_answers),
         "ok": answers[Outcome.OK.value],
-        "losses": _losses_by_outcome(answers),
+        "losses": count_losses(answers),
         "missing": max((planned or 0) - n_answers, 0),
         "rules_planned": rules.total(),
         "rules_ok": rules[Outcome.OK.value],
-        "rules_losses": _losses_by_outcome(rules),
-    }
-
-
-def _losses_by_outcome(counts: Mapping[str, int]) -> dict[str, int]:
-    """Count lost items by outcome, leaving out usable ones and outcomes that did not occur."""
-    return {
-        outcome.value: counts[outcome.value]
-        for outcome in Outcome
-        if outcome is not Outcome.OK and counts[outcome.value]
+        "rules_losses": count_losses(rules),
     }

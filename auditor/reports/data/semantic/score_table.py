@@ -10,6 +10,9 @@ from auditor.domain.semantic import MoralQuestion, QuestionScore, SemanticScorin
 from auditor.metrics.averaging import AveragedEstimate, mean_of_instances
 from auditor.reports.data.report_source import FloatArray
 
+NON_NEGATIVE_METRICS = ("bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed")
+"""Metrics between 0 and 1. BERTScore is not rescaled, so that it may be negative, as are graph entropies of cosines."""
+
 
 class ScoreTable:
     """Scores as arrays over the questions, by model, text and metric."""
@@ -52,8 +55,17 @@ class ScoreTable:
 
 
 def mean_over_questions(
-    question_scores: FloatArray, missing_reason: str = "no question has a value"
+    question_scores: FloatArray, missing_reason: str = "no question has two usable answers", *, metric: str = ""
 ) -> AveragedEstimate:
-    """Mean over questions of scores in [-1, 1], ignoring nan, with an interval over questions."""
+    """Mean over questions of scores, ignoring nan, with an interval over questions.
+
+    Args:
+        metric: of the scores, which says between which bounds they lie; by default a graph entropy or a cosine.
+    """
     units = {"question": np.arange(len(question_scores))}
-    return mean_of_instances(question_scores, units, (-1.0, 1.0), empty_reason=missing_reason)
+    return mean_of_instances(question_scores, units, bounds_of(metric), empty_reason=missing_reason)
+
+
+def bounds_of(metric: str) -> tuple[float, float]:
+    """Smallest and largest possible value of a metric: BLEU and ROUGE-L are no less than 0, cosines may be -1."""
+    return (0.0 if metric in NON_NEGATIVE_METRICS else -1.0, 1.0)

@@ -1,10 +1,9 @@
-"""Documents of the experiments on consistency: temperature, a rule to follow, accuracy, and human judgements."""
+"""Documents of the experiments on consistency: temperature, a rule to follow, and accuracy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.semantic.experiment_rows import (
@@ -12,22 +11,22 @@ from auditor.reports.data.semantic.experiment_rows import (
     RuleFollowingRow,
     SemanticTemperatureRow,
 )
-from auditor.reports.data.semantic.human_judgements import (
-    CorrelationDifferenceRow,
-    HumanCorrelationRow,
-    HumanJudgementReport,
-)
-from auditor.reports.document import Block, Column, Document, Inline, Name, Paragraph, Section
-from auditor.reports.number_format import describe_model_correlation, format_number, pluralize
-from auditor.reports.sections.consistency_measures import name_measure
+from auditor.reports.document import Column, Document, Inline, Name
+from auditor.reports.number_format import describe_model_correlation
+from auditor.reports.sections.experiments.answer_counts import build_answer_counts
 from auditor.reports.sections.experiments.common import (
     P_VALUE_COLUMN,
     build_experiment_document,
     build_result_sections,
     count_finding,
+    make_correlation_estimate,
     plot_estimates,
 )
-from auditor.reports.sections.experiments.consistency_tables import build_rule_measures, build_wording_measures
+from auditor.reports.sections.experiments.consistency_tables import (
+    build_rule_measures,
+    build_task_measures,
+    build_wording_measures,
+)
 from auditor.reports.sections.model_correlations import CORRELATION_REMARK
 from auditor.reports.sections.phrasing import describe_estimate
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
@@ -72,7 +71,7 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
         "similar the answers are. Below 0, paraphrasing changes answers more than sampling does."
     )
     sections = build_result_sections("temperatures", "Results at each temperature", table, plots, remark)
-    sections += build_wording_measures(rows)
+    sections += [*build_answer_counts(rows), *build_wording_measures(rows)]
     return build_experiment_document(
         audit, "paraphrasing compared with sampling", [finding], sections, NOTHING_COMPARED
     )
@@ -111,7 +110,8 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
     plot_title = "Consistency with a rule minus consistency without"
     axis_title = "Difference of scores (above 0: more consistent with a rule)"
     plots = plot_estimates("rules-plot", plot_title, changes, axis_title, table_id=table.id)
-    sections = [*build_result_sections("rules-results", title, table, plots), *build_rule_measures(rows)]
+    sections = build_result_sections("rules-results", title, table, plots)
+    sections += [*build_answer_counts(rows), *build_rule_measures(rows)]
     return build_experiment_document(audit, "following a rule of thumb", findings, sections, NOTHING_COMPARED)
 
 
@@ -121,7 +121,7 @@ def build_accuracy_document(audit: str, rows: Sequence[ConsistencyAccuracyRow]) 
         [
             "Accuracy and consistency of ",
             Name(row.model),
-            f": {describe_estimate('r', _estimate_correlation(row), 'question')}.",
+            f": {describe_estimate('r', make_correlation_estimate(row.r, row), 'question')}.",
         ]
         for row in rows
     ]
@@ -140,96 +140,13 @@ def build_accuracy_document(audit: str, rows: Sequence[ConsistencyAccuracyRow]) 
             Column("r", "estimate", emphasis=True),
             P_VALUE_COLUMN,
         ],
-        {"r": _estimate_correlation},
+        {"r": lambda row: make_correlation_estimate(row.r, row)},
     )
     accuracies = [(row.model, row.accuracy) for row in rows]
     plots = plot_estimates("accuracy-plot", "Share of correct answers", accuracies, SHARE_AXIS, table_id=table.id)
     remark = f"Over models, mean consistency is compared with accuracy. {CORRELATION_REMARK}" if len(rows) > 1 else ""
     sections = build_result_sections("accuracy-results", "Questions with a known answer", table, plots, remark)
+    sections += [*build_answer_counts(rows), *build_task_measures(rows)]
     return build_experiment_document(
         audit, "accuracy and consistency", findings, sections, "No model answered these questions."
     )
-
-
-def _estimate_correlation(row: ConsistencyAccuracyRow | HumanCorrelationRow | CorrelationDifferenceRow) -> Estimate:
-    """A row's correlation, or difference of correlations, as an estimate with the row's interval."""
-    value = row.difference if isinstance(row, CorrelationDifferenceRow) else row.r
-    is_complete = None not in (value, row.ci_low, row.ci_high)
-    reason = row.reason or (None if is_complete else "too few pairs of model and question")
-    return Estimate(value, row.n, row.ci_low, row.ci_high, reason)
-
-
-def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> Document:
-    """Build the document on how well measures of consistency correlate with human judgements."""
-    finding = _describe_correlations([row for row in judgements.correlations if row.r is not None])
-    basis = Paragraph(
-        f"{pluralize(judgements.judgements, 'judgement')} on {pluralize(judgements.questions, 'question')}. "
-        f"Agreement of the raters: {describe_estimate('Krippendorff’s alpha', judgements.alpha, 'pair')}. "
-        f"Mean entropy of a question’s judgements, in bits: {describe_estimate('', judgements.entropy)}."
-        f"{_describe_pair_entropy(judgements)}"
-    )
-    sections = [Section("judgements-results", "Results for each measure", [basis, *_tabulate_judgements(judgements)])]
-    return build_experiment_document(
-        audit, "measures compared with people", [finding], sections, "No measure can be compared with these judgements."
-    )
-
-
-def _describe_pair_entropy(judgements: HumanJudgementReport) -> str:
-    """Describe the mean entropy over pairs; empty where it was not computed."""
-    if judgements.pair_entropy is None:
-        return ""
-    return f" Mean entropy over a question’s pairs, in bits: {describe_estimate('', judgements.pair_entropy)}."
-
-
-def _describe_correlations(measured: Sequence[HumanCorrelationRow]) -> str:
-    """Describe the correlations of the measures with people, without picking the largest, which is biased upwards."""
-    if not measured:
-        return ""
-    ordered = sorted(measured, key=lambda row: row.r or 0.0)
-    if len(ordered) == 1:
-        estimate = describe_estimate("r", _estimate_correlation(ordered[0]))
-        return f"{name_measure(ordered[0].metric, ordered[0].text)} and human judgements: {estimate}."
-    ends = [f"{format_number(row.r)} ({name_measure(row.metric, row.text)})" for row in (ordered[0], ordered[-1])]
-    return (
-        f"The correlations of {pluralize(len(measured), 'measure')} with human judgements range from {ends[0]} to "
-        f"{ends[1]}. The table of differences compares them with the audit’s measure."
-    )
-
-
-def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
-    """Build the tables of each measure's correlation with human judgements, and of differences between measures."""
-    correlations = tabulate(
-        "judgements",
-        "Measures of consistency and human judgements",
-        "Pearson’s r of each measure with the share of judgements that find two answers alike, with 95% CI, and with "
-        "the entropy of the judgements (higher where people disagree). Entropy over pairs is worded as in the SaGE "
-        "paper: the labels 1 and 0 of the pairs are divided by their sum, so that it is higher where more pairs are "
-        "alike. n counts pairs of model and question.",
-        judgements.correlations,
-        [
-            Column("Measure", "text", "metric"),
-            Column("r with people", "estimate", "r", emphasis=True),
-            Column("r with entropy", "number", "r_entropy"),
-            Column("r with entropy over pairs", "estimate", "r_pair_entropy"),
-        ],
-        {"metric": lambda row: name_measure(row.metric, row.text), "r": _estimate_correlation},
-    )
-    differences = tabulate(
-        "judgements-differences",
-        "The audit’s measure compared with others",
-        "Pearson’s r with people of the audit’s measure minus that of another measure, with 95% CI; above 0 the "
-        "audit’s measure is closer to people. p: jackknife over questions, not corrected for multiple tests.",
-        judgements.differences,
-        [
-            Column("Audit’s measure", "text", "than_metric"),
-            Column("Other measure", "text", "metric"),
-            Column("Difference in r", "estimate", "difference", style="signed", emphasis=True),
-            P_VALUE_COLUMN,
-        ],
-        {
-            "than_metric": lambda row: name_measure(row.than_metric, row.than_text),
-            "metric": lambda row: name_measure(row.metric, row.text),
-            "difference": _estimate_correlation,
-        },
-    )
-    return [correlations, differences] if differences.rows else [correlations]

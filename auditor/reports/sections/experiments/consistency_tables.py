@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from auditor.reports.data.semantic.experiment_rows import (
+    ConsistencyAccuracyRow,
     MeasureByRuleRow,
     MeasureByWordingRow,
     RuleFollowingRow,
     SemanticTemperatureRow,
+    TaskConsistencyRow,
 )
 from auditor.reports.document import Column, Section
 from auditor.reports.sections.consistency_measures import SCORED_TEXT_LABELS, name_metric
@@ -17,8 +19,8 @@ from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate
 
 ALL_MEASURES_TITLE = "All measures"
 ALL_MEASURES_NOTE = "with 95% CI, which are not adjusted for the number of measures; n counts questions."
-M = TypeVar("M", MeasureByWordingRow, MeasureByRuleRow)
-R = TypeVar("R", SemanticTemperatureRow, RuleFollowingRow)
+M = TypeVar("M", MeasureByWordingRow, MeasureByRuleRow, TaskConsistencyRow)
+R = TypeVar("R", SemanticTemperatureRow, RuleFollowingRow, ConsistencyAccuracyRow)
 
 
 class _Record(NamedTuple, Generic[R, M]):
@@ -57,6 +59,19 @@ def build_rule_measures(rows: Sequence[RuleFollowingRow]) -> list[Section]:
     caption = f"Every measure with and without a rule to follow, {ALL_MEASURES_NOTE}"
     table = tabulate("rules-measures", ALL_MEASURES_TITLE, caption, records, columns, _measure_cells())
     return [Section("rules-all", ALL_MEASURES_TITLE, [table])] if records else []
+
+
+def build_task_measures(rows: Sequence[ConsistencyAccuracyRow]) -> list[Section]:
+    """The section with every measure of the reasons for choices; an empty list where there is none."""
+    records = [_Record(row, measure) for row in rows for measure in row.measures]
+    columns = [
+        Column("Model", "name", "row.model"),
+        *make_columns("text", {"metric": "Measure"}),
+        Column("Consistency", "estimate", "measure.consistency"),
+    ]
+    caption = f"Consistency of the reasons by every measure, {ALL_MEASURES_NOTE}"
+    table = tabulate("accuracy-measures", ALL_MEASURES_TITLE, caption, records, columns, _measure_cells())
+    return [Section("accuracy-all", ALL_MEASURES_TITLE, [table])] if records else []
 
 
 def _measure_cells() -> DerivedCells[_Record[R, M]]:

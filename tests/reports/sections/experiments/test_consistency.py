@@ -18,7 +18,7 @@ from auditor.reports.data.semantic.human_judgements import (
     HumanJudgementReport,
 )
 from auditor.reports.document import Document, Paragraph
-from auditor.reports.sections.experiments import consistency
+from auditor.reports.sections.experiments import consistency, human_judgements
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 
@@ -124,12 +124,12 @@ def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
         correlations=rows,
         differences=[],
     )
-    assert checked_finding(consistency.build_judgements_document("x", judgements)) == (
+    assert checked_finding(human_judgements.build_judgements_document("x", judgements)) == (
         "The correlations of 2 measures with human judgements range from 0.20 (BLEU of answers) to 0.50 (SaGE of "
         "answers). The table of differences compares them with the audit’s measure."
     )
     only_one = judgements.model_copy(update={"correlations": rows[:2]})
-    assert checked_finding(consistency.build_judgements_document("x", only_one)) == (
+    assert checked_finding(human_judgements.build_judgements_document("x", only_one)) == (
         "SaGE of answers and human judgements: r = 0.50, 95% CI 0.10 to 0.80."
     )
 
@@ -150,7 +150,7 @@ def test_the_judgements_document_has_both_entropies() -> None:
         questions=20, judgements=80, alpha=make_estimate(0.6), entropy=make_estimate(0.3), correlations=[row],
         differences=[], pair_entropy=make_estimate(1.5),
     )  # fmt: skip
-    document = consistency.build_judgements_document("x", judgements)
+    document = human_judgements.build_judgements_document("x", judgements)
     [cells] = cells_of(tables_of(document)["judgements"])
     assert cells == ["SaGE (α = 1) of rules of thumb", Estimate(0.5, 20, 0.1, 0.8), -0.3, r_pair_entropy]
     assert "Mean entropy over a question’s pairs, in bits: 1.50, 95% CI 1.40 to 1.60" in text_of(document.sections)
@@ -195,7 +195,7 @@ def test_differences_between_measures_are_a_table() -> None:
         questions=20, judgements=80, alpha=make_estimate(None), entropy=make_estimate(0.3), correlations=[],
         differences=[row],
     )  # fmt: skip
-    document = consistency.build_judgements_document("x", judgements)
+    document = human_judgements.build_judgements_document("x", judgements)
     assert checked_finding(document) == "No measure can be compared with these judgements."
     assert cells_of(tables_of(document)["judgements-differences"]) == [
         ["SaGE of rules of thumb", "cosine of rules of thumb", Estimate(0.2, 20, 0.1, 0.3), 0.01]
