@@ -102,20 +102,27 @@ def _find_largest(row: LogicRow) -> TransitivityRow:
 def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:
     """Plot one judge's calls against ρ with people's order, or with the ranking from all pairs if that is unknown.
 
-    None where no ρ is known.
+    Methods whose ρ is of fewer sets than that of others are left out. None where no ρ is known.
     """
     by_people = any(row.people.value is not None for row in rows)
-    rows_and_rhos = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
-    points = [TradeoffPoint(row.method, row.calls, rho) for row, rho in rows_and_rhos if rho is not None]
+    estimates = [row.people if by_people else row.all_pairs for row in rows]
+    n_sets = max(estimate.n for estimate in estimates)
+    points = [
+        TradeoffPoint(row.method, row.calls, estimate.value)
+        for row, estimate in zip(rows, estimates, strict=True)
+        if estimate.value is not None and estimate.n == n_sets
+    ]
     if not points:
         return None
+    left_out = [row.method for row, estimate in zip(rows, estimates, strict=True) if 0 < estimate.n < n_sets]
     judge, reference = rows[0].judge, "people’s order" if by_people else "the judge’s ranking from all pairs"
     accuracy_title = f"Spearman’s ρ with {reference}"
     spec = tradeoff_plot(points, cost_title="Calls per set", accuracy_title=accuracy_title)
     description = "; ".join(
         f"{point.label}: {format_number(point.cost, 1)} calls, ρ {format_number(point.accuracy)}" for point in points
     )
-    caption = (Name(judge), f": calls per set and {accuracy_title}.")
+    omission = f" Not shown, since ρ is of fewer sets: {'; '.join(left_out)}." if left_out else ""
+    caption = (Name(judge), f": calls per set and {accuracy_title}.{omission}")
     title = f"Accuracy of rankings against calls, {judge}"
     return Figure(figure_id, spec, title, description, caption, RANKING_TABLE_ID)
 
