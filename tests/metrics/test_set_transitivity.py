@@ -111,10 +111,10 @@ def test_a_judge_that_only_goes_by_place_is_not_transitive() -> None:
 def test_sampled_subsets_have_a_margin() -> None:
     rng = np.random.default_rng(5)
     answer_sets = [answered(random_answers(rng), f"set {i}") for i in range(6)]
-    assert estimate_transitivity(answer_sets, 4).margin == 0.0
+    assert estimate_transitivity(answer_sets, 4).margin["pooled"] == 0.0
     sampled = estimate_transitivity(answer_sets, 4, max_subsets=100)
     assert sampled.complete["pooled"].n == 600
-    assert 0.03 < sampled.margin < 0.05
+    assert 0.03 < sampled.margin["pooled"] < 0.05
     with pytest.raises(ValueError, match="k must be at least 3"):
         estimate_transitivity(answer_sets, 2)
 
