@@ -25,7 +25,7 @@ class CheckedSubsets(NamedTuple):
     """The subsets of one set's items that were checked for cycles.
 
     Attributes:
-        subsets: shape (subsets, k), item numbers.
+        subsets: shape (subsets, k), item numbers; no subsets of 3 if there are none of k items.
         is_acyclic: shape (subsets, draws), whether the preferences among the subset have no cycle.
         is_decided: shape (subsets, draws), whether every pair has a preference.
         share_decided: shape (subsets, draws), share of the subset's pairs with a preference.
@@ -72,7 +72,7 @@ def check_subsets(
     pairs = np.triu_indices(n_items, 1)
     is_decided_pair = (np.abs(forward[pairs]) == 1) | (np.abs(backward[pairs]) == 1)
     n_decided, n_answered = int(is_decided_pair.sum()), int(is_answered[pairs].sum())
-    subsets, exhaustive = np.empty((0, k), dtype=np.intp), True
+    subsets, exhaustive = np.empty((0, 3), dtype=np.intp), True  # whatever k: the pairs of a huge one fill the memory
     if n_items >= k and n_decided:
         subsets, exhaustive = choose_subsets(n_items, k, max_subsets, derive_set_seed(seed, set_name, "subsets"))
     depends_on_order = not np.array_equal(forward, backward, equal_nan=True)

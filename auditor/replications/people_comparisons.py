@@ -40,8 +40,7 @@ def measure_repair(
         method: of rating the items.
 
     Returns:
-        The options, `sets` (number of item sets), `sets_of_k` (those with at least k items) and `stages`, a
-        `StageSummary` for each stage.
+        The options, `sets` (number of item sets) and `stages`, a `StageSummary` for each stage.
 
     Raises:
         StorageError, UsageError: see `repair_comparisons`.
@@ -54,6 +53,5 @@ def measure_repair(
         "seed": seed,
         "method": method,
         "sets": len(repaired),
-        "sets_of_k": sum(len(entry.raw.item_set.items) >= k for entry in repaired),
         "stages": summarize_stages(repaired, k=k, seed=seed),
     }

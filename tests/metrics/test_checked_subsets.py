@@ -84,3 +84,9 @@ def test_the_mean_over_draws_is_that_over_all_orders() -> None:
 def test_wrong_sizes_are_named() -> None:
     with pytest.raises(ValueError, match="max_subsets at least 1"):
         check_subsets(four_cycle(), np.ones((4, 4), dtype=bool), 3, 0, 0, set_name="s")
+
+
+def test_subsets_that_no_set_can_have_need_no_memory() -> None:
+    for k in (5, 10**5, 10**25):
+        checked = check_subsets(four_cycle(), np.ones((4, 4), dtype=bool), k, 1000, 0, set_name="s")
+        assert (len(checked.subsets), len(checked.is_acyclic), checked.n_decided) == (0, 0, 4)

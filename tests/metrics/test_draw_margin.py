@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.metrics.averaging import AVERAGINGS
+from auditor.metrics.averaging import AVERAGINGS, Averaging
 from auditor.metrics.set_transitivity import estimate_transitivity
 from tests.metrics.test_set_transitivity import answered
 
@@ -28,9 +28,12 @@ def biased_answers(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
 def test_the_margin_holds_for_other_draws(sizes: tuple[int, ...], max_subsets: int) -> None:
     rng = np.random.default_rng(1)
     sets = [answered(biased_answers(rng, n), f"set {i}") for i, n in enumerate(sizes)]
-    of_sets = [estimate_transitivity([one], 5, max_subsets=200_000).complete["pooled"].value for one in sets]
+    of_sets = [estimate_transitivity([one], 5, max_subsets=200_000).complete["pooled"].value or 0.0 for one in sets]
     n_checked = [min(comb(n, 5), max_subsets) for n in sizes]
-    truth = {"instances": np.average(of_sets), "pooled": np.average(of_sets, weights=n_checked)}
+    truth: dict[Averaging, float] = {
+        "instances": float(np.mean(of_sets)),
+        "pooled": float(np.average(of_sets, weights=n_checked)),
+    }
     figures = [estimate_transitivity(sets, 5, max_subsets, seed) for seed in range(N_SEEDS)]
     for averaged in AVERAGINGS:
         values = np.array([figure.complete[averaged].value for figure in figures])

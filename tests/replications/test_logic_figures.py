@@ -152,6 +152,7 @@ def test_the_stages_of_repair_need_no_model(tmp_path: Path) -> None:
     n_sets = {column: estimate["n"] for (_, column), estimate in recomputed.items()}
     assert n_sets == {"s_tran(5)": 1, "# Data": 2, "AvgComp/Inst": 2, "s_comm": 2}
     assert values["Raw data", "s_tran(5)"] == 0
+    assert "50% of the pairs have a preference" in recomputed["Raw data", "s_tran(5)"]["reason"]
     assert values["Raw data", "# Data"] == values["Perturbed data", "# Data"] == len(rows)
     assert values["Raw data", "AvgComp/Inst"] == len(rows) / 2
     # The items of the cycle win as often as they lose: only the pairs of the chain have an answer, in both orders.
