@@ -77,7 +77,7 @@ def _measure_audits(
     words = ["replicate", paper.id, *_list_option_words(options)]
     for config in configs.values():
         run_with_progress(config, words, storage, preflight=True, rediscover=False)
-    import_people_comparisons(dict(imports.values()), storage)
+    import_people_comparisons(dict(imports.values()), storage, options.limit)
     names = {name: config.name for name, config in configs.items()}
     names |= {name: audit_name for name, (audit_name, _) in imports.items()}
     context = ExperimentContext(storage, open_progress, handles_signals=True)

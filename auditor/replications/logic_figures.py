@@ -7,6 +7,7 @@ from functools import partial
 from math import floor
 from typing import Literal
 
+from auditor.metrics.averaging import Averaging
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
 from auditor.metrics.set_transitivity import PartialTransitivity
@@ -70,13 +71,11 @@ def _read_ranking(report: Report, model: str, *, method: str) -> Estimate:
     return estimates[0] if estimates else Estimate(None, 0, reason=NOT_MEASURED)
 
 
-def _read_wordings_correlation(report: Report, model: str) -> Estimate:
+def _read_wordings_correlation(report: Report, model: str, *, averaged: Averaging) -> Estimate:
     """Correlation over wordings of a model's commutativity with its agreement with people."""
     links = report.logic.links if report.logic else []
     over = f"wordings, {model}"
-    correlations = [
-        link.r for link in links if (link.over, link.x, link.averaged) == (over, "commutativity", "instances")
-    ]
+    correlations = [link.r for link in links if (link.over, link.x, link.averaged) == (over, "commutativity", averaged)]
     return _to_estimate(correlations[0]) if correlations else Estimate(None, 0, reason="it needs three wordings")
 
 
@@ -117,10 +116,14 @@ LOGIC_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {
         for share in ("commutativity", "negation", "self_agreement", "human_agreement")
         for suffix in ("", ".pooled")
     },
-    **{f"logic.transitivity.{k}": partial(_read_transitivity, k=k, is_pooled=False) for k in range(3, MAX_K + 1)},
-    "logic.transitivity.5.pooled": partial(_read_transitivity, k=5, is_pooled=True),
+    **{
+        f"logic.transitivity.{k}{suffix}": partial(_read_transitivity, k=k, is_pooled=bool(suffix))
+        for k in range(3, MAX_K + 1)
+        for suffix in ("", ".pooled")
+    },
     "logic.pairs": partial(_read_ranking, method=PAIRS_GREEDY),
     "logic.pairs.calibrated": partial(_read_ranking, method=PAIRS_CALIBRATED),
-    "logic.wordings": _read_wordings_correlation,
+    "logic.wordings": partial(_read_wordings_correlation, averaged="instances"),
+    "logic.wordings.pooled": partial(_read_wordings_correlation, averaged="pooled"),
 }
 """Readers of a report's figures of one model's comparisons, by the names that presets use."""

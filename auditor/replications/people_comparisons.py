@@ -14,18 +14,19 @@ from auditor.logic.repair_stages import summarize_stages
 from auditor.metrics.preference_repair import RatingMethod
 
 
-def import_people_comparisons(files: Mapping[str, Path], storage: str | None) -> None:
+def import_people_comparisons(files: Mapping[str, Path], storage: str | None, max_sets: int | None = None) -> None:
     """Store people's comparisons as audits. Earlier imports of the same names are replaced.
 
     Args:
         files: by name of the audit.
         storage: URL of the database.
+        max_sets: largest number of sets of each file, drawn at random; None keeps all.
 
     Raises:
         ImportFileError, UsageError: see `import_comparisons`.
     """
     for audit_name, file in files.items():
-        import_comparisons(file, audit=audit_name, storage=storage)
+        import_comparisons(file, audit=audit_name, storage=storage, max_sets=max_sets)
 
 
 def measure_repair(

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from auditor.errors import UsageError
 from auditor.replications.experiment import Experiment, Figures, FigureSource, Part
+from auditor.replications.figure_groups import expand_groups
 from auditor.reports.data.replication import Origin, PublishedCell
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
@@ -218,7 +219,7 @@ def load_paper(paper_id: str) -> Paper:
             f"There is no paper '{paper_id}'.", f"Use one of: {listed}. Their tables: auditor replicate list"
         )
     text = (files("auditor.replications") / "presets" / f"{paper_id}.toml").read_text("utf-8")
-    return Paper.model_validate({"id": paper_id, **tomllib.loads(text)})
+    return Paper.model_validate({"id": paper_id, **expand_groups(tomllib.loads(text))})
 
 
 def parse_figure(printed: str) -> float | None:

@@ -9,6 +9,7 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.replications.comparison import list_experiments, list_published_tables
+from auditor.replications.figure_groups import expand_groups
 from auditor.replications.presets import (
     Paper,
     PublishedRow,
@@ -112,6 +113,30 @@ def _table(quote: str, *, read: str = "", label: str | None = None) -> Paper:
 def test_a_quote_of_another_form_is_an_error(paper: Paper, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         list(paper.iterate_cells())
+
+
+def test_a_group_of_figures_is_replaced_by_its_figures() -> None:
+    share = {"model_figure": "share.{k}", "departures": ["drawn"]}
+    groups = {"shares": [share, {"model_figure": "pooled", "label": "pooled"}]}
+    reference = {"group": "shares", "audit": "data", "departures": ["asked otherwise"], "k": 5}
+    expected = [
+        {"model_figure": "share.5", "audit": "data", "departures": ["drawn", "asked otherwise"]},
+        {"model_figure": "pooled", "label": "pooled", "audit": "data", "departures": ["asked otherwise"]},
+    ]
+    single = [{"figure": "n"}]
+    table = {
+        "figures": {"a": dict(reference), "b": single},
+        "forms": {"form": {"a": dict(reference)}},
+        "rows": [{}, {"figures": {"a": dict(reference)}}],
+    }
+    expanded = expand_groups({"id": "x", "figure_groups": groups, "tables": [table]})
+    [of_table] = expanded["tables"]
+    assert "figure_groups" not in expanded
+    assert of_table["figures"] == {"a": expected, "b": single}
+    assert of_table["forms"]["form"] == of_table["rows"][1]["figures"] == {"a": expected}
+    assert share["departures"] == ["drawn"]
+    with pytest.raises(ValueError, match="no group of figures 'other'"):
+        expand_groups({"tables": [{"figures": {"a": {"group": "other", "audit": "data"}}, "rows": []}]})
 
 
 def test_unknown_names_list_the_known_ones() -> None:
