@@ -78,8 +78,10 @@ def estimate_transitivity(
     partial_shares = [_share_over_draws(checked, np.ones_like(checked.is_decided)) for checked in checked_sets]
     complete_counts = list(map(_count_acyclic, checked_sets, complete_shares))
     partial_counts = list(map(_count_acyclic, checked_sets, partial_shares))
-    no_complete_reason = f"no set has {k} items with a decision on every pair"
-    no_partial_reason = f"no set has {k} items and a pair that is decided"
+    n_items = max((checked.n_items for checked in checked_sets), default=0)
+    too_small_reason = f"the largest set has {n_items} items, fewer than K = {k}" if n_items < k else None
+    no_complete_reason = too_small_reason or f"no set has {k} items with a decision on every pair"
+    no_partial_reason = too_small_reason or "no pair is decided"
     complete = {
         averaged: estimate_over_sets(complete_counts, names, averaged, empty_reason=no_complete_reason)
         for averaged in AVERAGINGS
