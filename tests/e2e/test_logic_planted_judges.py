@@ -77,7 +77,17 @@ def replicate(server: FakeServer, tmp_path: Path) -> Callable[..., str]:
     as_options = [word for row, judge in MODEL_BY_ROW.items() for word in ("--as", f"{judge}={row}")]
 
     def run(*options: str) -> str:
-        words = ("replicate", "logic", "--table", "1", "--models", models, "--data", f"SummEval={items}", *as_options)
+        words: tuple[str | Path, ...] = (
+            "replicate",
+            "logic",
+            "--table",
+            "1",
+            "--models",
+            models,
+            "--data",
+            f"SummEval={items}",
+            *as_options,
+        )
         result = auditor(*words, *options, AUDITOR_STORAGE=f"sqlite:///{tmp_path}/logic.db", SCRIPTED_KEY=KEY)
         assert result.returncode == 0, result.stderr
         return result.stdout

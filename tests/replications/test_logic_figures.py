@@ -179,7 +179,17 @@ def test_a_limit_draws_sets_of_people_s_comparisons(tmp_path: Path) -> None:
     drawn = {}
     for limit in (2, 4):
         storage = f"sqlite:///{tmp_path}/limit-{limit}.db"
-        words = ("replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--limit", limit, "--json")
+        words = (
+            "replicate",
+            "logic",
+            "--table",
+            "2",
+            "--data",
+            f"Feedback-train={file}",
+            "--limit",
+            str(limit),
+            "--json",
+        )
         result = auditor(*words, "--storage", storage)
         assert result.returncode == 0, result.stderr
         [cell] = [
