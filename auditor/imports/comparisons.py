@@ -80,9 +80,7 @@ def import_comparisons(
     if people is not None:
         judge_comparisons = add_people_decisions(judge_comparisons, people)
     item_sets = _add_item_texts(item_sets, items, criterion) if items else item_sets
-    item_sets = draw_sets(item_sets, max_sets, seed)
-    contexts = {item_set.context for item_set in item_sets}
-    judge_comparisons = [comparison for comparison in judge_comparisons if comparison.context in contexts]
+    judge_comparisons, item_sets = _draw_compared_sets(judge_comparisons, item_sets, max_sets, seed)
     with open_database(resolve_storage_url(storage)) as db:
         replaced = save_comparison_audit(db, audit, item_sets, judge_comparisons)
     return ImportedComparisons(
@@ -93,6 +91,15 @@ def import_comparisons(
         empty=sum(comparison.decision is None for comparison in judge_comparisons),
         replaced=replaced,
     )
+
+
+def _draw_compared_sets(
+    judge_comparisons: list[Comparison], item_sets: list[ItemSet], max_sets: int | None, seed: int
+) -> tuple[list[Comparison], list[ItemSet]]:
+    """Draw at most `max_sets` sets at random; the comparisons of these sets, and the sets."""
+    drawn = draw_sets(item_sets, max_sets, seed)
+    contexts = {item_set.context for item_set in drawn}
+    return [comparison for comparison in judge_comparisons if comparison.context in contexts], drawn
 
 
 def read_comparisons(file: Path, criterion: str) -> tuple[list[Comparison], list[ItemSet]]:

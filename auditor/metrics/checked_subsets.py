@@ -21,6 +21,14 @@ from auditor.metrics.transitive_subsets import (
 )
 
 
+class PairCounts(NamedTuple):
+    """Pairs with a preference (in an order), other answered pairs, and pairs asked but not answered."""
+
+    n_decided: int
+    n_tied: int
+    n_lost: int
+
+
 class CheckedSubsets(NamedTuple):
     """The subsets of one set's items that were checked for cycles.
 
@@ -31,8 +39,7 @@ class CheckedSubsets(NamedTuple):
         share_decided: shape (subsets, draws), share of the subset's pairs with a preference.
         is_asked, is_answered: shape (subsets,), whether every pair was asked about, and has an answer.
         exhaustive: whether all subsets of the items were checked, not a sample.
-        n_decided, n_tied, n_lost: pairs with a preference (in an order), other answered pairs, and pairs asked but not
-            answered.
+        pairs: of all items.
     """
 
     subsets: Ints
@@ -43,9 +50,7 @@ class CheckedSubsets(NamedTuple):
     is_answered: Bools
     n_items: int
     exhaustive: bool
-    n_decided: int
-    n_tied: int
-    n_lost: int
+    pairs: PairCounts
 
 
 def check_subsets(
@@ -69,11 +74,9 @@ def check_subsets(
     forward, backward = _decide_orders(preferences, calibrated=calibrated)
     n_items, is_answered = len(forward), ~np.isnan(forward)
     is_asked = asked | asked.T
-    pairs = np.triu_indices(n_items, 1)
-    is_decided_pair = (np.abs(forward[pairs]) == 1) | (np.abs(backward[pairs]) == 1)
-    n_decided, n_answered = int(is_decided_pair.sum()), int(is_answered[pairs].sum())
+    counts = _count_pairs(forward, backward, is_asked)
     subsets, exhaustive = np.empty((0, 3), dtype=np.intp), True  # whatever k: the pairs of a huge one fill the memory
-    if n_items >= k and n_decided:
+    if n_items >= k and counts.n_decided:
         subsets, exhaustive = choose_subsets(n_items, k, max_subsets, derive_set_seed(seed, set_name, "subsets"))
     depends_on_order = not np.array_equal(forward, backward, equal_nan=True)
     n_draws = max(2, max_subsets // max(1, len(subsets))) if depends_on_order and exhaustive else 1
@@ -88,10 +91,17 @@ def check_subsets(
         is_answered=np.asarray(_pairs_of_subsets(is_answered, subsets).all(axis=1)),
         n_items=n_items,
         exhaustive=exhaustive,
-        n_decided=n_decided,
-        n_tied=n_answered - n_decided,
-        n_lost=int((is_asked[pairs] & ~is_answered[pairs]).sum()),
+        pairs=counts,
     )
+
+
+def _count_pairs(forward: Floats, backward: Floats, is_asked: Bools) -> PairCounts:
+    """Count the pairs of all items."""
+    upper = np.triu_indices(len(forward), 1)
+    is_decided = (np.abs(forward[upper]) == 1) | (np.abs(backward[upper]) == 1)
+    is_answered = ~np.isnan(forward[upper])
+    n_decided = int(is_decided.sum())
+    return PairCounts(n_decided, int(is_answered.sum()) - n_decided, int((is_asked[upper] & ~is_answered).sum()))
 
 
 def _decide_orders(preferences: Floats, *, calibrated: bool) -> tuple[Floats, Floats]:

@@ -78,10 +78,7 @@ def estimate_transitivity(
     partial_shares = [_share_over_draws(checked, np.ones_like(checked.is_decided)) for checked in checked_sets]
     complete_counts = list(map(_count_acyclic, checked_sets, complete_shares))
     partial_counts = list(map(_count_acyclic, checked_sets, partial_shares))
-    n_items = max((checked.n_items for checked in checked_sets), default=0)
-    too_small_reason = f"the largest set has {n_items} items, fewer than K = {k}" if n_items < k else None
-    no_complete_reason = too_small_reason or f"no set has {k} items with a decision on every pair"
-    no_partial_reason = too_small_reason or "no pair is decided"
+    no_complete_reason, no_partial_reason = _explain_missing(checked_sets, k)
     complete = {
         averaged: estimate_over_sets(complete_counts, names, averaged, empty_reason=no_complete_reason)
         for averaged in AVERAGINGS
@@ -92,12 +89,20 @@ def estimate_transitivity(
             averaged: _estimate_partial(checked_sets, partial_counts, names, averaged, no_partial_reason)
             for averaged in AVERAGINGS
         },
-        n_decided=sum(checked.n_decided for checked in checked_sets),
-        n_tied=sum(checked.n_tied for checked in checked_sets),
-        n_lost=sum(checked.n_lost for checked in checked_sets),
+        n_decided=sum(checked.pairs.n_decided for checked in checked_sets),
+        n_tied=sum(checked.pairs.n_tied for checked in checked_sets),
+        n_lost=sum(checked.pairs.n_lost for checked in checked_sets),
         margin=estimate_margin(checked_sets, complete_shares, names),
         exhaustive=all(checked.exhaustive for checked in checked_sets),
     )
+
+
+def _explain_missing(checked_sets: Sequence[CheckedSubsets], k: int) -> tuple[str, str]:
+    """Why there is no complete, and no partial figure, where there is none."""
+    n_items = max((checked.n_items for checked in checked_sets), default=0)
+    if n_items < k:
+        return (f"the largest set has {n_items} items, fewer than K = {k}",) * 2
+    return f"no set has {k} items with a decision on every pair", "no pair is decided"
 
 
 def _share_over_draws(checked: CheckedSubsets, is_case: Bools) -> DrawnShares:

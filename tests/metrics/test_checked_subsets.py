@@ -25,7 +25,7 @@ def test_ties_differ_from_missing_answers() -> None:
     assert checked.is_asked.tolist() == [True, True, False, False]
     assert checked.is_answered.tolist() == checked.is_decided[:, 0].tolist() == [True, False, False, False]
     assert checked.share_decided[:, 0].tolist() == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3])
-    assert (checked.n_decided, checked.n_tied, checked.n_lost) == (3, 1, 1)
+    assert checked.pairs == (3, 1, 1)
 
 
 def test_checked_subsets_match_networkx() -> None:
@@ -34,8 +34,11 @@ def test_checked_subsets_match_networkx() -> None:
     assert checked.exhaustive
     assert checked.is_acyclic.mean() == by_networkx(preference_graph(values, calibrated=True), 4)
     answers = pair_probabilities(values, calibrated=True)[np.triu_indices(8, 1)]
-    assert (checked.n_decided, checked.n_tied) == (int((np.abs(answers - 0.5) > 0).sum()), int((answers == 0.5).sum()))
-    assert checked.n_lost == int(np.isnan(answers).sum())
+    assert (checked.pairs.n_decided, checked.pairs.n_tied) == (
+        int((np.abs(answers - 0.5) > 0).sum()),
+        int((answers == 0.5).sum()),
+    )
+    assert checked.pairs.n_lost == int(np.isnan(answers).sum())
 
 
 def test_orders_and_subsets_are_drawn_for_each_set() -> None:
@@ -77,7 +80,7 @@ def test_the_mean_over_draws_is_that_over_all_orders() -> None:
                 drawn[order] = values[order]
             shares.append(by_networkx(preference_graph(drawn), 3))
         checked = check_subsets(values, asked, 3, 4000, 0, set_name="s")
-        if checked.n_decided:
+        if checked.pairs.n_decided:
             assert checked.is_acyclic.mean() == pytest.approx(np.mean(shares), abs=0.03)
 
 
@@ -89,4 +92,4 @@ def test_wrong_sizes_are_named() -> None:
 def test_subsets_that_no_set_can_have_need_no_memory() -> None:
     for k in (5, 10**5, 10**25):
         checked = check_subsets(four_cycle(), np.ones((4, 4), dtype=bool), k, 1000, 0, set_name="s")
-        assert (len(checked.subsets), len(checked.is_acyclic), checked.n_decided) == (0, 0, 4)
+        assert (len(checked.subsets), len(checked.is_acyclic), checked.pairs.n_decided) == (0, 0, 4)
