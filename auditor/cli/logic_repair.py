@@ -58,7 +58,10 @@ def repair(
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
-    options = RepairOptions.read(row_format, method, stage, answers, noise, k, seed, negated, output)
+    options = RepairOptions.read(
+        row_format=row_format, method=method, stage=stage, answers=answers, noise=noise, k=k, seed=seed,
+        is_negated=negated, output=output,
+    )  # fmt: skip
     options.check(is_for_review=send_flips_to_review)
     repaired_answers, n_sent = _repair_stored_comparisons(audit, judge, options, storage, send_flips_to_review)
     result = _measure_repair(repaired_answers, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
 
@@ -93,18 +93,25 @@ class RepairOptions:
     output: Path | None
 
     @classmethod
-    def read(cls, row_format: str, method: str, stage: str, answers: str, *others: Any) -> RepairOptions:
-        """The options with their choices, and the others in the order of the fields; UsageError for an unknown one."""
+    def read(
+        cls, *, row_format: str, method: str, stage: str, answers: str, noise: float, k: int, seed: int | None,
+        is_negated: bool, output: Path | None,
+    ) -> RepairOptions:  # fmt: skip
+        """The options with their choices; UsageError for an unknown one."""
         from auditor.logic.repair_stages import REPAIR_STAGES
         from auditor.logic.training_data import ANSWER_FORMATS, TRAINING_FORMATS
         from auditor.metrics.preference_repair import RATING_METHODS
 
         return cls(
-            _choose("--form", row_format, TRAINING_FORMATS),
-            _choose("--method", method, RATING_METHODS),
-            _choose("--stage", stage, REPAIR_STAGES),
-            _choose("--answers", answers, ANSWER_FORMATS),
-            *others,
+            row_format=_choose("--form", row_format, TRAINING_FORMATS),
+            method=_choose("--method", method, RATING_METHODS),
+            stage=_choose("--stage", stage, REPAIR_STAGES),
+            answer_format=_choose("--answers", answers, ANSWER_FORMATS),
+            noise=noise,
+            k=k,
+            seed=seed,
+            is_negated=is_negated,
+            output=output,
         )
 
     def check(self, *, is_for_review: bool) -> None:
