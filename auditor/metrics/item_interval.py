@@ -34,7 +34,7 @@ def share_over_items(counts: Sequence[CaseCounts], names: Sequence[str], average
     hits, totals = np.array([entry.hits for entry in counts]), np.array([float(entry.n) for entry in counts])
     value, n = _average(hits, totals, groups, averaged), sum(entry.n for entry in counts)
     if len(tables) < len(counts):
-        return Estimate(value, n, reason="its cases do not belong to single items: no interval")
+        return Estimate(value, n, reason="no interval over other items, since questions are repeated")
     n_items = [len(tables[group[0]]) for group in groups]
     reason = too_few_reason({"item": n_items})
     if reason is not None:

@@ -16,6 +16,8 @@ from auditor.reports.number_format import format_number
 from auditor.reports.sections.tables import make_columns, tabulate
 
 RANKING_TABLE_ID = "rankings"
+PAPER_K = 5
+"""Items in the subsets of table 4 of Aligning with Logic."""
 
 
 def build_rankings_section(logic: LogicReport) -> Section | None:
@@ -68,7 +70,7 @@ def _build_pairs_table(logic: LogicReport) -> Table | None:
         _PairsRow(
             row.judge,
             row.instances.human_agreement,
-            _find_largest(row).instances,
+            _find_published_size(row).instances,
             row.instances.commutativity,
             rho[row.judge, PAIRS_GREEDY],
             rho[row.judge, PAIRS_CALIBRATED],
@@ -86,7 +88,7 @@ def _build_pairs_table(logic: LogicReport) -> Table | None:
     columns = [
         Column("Judge", "name"),
         Column("Agreement with people", "estimate", "human_agreement"),
-        Column(f"Transitivity (K = {_find_largest(logic.judges[0]).k})", "estimate", "transitivity"),
+        Column(f"Transitivity (K = {_find_published_size(logic.judges[0]).k})", "estimate", "transitivity"),
         Column("Commutativity", "estimate"),
         Column("PairS", "estimate", "raw", emphasis=True),
         Column("PairS, calibrated", "estimate", "calibrated", emphasis=True),
@@ -94,9 +96,11 @@ def _build_pairs_table(logic: LogicReport) -> Table | None:
     return tabulate("rankings-consistency", "Accuracy of rankings and consistency", caption, rows, columns)
 
 
-def _find_largest(row: LogicRow) -> TransitivityRow:
-    """Transitivity in the largest subsets that were measured, by one order of each pair."""
-    return max((entry for entry in row.transitivity if not entry.calibrated), key=lambda entry: entry.k)
+def _find_published_size(row: LogicRow) -> TransitivityRow:
+    """Transitivity in subsets of the paper's size, or of the largest that was measured, by one order of each pair."""
+    return max(
+        (entry for entry in row.transitivity if not entry.calibrated), key=lambda entry: (entry.k == PAPER_K, entry.k)
+    )
 
 
 def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:

@@ -108,9 +108,9 @@ def build_complete_table(rows: Sequence[LogicRow]) -> Table:
     caption = (
         "Share of subsets of K items without a cycle of preferences (higher is better), with 95% CI, among subsets "
         "with all pairs decided. One order: one of the two answers to each pair, drawn at random for each subset. "
-        f"Calibrated: the average of both. {AVERAGING_NOTE} Margins: half-width of the 95% CI over other draws of "
-        "subsets and orders, of the mean and pooled; 95% CIs over other sets include them. The last three columns "
-        f"count pairs. Random preferences reach {CHANCE_TRANSITIVITY_K3} for K = 3."
+        f"Calibrated: the average of both. {AVERAGING_NOTE} Margin: half-width of the 95% CI of the mean over other "
+        "draws of subsets and orders; a 95% CI over other sets includes it. The last three columns count pairs. Random "
+        f"preferences reach {CHANCE_TRANSITIVITY_K3} for K = 3."
     )
     columns = [
         Column("Judge", "name"),
@@ -119,7 +119,7 @@ def build_complete_table(rows: Sequence[LogicRow]) -> Table:
         Column("Mean over sets", "estimate", "instances", emphasis=True),
         Column("Pooled", "estimate"),
         Column("Subsets checked"),
-        *(Column(title, "number", digits=3) for title in ("Margin of mean", "Margin, pooled")),
+        Column("Margin", "number", digits=3),
         *(Column(title, "number") for title in ("Decided pairs", "Tied pairs", "Unanswered pairs")),
     ]
     cells = [_complete_cells(row, entry) for row in rows for entry in sort_by_size(row)]
@@ -140,7 +140,6 @@ def _complete_cells(row: LogicRow, entry: TransitivityRow) -> list[Cell]:
         entry.share,
         checked,
         entry.margin_instances or None,
-        entry.margin or None,
         entry.decided,
         entry.tied,
         entry.unanswered,

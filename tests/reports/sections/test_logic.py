@@ -175,12 +175,12 @@ def test_transitivity_has_a_row_for_each_judge_and_subset_size(report: Report) -
     sampled, missing = make_row("s", margin=0.02), make_row("m", transitivity=NOT_ASKED)
     tables = tables_of(build(report, [make_row(), sampled, missing]))
     assert cells_of(tables["logic-transitivity"]) == [
-        ["j", 3, "one order", MEAN, SHARE, "all", None, None, 31, 4, 2],
-        ["j", 3, "calibrated", MEAN, SHARE, "all", None, None, 31, 4, 2],
-        ["s", 3, "one order", MEAN, SHARE, "random sample", 0.03, 0.02, 31, 4, 2],
-        ["s", 3, "calibrated", MEAN, SHARE, "random sample", 0.03, 0.02, 31, 4, 2],
-        ["m", 3, "one order", MEAN, NOT_ASKED, None, None, None, 31, 4, 2],
-        ["m", 3, "calibrated", MEAN, NOT_ASKED, None, None, None, 31, 4, 2],
+        ["j", 3, "one order", MEAN, SHARE, "all", None, 31, 4, 2],
+        ["j", 3, "calibrated", MEAN, SHARE, "all", None, 31, 4, 2],
+        ["s", 3, "one order", MEAN, SHARE, "random sample", 0.03, 31, 4, 2],
+        ["s", 3, "calibrated", MEAN, SHARE, "random sample", 0.03, 31, 4, 2],
+        ["m", 3, "one order", MEAN, NOT_ASKED, None, None, 31, 4, 2],
+        ["m", 3, "calibrated", MEAN, NOT_ASKED, None, None, 31, 4, 2],
     ]
     assert cells_of(tables["logic-partial"])[0] == ["j", 3, "one order", PARTIAL, PARTIAL, 0.6, 0.7]
 

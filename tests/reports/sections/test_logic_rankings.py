@@ -54,6 +54,15 @@ def test_each_judge_has_a_plot_against_people_where_their_order_is_known(plotted
     assert cells_of(tables_of(section)["rankings"])[1] == [NAME, "PairS", 100, 22.1, 0.5, RHO, UNKNOWN]
 
 
+@pytest.mark.parametrize(("sizes", "shown"), [((3, 5), 5), ((5, 3, 8), 5), ((3, 4), 4)])
+def test_transitivity_beside_rankings_is_of_the_paper_s_size(sizes: tuple[int, ...], shown: int) -> None:
+    rankings = [make_ranking("a", method, people=RHO) for method in ("PairS, greedy", "PairS, greedy, calibrated")]
+    section = logic_rankings.build_rankings_section(make_logic([make_row("a", sizes=sizes)], rankings=rankings))
+    assert section is not None
+    titles = [column.title for column in tables_of(section)["rankings-consistency"].columns]
+    assert f"Transitivity (K = {shown})" in titles
+
+
 def test_a_method_with_fewer_sets_is_not_plotted_beside_the_others(plotted: list[list[float]]) -> None:
     rankings = [
         make_ranking("a", "PairS", people=Estimate(0.3, 3, 0.1, 0.5)),
