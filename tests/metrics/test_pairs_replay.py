@@ -81,10 +81,10 @@ def rank_by_all_paths(preferences: NDArray[np.float64], order: list[int], uncert
             return 1.0, left[i:] + right[j:]
         p = preferences[left[i], right[j]]
         paths = []
-        for item, probability, rest in ((left[i], p, (i + 1, j)), (right[j], 1 - p, (i, j + 1))):
+        for item, probability, position in ((left[i], p, (i + 1, j)), (right[j], 1 - p, (i, j + 1))):
             if probability >= 0.5 or abs(p - 0.5) < uncertainty:
-                of_rest, items = extend(*rest)
-                paths.append((probability * of_rest, [item, *items]))
+                path_probability, items = extend(*position)
+                paths.append((probability * path_probability, [item, *items]))
         return max(paths)
 
     return extend(0, 0)[1]

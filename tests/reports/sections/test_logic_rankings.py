@@ -55,7 +55,7 @@ def test_each_judge_has_a_plot_against_people_where_their_order_is_known(plotted
 
 
 @pytest.mark.parametrize(("sizes", "shown"), [((3, 5), 5), ((5, 3, 8), 5), ((3, 4), 4)])
-def test_transitivity_beside_rankings_is_of_the_paper_s_size(sizes: tuple[int, ...], shown: int) -> None:
+def test_transitivity_of_rankings_is_in_subsets_of_the_size_of_table_4(sizes: tuple[int, ...], shown: int) -> None:
     rankings = [make_ranking("a", method, people=RHO) for method in ("PairS, greedy", "PairS, greedy, calibrated")]
     section = logic_rankings.build_rankings_section(make_logic([make_row("a", sizes=sizes)], rankings=rankings))
     assert section is not None
@@ -63,7 +63,7 @@ def test_transitivity_beside_rankings_is_of_the_paper_s_size(sizes: tuple[int, .
     assert f"Transitivity (K = {shown})" in titles
 
 
-def test_a_method_with_fewer_sets_is_not_plotted_beside_the_others(plotted: list[list[float]]) -> None:
+def test_a_method_with_fewer_sets_is_left_out_of_the_plot(plotted: list[list[float]]) -> None:
     rankings = [
         make_ranking("a", "PairS", people=Estimate(0.3, 3, 0.1, 0.5)),
         make_ranking("a", "all pairs", people=Estimate(1.0, 1, reason="1 set")),
