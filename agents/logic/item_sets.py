@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from auditor.surveys.row_reader import read_rows
 TOPIC_ITEMS, TRACE_ITEMS = "topics", "traces"
 ACCEPTABILITY = "acceptability"
 MAX_ID_LENGTH = 120
+_SHORTENED_ID = re.compile(r".{0,60} … [0-9a-f]{10}", re.DOTALL)
 
 
 def build_item_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
@@ -141,6 +143,11 @@ def short_id(text: str) -> str:
     if len(text) <= MAX_ID_LENGTH:
         return text
     return f"{' '.join(text[:60].split())} … {canonical_hash(text)[:10]}"
+
+
+def is_shortened(id_: str) -> bool:
+    """Whether `short_id` made an id from a longer text."""
+    return _SHORTENED_ID.fullmatch(id_) is not None
 
 
 def set_id(context: str) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from auditor.cli.output import print_message
 
-FormArgument: TypeAlias = Annotated[
+if TYPE_CHECKING:
+    from auditor.imports.published.rows import PublishedDataset, RowKind
+
+DatasetArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
-        metavar="FORM",
+        metavar="DATASET",
         help="The data set that SOURCE is from: summeval, novel-eval, ms-marco, rankgpt, caters, "
         "summarize-from-feedback, truthful-qa, hellaswag or mic.",
     ),
@@ -27,9 +31,9 @@ KindOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--as",
-        help="What to write: items (default); comparisons, by people (caters and summarize-from-feedback); questions "
-        "(truthful-qa; default for mic); rules of thumb, by people (mic); known-answers, for the experiment accuracy "
-        "(truthful-qa and hellaswag).",
+        help="What to write: items (default); comparisons, by people (caters and summarize-from-feedback) or by the "
+        "model that ranked the passages (rankgpt); questions (truthful-qa; default for mic); rules of thumb, by people "
+        "(mic); known-answers, for the experiment accuracy (truthful-qa and hellaswag).",
     ),
 ]
 AspectOption: TypeAlias = Annotated[
@@ -45,10 +49,16 @@ PermutationsOption: TypeAlias = Annotated[
 MinEventsOption: TypeAlias = Annotated[
     int | None, typer.Option("--min-events", min=2, help="caters: fewest events of a story. Default: 7.")
 ]
+PassagesOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--passages", min=2, help="rankgpt: read only the first passages of each query. Default: 10."),
+]
 SplitOption: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--split", help="summarize-from-feedback, hellaswag and mic: read only this part of the data, such as train."
+        "--split",
+        help="summarize-from-feedback, hellaswag and mic: read only this part of the data, such as train. rankgpt: "
+        "train, a random 80% of the queries (of those that --limit draws), or test, the others.",
     ),
 ]
 SampleLimitOption: TypeAlias = Annotated[
@@ -59,13 +69,14 @@ SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Seed 
 
 
 def convert(
-    form: FormArgument,
+    dataset_name: DatasetArgument,
     source: SourceArgument,
     output: OutputOption,
     kind: KindOption = None,
     aspect: AspectOption = "",
     permutations: PermutationsOption = None,
     min_events: MinEventsOption = None,
+    passages: PassagesOption = None,
     split: SplitOption = "",
     limit: SampleLimitOption = None,
     seed: SeedOption = 0,
@@ -77,38 +88,71 @@ def convert(
 
     Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
     """
-    from auditor.errors import UsageError
     from auditor.imports.published.registry import find_format, read_dataset, write_rows
     from auditor.imports.published.rows import ConversionOptions
 
-    dataset_format = find_format(form)
-    kind = kind or dataset_format.kinds[0]
-    if kind not in dataset_format.kinds:
-        raise UsageError(f"--as: {form} has no {kind}.", f"Use {' or '.join(dataset_format.kinds)}.")
-    dataset = read_dataset(form, source, ConversionOptions(aspect, permutations, min_events, split, seed))
-    if limit is not None:
-        dataset = dataset.sample(limit, seed)
-    n_rows = write_rows(dataset, output, kind)
+    dataset_format = find_format(dataset_name)
+    row_kind = _select_kind(dataset_name, kind)
+    options = ConversionOptions(aspect, permutations, min_events, passages, split, seed, limit)
+    dataset = read_dataset(dataset_name, source, options)
+    n_rows = write_rows(dataset, output, row_kind, dataset_format.labeller)
     for note in dataset.notes:
         print_message(note)
     if dataset_format.layout_source:
         print_message(
             f"Layout not verified on a real file: it is that of {dataset_format.layout_source}. Check some rows."
         )
-    print_message(f"{n_rows} {kind.replace('-', ' ')}: {output.resolve()}")
-    is_task = form in ("truthful-qa", "hellaswag")
-    print_message(f"Next: {_describe_next_step('task items' if is_task and kind == 'items' else kind, output)}")
+    noun = row_kind.replace("-", " ")
+    print_message(f"{n_rows} {noun.removesuffix('s') if n_rows == 1 else noun}: {output.resolve()}")
+    for step in _list_next_steps(dataset_name, row_kind, output, aspect, needs_items=_needs_items(dataset)):
+        print_message(f"Next: {step}")
 
 
-def _describe_next_step(kind: str, output: Path) -> str:
-    """What to do with a file of rows."""
-    from auditor.imports.published.registry import PEOPLE_JUDGE
+def _select_kind(dataset_name: str, kind: str | None) -> RowKind:
+    """The kind of rows to write; UsageError if the data set has none of them."""
+    from auditor.errors import UsageError
+    from auditor.imports.published.registry import find_format
 
-    return {
-        "items": f'write logic = {{ items = "{output}", relation = "…" }} under [probes] of a configuration',
-        "task items": f'write task = {{ source = "{output}", answer = "choice" }} in a configuration',
-        "comparisons": f'add people = "{output}" to logic = {{ items = … }} under [probes] of a configuration; or '
-        f"auditor import comparisons {output} --audit NAME --people {PEOPLE_JUDGE}",
+    kinds = find_format(dataset_name).kinds
+    for known in kinds:
+        if kind in (None, known):
+            return known
+    raise UsageError(f"--as: {dataset_name} has no {kind}.", f"Use {' or '.join(kinds)}.")
+
+
+def _needs_items(dataset: PublishedDataset) -> bool:
+    """Whether comparisons only name their items, so that an import of them needs the file of items for the texts."""
+    from auditor.imports.published.rows import PublishedItem
+
+    texts = {row.item: row.text for row in dataset.rows.get("items", ()) if isinstance(row, PublishedItem)}
+    compared = {item for row in dataset.rows.get("comparisons", ()) for item in row[1:3]}
+    return any(texts.get(item, item) != item for item in compared)
+
+
+def _list_next_steps(
+    dataset_name: str, kind: RowKind, output: Path, aspect: str, *, needs_items: bool
+) -> Iterator[str]:
+    """Yield what can be done with a file of rows."""
+    from auditor.imports.published.registry import PEOPLE_JUDGE, find_format
+
+    dataset_format = find_format(dataset_name)
+    relation = dataset_format.find_relation(aspect)
+    if kind == "comparisons":
+        is_by_people = dataset_format.labeller == PEOPLE_JUDGE
+        if is_by_people:
+            yield f'add people = "{output}" to logic = {{ items = … }} under [probes] of a configuration'
+        items = " --items ITEMS.jsonl" if needs_items else ""
+        people = f" --people {PEOPLE_JUDGE}" if is_by_people else ""
+        criterion = "" if relation == "preference" else f" --criterion {relation}"
+        yield f"auditor import comparisons {output}{items} --audit NAME{people}{criterion}" + (
+            "; --as items writes the file with the texts" if needs_items else ""
+        )
+        return
+    is_task = dataset_name in ("truthful-qa", "hellaswag")
+    yield {
+        "items": f'write task = {{ source = "{output}", answer = "choice" }} in a configuration'
+        if is_task
+        else f'write logic = {{ items = "{output}", relation = "{relation}" }} under [probes] of a configuration',
         "questions": f'write semantic = {{ questions = "{output}", paraphraser = "…" }} under [probes] of a '
         "configuration",
         "known-answers": f"auditor experiment accuracy AUDIT {output}; the audit's paraphraser writes other wordings, "

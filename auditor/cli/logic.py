@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -15,42 +15,49 @@ from auditor.cli.output import print_json, print_message, print_table
 if TYPE_CHECKING:
     from auditor.logic.ranking import JudgeRanking
 
+RankedConfigArgument: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="A configuration file with the probe logic.")
+]
+JudgeOption: TypeAlias = Annotated[str | None, typer.Option("--judge", help="Ask only this model or judge.")]
+BeamOption: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--beam",
+        min=1,
+        help="Number of partial rankings that the search follows at once; more is slower and may be better.",
+    ),
+]
+UncertaintyOption: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--uncertainty",
+        min=0,
+        max=0.5,
+        help="With --beam: follow both outcomes of a comparison if its probability is closer to 1/2 than this.",
+    ),
+]
+CalibratedOption: TypeAlias = Annotated[
+    bool, typer.Option("--calibrated", help="Ask about each pair in both orders, and average the answers.")
+]
+QuestionBudgetOption: TypeAlias = Annotated[
+    int | None, typer.Option("--budget", min=0, help="Maximum number of questions for each set and judge.")
+]
+
 logic_app = typer.Typer(
     name="logic", help="Repair, convert and rank comparisons of items in pairs.", no_args_is_help=True
 )
 logic_app.command("repair")(repair)
-
-
 logic_app.command("convert")(convert)
 
 
 @logic_app.command("rank")
 def rank(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A configuration file with the probe logic.")],
-    judge: Annotated[str | None, typer.Option("--judge", help="Ask only this model or judge.")] = None,
-    beam: Annotated[
-        int,
-        typer.Option(
-            "--beam",
-            min=1,
-            help="Number of partial rankings that the search follows at once; more is slower and may be better.",
-        ),
-    ] = 1,
-    uncertainty: Annotated[
-        float,
-        typer.Option(
-            "--uncertainty",
-            min=0,
-            max=0.5,
-            help="With --beam: follow both outcomes of a comparison if its probability is closer to 1/2 than this.",
-        ),
-    ] = 0.1,
-    calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Ask about each pair in both orders, and average the answers.")
-    ] = False,
-    budget: Annotated[
-        int | None, typer.Option("--budget", min=0, help="Maximum number of questions for each set and judge.")
-    ] = None,
+    config: RankedConfigArgument,
+    judge: JudgeOption = None,
+    beam: BeamOption = 1,
+    uncertainty: UncertaintyOption = 0.1,
+    calibrated: CalibratedOption = False,
+    budget: QuestionBudgetOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:

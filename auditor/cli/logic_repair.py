@@ -4,85 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from auditor.cli.options import JsonOption, StorageOption, optional_audit
+from auditor.cli.options import JsonOption, StorageOption
 from auditor.cli.output import format_command, print_json, print_message, print_table
+from auditor.cli.repair_options import (
+    AnswersOption,
+    ComparisonsArgument,
+    DiffOption,
+    KOption,
+    MethodOption,
+    NegatedOption,
+    NoiseOption,
+    OnlyJudgeOption,
+    RatingsOption,
+    RepairOptions,
+    RowFormatOption,
+    RowsOption,
+    SeedOption,
+    StageOption,
+    ToReviewOption,
+)
 
 if TYPE_CHECKING:
-    from auditor.logic.repair import FlippedComparison, RepairedAnswers, RepairSummary
+    from auditor.logic.repair import FlippedComparison, RepairedAnswers
     from auditor.logic.repair_stages import StageSummary
-
-ComparisonsArgument: TypeAlias = Annotated[
-    str, optional_audit("An audit with comparisons; the most recent audit if left out.")
-]
-RowsOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write the repaired comparisons, for training a model (.jsonl or .parquet).",
-    ),
-]
-RowFormatOption: TypeAlias = Annotated[
-    str, typer.Option("--form", help="With -o: format of the rows, preference (texts) or chat (messages).")
-]
-NoiseOption: TypeAlias = Annotated[
-    float,
-    typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers (0 to 1) first, to test the repair."),
-]
-RatingsOption: TypeAlias = Annotated[
-    bool, typer.Option("--ratings", help="Show each item's rating: win-loss rate, Bradley-Terry model and Elo.")
-]
-MethodOption: TypeAlias = Annotated[
-    str, typer.Option("--method", help="How items are rated: win-loss, elo or bradley-terry.")
-]
-StageOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--stage",
-        help="With -o: the answers to write: raw, perturbed (with --noise), repaired, or size-matched (a random sample "
-        "of the repaired answers, with as many as before the repair).",
-    ),
-]
-NegatedOption: TypeAlias = Annotated[
-    bool, typer.Option("--negated/--no-negated", help="With -o: write also the questions in negated form.")
-]
-AnswersOption: TypeAlias = Annotated[
-    str, typer.Option("--answers", help="With -o: how answers are written, json or letter (A or B only).")
-]
-KOption: TypeAlias = Annotated[
-    int, typer.Option("--k", min=3, help="Number of items in the groups that are checked for cycles.")
-]
-SeedOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--seed",
-        help="Seed of the noise, of samples, and of the order of comparisons for elo (default: in the order of items).",
-    ),
-]
-ToReviewOption: TypeAlias = Annotated[
-    bool,
-    typer.Option("--to-review", help="Have people decide the pairs on which the repair reverses the judge's answer."),
-]
+    from auditor.logic.repair_summary import RepairSummary
 
 
 def repair(
     audit: ComparisonsArgument,
-    judge: Annotated[str | None, typer.Option("--judge", help="Use only the comparisons of this judge.")] = None,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="List the pairs on which the repair reverses the judge's answer.")
-    ] = False,
+    judge: OnlyJudgeOption = None,
+    diff: DiffOption = False,
     output: RowsOption = None,
     row_format: RowFormatOption = "preference",
     noise: NoiseOption = 0.0,
     method: MethodOption = "win-loss",
     stage: StageOption = "repaired",
     negated: NegatedOption = True,
-    answer_form: AnswersOption = "json",
+    answers: AnswersOption = "json",
     k: KOption = 5,
     seed: SeedOption = None,
     show_ratings: RatingsOption = False,
@@ -98,11 +58,12 @@ def repair(
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
-    options = RepairOptions(
-        row_format, noise, method, stage, answer_form, k, seed, is_negated=negated, is_for_review=send_flips_to_review
-    )
-    options.check()
-    repaired_answers, n_sent = _repair_stored_comparisons(audit, judge, options, storage)
+    options = RepairOptions.read(
+        row_format=row_format, method=method, stage=stage, answers=answers, noise=noise, k=k, seed=seed,
+        is_negated=negated, output=output,
+    )  # fmt: skip
+    options.check(is_for_review=send_flips_to_review)
+    repaired_answers, n_sent = _repair_stored_comparisons(audit, judge, options, storage, send_flips_to_review)
     result = _measure_repair(repaired_answers, options)
     if as_json:
         print_json(result.to_json(k))
@@ -113,47 +74,15 @@ def repair(
     if output is not None:
         _write_rows(audit, repaired_answers, result, options, output)
     if n_sent is not None:
-        command = format_command("review", audit, storage=storage)
-        print_message(
-            f"{n_sent} pairs on which the repair reversed the judge's answer wait for your decision. To decide: "
-            f"{command}"
-        )
+        _announce_review(n_sent, audit, storage)
 
 
-@dataclass(frozen=True)
-class RepairOptions:
-    """The options of the command that bear on the repair and its data; see the help of each."""
-
-    row_format: Any
-    noise: float
-    method: Any
-    stage: Any
-    answer_form: Any
-    k: int
-    seed: int | None
-    is_negated: bool
-    is_for_review: bool
-
-    def check(self) -> None:
-        """Raise UsageError for an unknown choice, or for options that exclude each other."""
-        from auditor.errors import UsageError
-        from auditor.logic.repair_stages import REPAIR_STAGES
-        from auditor.metrics.preference_repair import RATING_METHODS
-
-        for option, value, choices in (
-            ("--form", self.row_format, ("preference", "chat")),
-            ("--method", self.method, RATING_METHODS),
-            ("--stage", self.stage, REPAIR_STAGES),
-            ("--answers", self.answer_form, ("json", "letter")),
-        ):
-            if value not in choices:
-                raise UsageError(f"{option}: '{value}' is unknown.", f"Use {', '.join(choices[:-1])} or {choices[-1]}.")
-        if self.stage == "perturbed" and not self.noise:
-            raise UsageError("--stage: 'perturbed' requires --noise.", "Add --noise 0.1, or use --stage raw.")
-        if self.noise and self.is_for_review:
-            raise UsageError(
-                "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
-            )
+def _announce_review(n_sent: int, audit: str, storage: str | None) -> None:
+    """Say how many pairs wait for a decision."""
+    print_message(
+        f"{n_sent} pairs on which the repair reversed the judge's answer wait for your decision. To decide: "
+        f"{format_command('review', audit, storage=storage)}"
+    )
 
 
 @dataclass(frozen=True)
@@ -169,17 +98,18 @@ class RepairResult:
         return {
             "judges": [summary._asdict() for summary in self.summaries],
             "flips": list(map(_flip_to_dict, self.flips)),
-            "stages": [stage._asdict() for stage in self.stages],
+            "stages": [stage.to_json() for stage in self.stages],
             "k": k,
         }
 
 
 def _repair_stored_comparisons(
-    audit: str, judge: str | None, options: RepairOptions, storage: str | None
+    audit: str, judge: str | None, options: RepairOptions, storage: str | None, is_for_review: bool
 ) -> tuple[list[RepairedAnswers], int | None]:
     """Repair an audit's comparisons; also the number of flipped ones that were sent to review, None if not asked."""
     from auditor.logic.flip_review import send_to_review
     from auditor.logic.repair import list_flips, repair_comparisons
+    from auditor.logic.training_data import check_item_texts
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
@@ -187,20 +117,20 @@ def _repair_stored_comparisons(
         repaired_answers = repair_comparisons(
             db, audit, judge, noise=options.noise, seed=options.seed, method=options.method
         )
-        n_sent = send_to_review(db, audit, list_flips(repaired_answers)) if options.is_for_review else None
+        if options.output is not None:
+            check_item_texts(repaired_answers)
+        n_sent = send_to_review(db, audit, list_flips(repaired_answers)) if is_for_review else None
     return repaired_answers, n_sent
 
 
 def _measure_repair(repaired_answers: list[RepairedAnswers], options: RepairOptions) -> RepairResult:
     """Measure the answers before and after the repair, and at each stage."""
-    from auditor.logic.repair import list_flips, summarize_repairs
+    from auditor.logic.repair import list_flips
     from auditor.logic.repair_stages import summarize_stages
+    from auditor.logic.repair_summary import summarize_repairs
 
-    return RepairResult(
-        summarize_repairs(repaired_answers, options.k),
-        summarize_stages(repaired_answers, k=options.k, seed=options.seed or 0, negated=options.is_negated),
-        list_flips(repaired_answers),
-    )
+    stages = summarize_stages(repaired_answers, k=options.k, seed=options.seed or 0, negated=options.is_negated)
+    return RepairResult(summarize_repairs(repaired_answers, stages), stages, list_flips(repaired_answers))
 
 
 def _write_rows(
@@ -208,36 +138,31 @@ def _write_rows(
 ) -> None:
     """Write the rows for preference tuning, and their data card."""
     from auditor.atomic_files import write_atomically
+    from auditor.logic.data_card import RowSource, build_data_card
     from auditor.logic.repair_stages import select_stage
-    from auditor.logic.training_data import RowSource, build_data_card, build_training_rows, write_training_rows
+    from auditor.logic.training_data import build_training_rows, write_training_rows
 
     answers = select_stage(repaired_answers, options.stage, negated=options.is_negated, seed=options.seed or 0)
-    rows = build_training_rows(answers, options.answer_form)
+    rows = build_training_rows(answers, options.answer_format)
     write_training_rows(rows, output, options.row_format)
-    source = RowSource(options.stage, options.method, options.k)
-    card = build_data_card(audit, rows, source, result.summaries, result.stages, options.row_format)
+    source = RowSource(
+        options.stage, options.method, options.k, options.noise, options.seed, options.is_negated,
+        options.answer_format, options.row_format,
+    )  # fmt: skip
+    card = build_data_card(audit, rows, source, result.summaries, result.stages)
     write_atomically(card, output.with_name(f"{output.name}.md"))
     print_message(f"Wrote {len(rows)} rows to {output.resolve()}, and a description of the data to {output.name}.md")
 
 
 def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:
     """Print measures before and after the repair, the data of each stage, and the flipped comparisons."""
-    from auditor.logic.training_data import format_stage, stage_columns
+    from auditor.logic.data_card import STAGE_NOTE, format_change, format_stage, stage_columns
 
-    # transitivity, commutativity and people (agreement with people) are pairs: before and after the repair.
-    columns = ["judge", "sets", "answers", "flipped", f"transitivity (K = {k})", "commutativity", "people"]
-    rows = [
-        [
-            summary.judge,
-            summary.sets,
-            summary.questions,
-            summary.flipped,
-            *map(_format_change, (summary.transitivity, summary.commutativity, summary.people)),
-        ]
-        for summary in result.summaries
-    ]
+    columns = ["judge", "sets", "answers", "reversed", "agreement with people"]
+    rows = [[s.judge, s.sets, s.questions, s.flipped, format_change(s.people)] for s in result.summaries]
     print_table(columns, rows)
     print_table(stage_columns(k), list(map(format_stage, result.stages)))
+    print_message(STAGE_NOTE)
     if with_flips and result.flips:
         columns = ["judge", "set", "shown first (A)", "shown second (B)", "said", "follows"]
         print_table(columns, [list(_flip_to_dict(flip).values()) for flip in result.flips])
@@ -265,11 +190,6 @@ def _print_ratings(repaired: list[RepairedAnswers]) -> None:
     )
     for note in notes:
         print_message(f"{note}.")
-
-
-def _format_change(before_and_after: tuple[float | None, float | None]) -> str:
-    """A measure before and after the repair, with an arrow between them."""
-    return " → ".join("–" if value is None else f"{value:.2f}" for value in before_and_after)
 
 
 def _flip_to_dict(flip: FlippedComparison) -> dict[str, str]:

@@ -154,7 +154,7 @@ def _measure_audits(
             run_with_progress(config, words, storage, preflight=True, rediscover=False)
         else:
             store_audit(config, storage=storage)
-    import_people_comparisons(dict(imports.values()), storage)
+    import_people_comparisons(dict(imports.values()), storage, options.limit)
     names = {name: config.name for name, config in configs.items()}
     names |= {name: audit_name for name, (audit_name, _) in imports.items()}
     context = ExperimentContext(storage, open_progress, handles_signals=True)

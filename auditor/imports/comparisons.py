@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.agents.logic.item_sets import load_item_sets, set_id, short_id
+from auditor.agents.logic.item_sets import draw_sets, load_item_sets, set_id, short_id
 from auditor.config import require_audit_name
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation, canonical_hash
 from auditor.errors import ImportFileError, UsageError
@@ -50,6 +50,8 @@ def import_comparisons(
     people: str | None = None,
     items: Path | None = None,
     criterion: str = "preference",
+    max_sets: int | None = None,
+    seed: int = 0,
 ) -> ImportedComparisons:
     """Store recorded comparisons as an audit. An earlier import of the same name is replaced.
 
@@ -63,6 +65,9 @@ def import_comparisons(
         people: name of the judge whose rows are people's decisions; the other judges are compared with them.
         items: a file with texts and people's scores of the items, `item[,context][,text][,human]`.
         criterion: the criterion by which items are compared, one of `CRITERIA`.
+        max_sets: largest number of sets; of more, this many are drawn at random, as the probe `logic` draws them. None
+            keeps all.
+        seed: of that draw.
 
     Raises:
         ImportFileError: a row cannot be used; the message names it, and nothing is stored.
@@ -75,6 +80,7 @@ def import_comparisons(
     if people is not None:
         judge_comparisons = add_people_decisions(judge_comparisons, people)
     item_sets = _add_item_texts(item_sets, items, criterion) if items else item_sets
+    judge_comparisons, item_sets = _draw_compared_sets(judge_comparisons, item_sets, max_sets, seed)
     with open_database(resolve_storage_url(storage)) as db:
         replaced = save_comparison_audit(db, audit, item_sets, judge_comparisons)
     return ImportedComparisons(
@@ -85,6 +91,15 @@ def import_comparisons(
         empty=sum(comparison.decision is None for comparison in judge_comparisons),
         replaced=replaced,
     )
+
+
+def _draw_compared_sets(
+    judge_comparisons: list[Comparison], item_sets: list[ItemSet], max_sets: int | None, seed: int
+) -> tuple[list[Comparison], list[ItemSet]]:
+    """Draw at most `max_sets` sets at random; the comparisons of these sets, and the sets."""
+    drawn = draw_sets(item_sets, max_sets, seed)
+    contexts = {item_set.context for item_set in drawn}
+    return [comparison for comparison in judge_comparisons if comparison.context in contexts], drawn
 
 
 def read_comparisons(file: Path, criterion: str) -> tuple[list[Comparison], list[ItemSet]]:

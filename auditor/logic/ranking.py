@@ -86,15 +86,7 @@ def rank_items(
         ConfigError, ModelSetupError, StorageError, RunInterrupted: as for a run.
     """
     bootstrap.prepare_environment()
-    probe = config.probes.logic
-    if probe is None:
-        raise UsageError(
-            "the configuration has no probe 'logic', which defines the items to rank.", "Add logic = {} to [probes]."
-        )
-    judges = [model for name, model in config.models_by_name.items() if judge in (None, name)]
-    if not judges:
-        names = ", ".join(config.models_by_name)
-        raise UsageError(f"the configuration has no model '{judge}'.", f"It has: {names}.")
+    probe, judges = _find_probe(config), _select_judges(config, judge)
     survey = load_planned_survey(config)
     with open_database(resolve_storage_url(storage, config)) as db, run_lock(db, config.name):
         audit = audits.find_audit(db, config.name) or _create_audit(db, config, survey)
@@ -108,6 +100,24 @@ def rank_items(
 
         unbatched_config = config.model_copy(update={"batch": None})  # each question depends on the last answer
         return run_with_models(rank, unbatched_config, survey, audit, db, progress=progress, signals=signals)
+
+
+def _find_probe(config: AuditConfig) -> LogicProbe:
+    """The probe that defines the items; UsageError without it."""
+    if config.probes.logic is None:
+        raise UsageError(
+            "the configuration has no probe 'logic', which defines the items to rank.", "Add logic = {} to [probes]."
+        )
+    return config.probes.logic
+
+
+def _select_judges(config: AuditConfig, judge: str | None) -> list[ModelSection]:
+    """The model of this name, or all that compare items; UsageError if there is none of the name."""
+    judges = [model for name, model in config.models_by_name.items() if judge in (None, name)]
+    if not judges:
+        names = ", ".join(config.models_by_name)
+        raise UsageError(f"the configuration has no model '{judge}'.", f"It has: {names}.")
+    return judges
 
 
 def _create_audit(db: Database, config: AuditConfig, survey: Survey) -> audits.Audit:

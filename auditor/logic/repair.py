@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from auditor.domain import ComparisonChoice, ItemSet
 from auditor.errors import UsageError
-from auditor.metrics.logic import JudgeAnswers, estimate_commutativity
+from auditor.metrics.logic import JudgeAnswers
 from auditor.metrics.preference_repair import RatingMethod, Repair, add_flip_noise, repair
-from auditor.metrics.repair_effect import measure_repair_effect
-from auditor.metrics.set_transitivity import estimate_transitivity
 from auditor.storage import audits, comparisons
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
@@ -31,11 +29,13 @@ class RepairedAnswers:
         raw: the judge's answers.
         original: the answers that were repaired: the raw ones, with noise if any was added.
         repair: the ranking, with the answers implied by it.
+        noise: share of all answers of the judge that were reversed, in [0, 1].
     """
 
     raw: ItemSetAnswers
     original: ItemSetAnswers
     repair: Repair
+    noise: float
 
 
 class FlippedComparison(NamedTuple):
@@ -53,30 +53,6 @@ class FlippedComparison(NamedTuple):
     second: int
     original_choice: ComparisonChoice
     repaired_choice: ComparisonChoice
-
-
-class RepairSummary(NamedTuple):
-    """Effect of the repair on one judge's answers.
-
-    Each pair of numbers is a share in [0, 1] before and after the repair, None where it cannot be measured.
-
-    Attributes:
-        sets: number of item sets.
-        questions: number of answers to the standard question.
-        flipped: number of those that the ranking reverses.
-        transitivity: share of the subsets of items without a cycle, of those with a decision on every pair.
-        commutativity: share of pairs whose decision is the same in both orders, of those decided in both.
-        people: share of answers that agree with people, over the questions that people, the judge and the ranking all
-            decide (no ties).
-    """
-
-    judge: str
-    sets: int
-    questions: int
-    flipped: int
-    transitivity: tuple[float | None, float | None]
-    commutativity: tuple[float | None, float | None]
-    people: tuple[float | None, float | None]
 
 
 def repair_comparisons(
@@ -106,6 +82,15 @@ def repair_comparisons(
         StorageError: there is no such audit.
         UsageError: it has no comparisons, or no such judge.
     """
+    selected = _select_answers(db, audit_name, judge)
+    return [
+        RepairedAnswers(raw, original, repair(original.preferences, method, seed), noise)
+        for raw, original in zip(selected, _add_noise(selected, noise, seed or 0), strict=True)
+    ]
+
+
+def _select_answers(db: Database, audit_name: str, judge: str | None) -> list[ItemSetAnswers]:
+    """The answers of one judge or (None) of all, in the first wording of each judge; see `repair_comparisons`."""
     audit = audits.get_audit(db, audit_name)
     item_sets = comparisons.load_item_sets(db, audit.id)
     answers = comparisons.build_set_answers(item_sets, comparisons.load_comparisons(db, audit.id))
@@ -120,14 +105,10 @@ def repair_comparisons(
     first_paraphrase = {
         name: min(set_answers.paraphrase for set_answers in answers if set_answers.judge == name) for name in judges
     }
-    selected = [
+    return [
         set_answers
         for set_answers in answers
         if judge in (None, set_answers.judge) and set_answers.paraphrase == first_paraphrase[set_answers.judge]
-    ]
-    return [
-        RepairedAnswers(raw, original, repair(original.preferences, method, seed))
-        for raw, original in zip(selected, _add_noise(selected, noise, seed or 0), strict=True)
     ]
 
 
@@ -161,43 +142,6 @@ def list_flips(repaired: Sequence[RepairedAnswers]) -> list[FlippedComparison]:
         for repaired_set in repaired
         for i, j in repaired_set.repair.flipped
     ]
-
-
-def summarize_repairs(repaired: Sequence[RepairedAnswers], k: int = 5, max_subsets: int = 1000) -> list[RepairSummary]:
-    """Measure each judge's answers over all its sets before and after the repair; one summary per judge.
-
-    Transitivity is computed from one order of each pair, drawn at random.
-
-    Args:
-        k: number of items in each subset that is checked for cycles.
-        max_subsets: most subsets to check per set; of more, a sample is drawn.
-    """
-    return [
-        _summarize_judge(
-            judge, [repaired_set for repaired_set in repaired if repaired_set.original.judge == judge], k, max_subsets
-        )
-        for judge in dict.fromkeys(repaired_set.original.judge for repaired_set in repaired)
-    ]
-
-
-def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], k: int, max_subsets: int) -> RepairSummary:
-    """Measure one judge's answers over all its sets before and after the repair; see `summarize_repairs`."""
-    before = [to_judge_answers(repaired_set.original, repaired_set.original.preferences) for repaired_set in repaired]
-    after = [to_judge_answers(repaired_set.original, repaired_set.repair.preferences) for repaired_set in repaired]
-    transitivity = [
-        estimate_transitivity(answer_sets, k, max_subsets).complete["pooled"].value for answer_sets in (before, after)
-    ]
-    commutativity = [estimate_commutativity(answer_sets, "pooled").value for answer_sets in (before, after)]
-    human_agreement = measure_repair_effect(before, [answers.preferences for answers in after])
-    return RepairSummary(
-        judge=judge,
-        sets=len(repaired),
-        questions=sum(int((~np.isnan(answers.preferences)).sum()) for answers in before),
-        flipped=sum(len(repaired_set.repair.flipped) for repaired_set in repaired),
-        transitivity=(transitivity[0], transitivity[1]),
-        commutativity=(commutativity[0], commutativity[1]),
-        people=(human_agreement.before.value, human_agreement.after.value),
-    )
 
 
 def to_judge_answers(answers: ItemSetAnswers, preferences: NDArray[np.float64]) -> JudgeAnswers:

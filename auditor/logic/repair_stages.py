@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal, NamedTuple, get_args
+from dataclasses import asdict, replace
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.logic.repair import RepairedAnswers, to_judge_answers
-from auditor.metrics.logic import estimate_commutativity
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.logic import LogicEstimate, estimate_commutativity
 from auditor.metrics.preference import decisions
-from auditor.metrics.set_transitivity import estimate_transitivity
+from auditor.metrics.set_transitivity import PartialTransitivity, estimate_transitivity
+from auditor.metrics.unit_means import mean_over_units
 
 Floats = NDArray[np.float64]
 RepairStage = Literal["raw", "perturbed", "repaired", "size-matched"]
@@ -38,21 +40,33 @@ class StageSummary(NamedTuple):
     Attributes:
         negated: whether questions in negated form are counted.
         transitivity: share of the subsets of K items without a cycle by the comparisons there are, as the mean over
-            sets; None without a subset. Missing comparisons cannot be part of a cycle.
-        pairs_present: mean share of a subset's pairs that are decided; None without a subset.
-        commutativity: mean over sets of the share of pairs decided alike in both orders; None if no pair has both.
+            sets. Missing comparisons cannot be part of a cycle: it has the mean share of pairs that are present.
+        commutativity: mean over sets of the share of pairs decided alike in both orders.
         rows: comparisons with a decision.
         rows_per_set: `rows` per item set.
     """
 
     judge: str
-    stage: str
+    stage: RepairStage
     negated: bool
-    transitivity: float | None
-    pairs_present: float | None
-    commutativity: float | None
+    transitivity: PartialTransitivity
+    commutativity: LogicEstimate
     rows: int
-    rows_per_set: float
+    rows_per_set: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """The values by name, and the estimates with their intervals under `estimates`."""
+        estimates = {
+            "transitivity": self.transitivity,
+            "commutativity": self.commutativity,
+            "rows_per_set": self.rows_per_set,
+        }
+        return {
+            **self._asdict(),
+            **{name: estimate.value for name, estimate in estimates.items()},
+            "pairs_present": self.transitivity.pairs_present,
+            "estimates": {name: asdict(estimate) for name, estimate in estimates.items()},
+        }
 
 
 def select_stage(
@@ -81,7 +95,7 @@ def select_stage(
 def summarize_stages(
     repaired: Sequence[RepairedAnswers], *, k: int = 5, seed: int = 0, max_subsets: int = 1000, negated: bool = True
 ) -> list[StageSummary]:
-    """Measure each judge's data at every stage; `perturbed` is left out without noise.
+    """Measure each judge's data at every stage; `perturbed` is left out if no noise was asked for.
 
     Args:
         k: number of items in each subset that is checked for cycles.
@@ -92,7 +106,7 @@ def summarize_stages(
     rows = []
     for judge in dict.fromkeys(entry.raw.judge for entry in repaired):
         sets = [entry for entry in repaired if entry.raw.judge == judge]
-        has_noise = any(not np.array_equal(e.raw.preferences, e.original.preferences, equal_nan=True) for e in sets)
+        has_noise = sets[0].noise > 0  # also if so few answers were reversed that none was
         for stage in REPAIR_STAGES:
             is_repaired = stage in ("repaired", "size-matched")
             for with_negated in (False, True) if negated and is_repaired else (False,):
@@ -140,23 +154,28 @@ def _sample_rows(answers: Sequence[StageAnswers], size: int, seed: int) -> list[
 
 
 def _summarize_stage(
-    judge: str, stage: str, answers: Sequence[StageAnswers], k: int, seed: int, max_subsets: int, *, negated: bool
-) -> StageSummary:
+    judge: str, stage: RepairStage, answers: Sequence[StageAnswers], k: int, seed: int, max_subsets: int, *,
+    negated: bool,
+) -> StageSummary:  # fmt: skip
     """Measure one judge's data at one stage; see `summarize_stages`."""
     sets = []
     for entry in answers:
         asked = np.stack([~np.isnan(entry.standard), ~np.isnan(entry.negated)])
         source = replace(entry.source.original, asked=asked, negated=entry.negated)
         sets.append(to_judge_answers(source, entry.standard))
-    partial = estimate_transitivity(sets, k, max_subsets, seed).partial["instances"]
-    n_rows = sum(map(_count_rows, answers))
+    n_rows = list(map(_count_rows, answers))
     return StageSummary(
         judge=judge,
         stage=stage,
         negated=negated,
-        transitivity=partial.value,
-        pairs_present=partial.pairs_present,
-        commutativity=estimate_commutativity(sets, "instances").value,
-        rows=n_rows,
-        rows_per_set=n_rows / len(answers),
+        transitivity=estimate_transitivity(sets, k, max_subsets, seed).partial["instances"],
+        commutativity=estimate_commutativity(sets, "instances"),
+        rows=sum(n_rows),
+        rows_per_set=_mean_rows(n_rows, answers),
     )
+
+
+def _mean_rows(n_rows: Sequence[int], answers: Sequence[StageAnswers]) -> Estimate:
+    """Mean number of rows of a set; no set has more than all ordered pairs in both forms."""
+    most = max(2 * entry.standard.shape[0] * (entry.standard.shape[0] - 1) for entry in answers)
+    return mean_over_units(n_rows, {"set": range(len(n_rows))}, (0.0, float(most)), empty_reason="no item set")

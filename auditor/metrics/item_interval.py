@@ -16,7 +16,7 @@ from auditor.metrics._unit_counts import clopper_pearson, few_units_factor
 from auditor.metrics.averaging import Averaging
 from auditor.metrics.case_counts import CaseCounts
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife_interval import UNDEFINED_REASON, jackknife_covariance, too_few_reason
+from auditor.metrics.jackknife_interval import jackknife_covariance, too_few_reason
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def share_over_items(counts: Sequence[CaseCounts], names: Sequence[str], average
     hits, totals = np.array([entry.hits for entry in counts]), np.array([float(entry.n) for entry in counts])
     value, n = _average(hits, totals, groups, averaged), sum(entry.n for entry in counts)
     if len(tables) < len(counts):
-        return Estimate(value, n, reason="its cases do not belong to single items: no interval")
+        return Estimate(value, n, reason="no interval over other items, since questions are repeated")
     n_items = [len(tables[group[0]]) for group in groups]
     reason = too_few_reason({"item": n_items})
     if reason is not None:
@@ -44,7 +44,7 @@ def share_over_items(counts: Sequence[CaseCounts], names: Sequence[str], average
     if 0.0 < value < 1.0:
         replicates = [_leave_items_out(hits, totals, tables, groups, group, averaged) for group in groups]
         if not all(np.isfinite(stratum).all() for stratum in replicates):
-            return Estimate(value, n, reason=UNDEFINED_REASON)
+            return Estimate(value, n, reason="all cases of a set have an item in common: no interval")
         variance = sum(float(jackknife_covariance(stratum[None])[0, 0]) for stratum in replicates)
         n_effective = float(totals.sum())
         if variance >= 1e-24:

@@ -72,47 +72,61 @@ def compare_ranking_methods(
     scores = np.full(n, np.nan) if human_scores is None else np.asarray(human_scores, dtype=float)
     if scores.shape != (n,):
         raise ValueError(f"people must have the shape ({n},), but got {scores.shape}")
-    full_ranking = bradley_terry_strengths(values)
+    reference = _Reference(bradley_terry_strengths(values), scores)
     rng = np.random.default_rng(seed)
     initial_orders = np.array([rng.permutation(n) for _ in range(n_starts)])
+    return [
+        *_replay_merge_sorts(values, initial_orders, beam, reference),
+        *_rank_shares_of_pairs(values, n_draws, rng, reference),
+        *_rank_all_pairs(values, reference),
+    ]
+
+
+class _Reference(NamedTuple):
+    """What rankings are compared with, shape (N,) each: strengths from all pairs in both orders, and human scores."""
+
+    full_ranking: Floats
+    human_scores: Floats
+
+
+def _replay_merge_sorts(
+    values: Floats, initial_orders: NDArray[np.intp], beam: int, reference: _Reference
+) -> Iterator[RankingMethodStats]:
+    """Yield the results of PairS, greedy, calibrated and with a beam."""
     replays = {
         PAIRS_GREEDY: replay_pairs(values, initial_orders),
         PAIRS_CALIBRATED: replay_pairs(values, initial_orders, calibrated=True),
         f"PairS, beam of {beam}": replay_pairs(values, initial_orders, beam=beam),
     }
-    method_stats = [_summarize_replay(name, replay, full_ranking, scores) for name, replay in replays.items()]
+    for name, replay in replays.items():
+        yield _summarize_replay(name, replay, reference)
+
+
+def _rank_shares_of_pairs(
+    values: Floats, n_draws: int, rng: np.random.Generator, reference: _Reference
+) -> Iterator[RankingMethodStats]:
+    """Yield the results of the Bradley–Terry model fitted to random shares of the pairs."""
     for share in PAIR_SHARES:
         runs = [_rank_random_pairs(values, share, rng) for _ in range(n_draws)]
-        method_stats.append(_summarize_runs(f"{100 * share:.0f}% of pairs, Bradley–Terry", runs, full_ranking, scores))
-    one_order_preferences = np.where(np.triu(np.ones((n, n), dtype=bool)), values, np.nan)
-    exhaustive_methods = [
-        ("all pairs, one order, Bradley–Terry", one_order_preferences),
-        ("all pairs, both orders, Bradley–Terry", values),
-    ]
-    return [
-        *method_stats,
-        *(
-            _summarize_runs(
-                name,
-                [_rank_by_strength(method_preferences, _count_questions(method_preferences, values))],
-                full_ranking,
-                scores,
-            )
-            for name, method_preferences in exhaustive_methods
-        ),
-    ]
+        yield _summarize_runs(f"{100 * share:.0f}% of pairs, Bradley–Terry", runs, reference)
+
+
+def _rank_all_pairs(values: Floats, reference: _Reference) -> Iterator[RankingMethodStats]:
+    """Yield the results of the Bradley–Terry model fitted to all pairs, in one order and in both."""
+    n = len(values)
+    one_order = np.where(np.triu(np.ones((n, n), dtype=bool)), values, np.nan)
+    for name, preferences, n_calls in (
+        ("one order", one_order, n * (n - 1) // 2),
+        ("both orders", values, n * (n - 1)),
+    ):
+        run = _rank_by_strength(preferences, n_calls)
+        yield _summarize_runs(f"all pairs, {name}, Bradley–Terry", [run], reference)
 
 
 def bradley_terry_strengths(preferences: Floats) -> Floats:
     """Strength of each item in the Bradley–Terry model, shape (N,); nan where it has no comparison."""
     # Rounded, since estimates of equal items differ by rounding errors.
     return np.round(bradley_terry(comparisons_from_preferences(preferences), len(preferences)).strength, 9)
-
-
-def _count_questions(asked_preferences: Floats, all_preferences: Floats) -> int:
-    """Number of questions for all pairs: in both orders if all preferences are used, else in one."""
-    n = len(all_preferences)
-    return n * (n - 1) if asked_preferences is all_preferences else n * (n - 1) // 2
 
 
 def _rank_by_strength(preferences: Floats, n_calls: int) -> tuple[Floats, int, int]:
@@ -137,9 +151,7 @@ def _rank_random_pairs(preferences: Floats, share: float, rng: np.random.Generat
     return _rank_by_strength(drawn_preferences, len(drawn_pairs))
 
 
-def _summarize_replay(
-    method: str, replay: PairsReplay, full_ranking: Floats, human_scores: Floats
-) -> RankingMethodStats:
+def _summarize_replay(method: str, replay: PairsReplay, reference: _Reference) -> RankingMethodStats:
     """Means over the initial orders of one merge sort."""
     n_starts, n = replay.orders.shape
     places = np.empty((n_starts, n))
@@ -148,8 +160,8 @@ def _summarize_replay(
         method=method,
         runs=n_starts,
         calls=float(replay.asked.mean()),
-        rho_all=_mean_rho_of_orders(places, full_ranking),
-        rho_people=_mean_rho_of_orders(places, human_scores),
+        rho_all=_mean_rho_of_orders(places, reference.full_ranking),
+        rho_people=_mean_rho_of_orders(places, reference.human_scores),
         failed=float(replay.failed.mean()),
     )
 
@@ -171,16 +183,11 @@ def _mean_rho_of_orders(places: Floats, truth: Floats) -> float:
     return float((centred @ truth_centred / norms).mean())
 
 
-def _summarize_runs(
-    method: str, runs: Sequence[tuple[Floats, int, int]], full_ranking: Floats, human_scores: Floats
-) -> RankingMethodStats:
+def _summarize_runs(method: str, runs: Sequence[tuple[Floats, int, int]], reference: _Reference) -> RankingMethodStats:
     """Means over the runs of one method, each a tuple of scores, calls and failed calls."""
     scores, calls, failed = zip(*runs, strict=True)
-    rhos = (
-        _mean_of_defined(_spearman_rhos(scores, full_ranking)),
-        _mean_of_defined(_spearman_rhos(scores, human_scores)),
-    )
-    return RankingMethodStats(method, len(runs), float(np.mean(calls)), *rhos, float(np.mean(failed)))
+    rho_all, rho_people = (_mean_of_defined(_spearman_rhos(scores, truth)) for truth in reference)
+    return RankingMethodStats(method, len(runs), float(np.mean(calls)), rho_all, rho_people, float(np.mean(failed)))
 
 
 def _spearman_rhos(scores: tuple[Floats, ...], truth: Floats) -> Iterator[float]:

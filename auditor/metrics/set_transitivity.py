@@ -3,6 +3,8 @@
 Complete: of the subsets of K items in which every pair is decided, the share without a cycle. Partial: of all subsets,
 by the comparisons there are, as the paper applies it to partial graphs. A missing comparison cannot be part of a cycle,
 so the partial figure is higher where fewer pairs are decided: the mean share of pairs present is reported with it.
+
+A subset counts once. Its value is the share of the drawn orders (`auditor.metrics.checked_subsets`) without a cycle.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ import numpy as np
 
 from auditor.metrics.averaging import AVERAGINGS, AveragedEstimate, Averaging, instance_values
 from auditor.metrics.case_counts import CaseCounts, count_by_item
+from auditor.metrics.checked_subsets import CheckedSubsets, check_subsets
+from auditor.metrics.draw_margin import DrawnShares, estimate_margin
 from auditor.metrics.logic import Bools, Floats, JudgeAnswers, LogicEstimate, estimate_over_sets, name_sets
-from auditor.metrics.proportion import proportion
-from auditor.metrics.transitive_subsets import CheckedSubsets, check_subsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +40,9 @@ class TransitivityEstimates(NamedTuple):
     Attributes:
         complete, partial: see the module; by how the sets are averaged.
         n_decided, n_tied, n_lost: pairs with a preference, pairs that are tied, and pairs asked but not answered.
-        margin: half-width of the 95% interval of the pooled complete figure due to sampling subsets; 0 where all were
-            checked.
+        margin: half-width of the 95% interval of the complete figure over other draws of subsets and orders, by how the
+            sets are averaged; 0 where all subsets were checked and no order matters.
+        exhaustive: whether all subsets of all sets were checked, not a sample.
     """
 
     complete: dict[Averaging, LogicEstimate]
@@ -47,7 +50,8 @@ class TransitivityEstimates(NamedTuple):
     n_decided: int
     n_tied: int
     n_lost: int
-    margin: float
+    margin: dict[Averaging, float]
+    exhaustive: bool
 
 
 def estimate_transitivity(
@@ -59,7 +63,7 @@ def estimate_transitivity(
         sets: one judge's answers.
         k: items in a subset, at least 3.
         max_subsets: most subsets to check in a set; of more, a sample is drawn for each set.
-        seed: of the draws, which differ between sets.
+        seed: of the draws of subsets and orders, which differ between sets.
         calibrated: whether both orders of a pair are averaged; else one of them is drawn as its answer.
 
     Raises:
@@ -70,10 +74,11 @@ def estimate_transitivity(
         check_subsets(answers.preferences, answers.asked[0], k, max_subsets, seed, set_name=name, calibrated=calibrated)
         for answers, name in zip(sets, names, strict=True)
     ]
-    complete_counts = [_count_acyclic(checked, checked.is_decided) for checked in checked_sets]
-    partial_counts = [_count_acyclic(checked, np.ones(len(checked.subsets), dtype=bool)) for checked in checked_sets]
-    no_complete_reason = f"no set has {k} items with a decision on every pair"
-    no_partial_reason = f"no set has {k} items and a pair that is decided"
+    complete_shares = [_share_over_draws(checked, checked.is_decided) for checked in checked_sets]
+    partial_shares = [_share_over_draws(checked, np.ones_like(checked.is_decided)) for checked in checked_sets]
+    complete_counts = list(map(_count_acyclic, checked_sets, complete_shares))
+    partial_counts = list(map(_count_acyclic, checked_sets, partial_shares))
+    no_complete_reason, no_partial_reason = _explain_missing(checked_sets, k)
     complete = {
         averaged: estimate_over_sets(complete_counts, names, averaged, empty_reason=no_complete_reason)
         for averaged in AVERAGINGS
@@ -84,16 +89,38 @@ def estimate_transitivity(
             averaged: _estimate_partial(checked_sets, partial_counts, names, averaged, no_partial_reason)
             for averaged in AVERAGINGS
         },
-        n_decided=sum(checked.n_decided for checked in checked_sets),
-        n_tied=sum(checked.n_tied for checked in checked_sets),
-        n_lost=sum(checked.n_lost for checked in checked_sets),
-        margin=0.0 if all(checked.exhaustive for checked in checked_sets) else _sampling_margin(complete_counts),
+        n_decided=sum(checked.pairs.n_decided for checked in checked_sets),
+        n_tied=sum(checked.pairs.n_tied for checked in checked_sets),
+        n_lost=sum(checked.pairs.n_lost for checked in checked_sets),
+        margin=estimate_margin(checked_sets, complete_shares, names),
+        exhaustive=all(checked.exhaustive for checked in checked_sets),
     )
 
 
-def _count_acyclic(checked: CheckedSubsets, is_case: Bools) -> CaseCounts:
-    """Counts of one set's subsets: which have no cycle, of those that count as cases, shape (subsets,)."""
-    hits = checked.is_acyclic[is_case].astype(float)
+def _explain_missing(checked_sets: Sequence[CheckedSubsets], k: int) -> tuple[str, str]:
+    """Why there is no complete, and no partial figure, where there is none."""
+    n_items = max((checked.n_items for checked in checked_sets), default=0)
+    if n_items < k:
+        return (f"the largest set has {n_items} items, fewer than K = {k}",) * 2
+    return f"no set has {k} items with a decision on every pair", "no pair is decided"
+
+
+def _share_over_draws(checked: CheckedSubsets, is_case: Bools) -> DrawnShares:
+    """The share of the draws of each subset that have no cycle.
+
+    Args:
+        checked: the subsets of one set.
+        is_case: shape (subsets, draws), the draws that count.
+    """
+    n_draws = is_case.sum(axis=1)
+    n_acyclic = (checked.is_acyclic & is_case).sum(axis=1)
+    return DrawnShares(np.where(n_draws > 0, n_acyclic / np.maximum(n_draws, 1), np.nan), n_draws)
+
+
+def _count_acyclic(checked: CheckedSubsets, shares: DrawnShares) -> CaseCounts:
+    """Counts of one set's subsets: which have no cycle, of those with a draw that counts."""
+    is_case = shares.n_draws > 0
+    hits = shares.acyclic[is_case]
     return CaseCounts(
         hits=float(hits.sum()),
         n=len(hits),
@@ -122,7 +149,9 @@ def _estimate_partial(
         resampled=share.resampled,
         averaged=averaged,
         sets=share.sets,
-        pairs_present=_average_of_subsets([checked.share_decided for checked in checked_sets], names, averaged),
+        pairs_present=_average_of_subsets(
+            [checked.share_decided.mean(axis=1) for checked in checked_sets], names, averaged
+        ),
         answered_subsets=_average_of_subsets(
             [checked.is_answered.astype(float) for checked in checked_sets], names, averaged
         ),
@@ -136,9 +165,3 @@ def _average_of_subsets(columns: Sequence[Floats], names: Sequence[str], average
         return None
     sums = [float(column.sum()) for column in columns]
     return sum(sums) / sum(totals) if averaged == "pooled" else float(instance_values(sums, totals, names).mean())
-
-
-def _sampling_margin(counts: Sequence[CaseCounts]) -> float:
-    """Half-width of Wilson's interval for the share of the drawn subsets."""
-    share = proportion(round(sum(entry.hits for entry in counts)), sum(entry.n for entry in counts))
-    return ((share.ci_high or 0.0) - (share.ci_low or 0.0)) / 2

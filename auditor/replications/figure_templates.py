@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-FIGURE_KEYS = ("figure", "model_figure", "trial")
+FIGURE_KEYS = ("figure", "model_figure", "group_figure", "audit", "trial")
 Members: TypeAlias = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """By placeholder and name of the alternative: tables with `figure`, and perhaps `label`, `parts` and `departures`."""
 
@@ -17,8 +17,9 @@ def expand_templates(paper: Mapping[str, Any]) -> dict[str, Any]:
     """Copy a preset with its templates expanded by its table `alternatives`, which is left out.
 
     A key of `figures` or `forms`, such as `{metric}, answers`, becomes one key for each alternative of `metric`. A
-    figure under it, such as `{metric}.answer`, becomes one for each table of that alternative: in the names of figure
-    and trial, `{metric}` is replaced by its `figure`, in a label by its `label`; its parts and departures are added.
+    figure under it, such as `{metric}.answer`, becomes one for each table of that alternative: in the names of figure,
+    audit and trial, `{metric}` is replaced by its `figure`, in a label by its `label`; its parts and departures are
+    added. Of a key with placeholders, only the columns of the table are kept.
     `only = { metric = [NAMES] }` in a figure restricts it to some alternatives.
     """
     members = {name: _normalize(alternatives) for name, alternatives in paper.get("alternatives", {}).items()}
@@ -41,22 +42,22 @@ def _normalize(alternatives: Sequence[str] | Mapping[str, Any]) -> dict[str, lis
 def _expand_keys(
     table: Mapping[str, Any], names: Mapping[str, str], members: Members, columns: Sequence[str]
 ) -> dict[str, Any]:
-    """Expand the keys of a table, and what is under them; columns are in the order of the published table.
+    """Expand the keys of a table, and what is under them; columns are those of the published table, in its order.
 
     Args:
         names: of the alternatives that the keys around the table stand for, by placeholder.
     """
+    order = {column: i for i, column in enumerate(columns)}
     expanded: dict[str, Any] = {}
     for key, value in table.items():
         placeholders = [name for name in dict.fromkeys(PLACEHOLDER.findall(key)) if name not in names]
         for chosen in product(*(members[placeholder] for placeholder in placeholders)):
             all_names = {**names, **dict(zip(placeholders, chosen, strict=True))}
-            expanded[key.format(**all_names)] = (
-                _expand_keys(value, all_names, members, columns)
-                if isinstance(value, Mapping)
-                else [figure for source in value for figure in _expand_source(source, all_names, members)]
-            )
-    order = {column: i for i, column in enumerate(columns)}
+            name = key.format(**all_names)
+            if isinstance(value, Mapping):
+                expanded[name] = _expand_keys(value, all_names, members, columns)
+            elif name in order or not placeholders:
+                expanded[name] = [figure for source in value for figure in _expand_source(source, all_names, members)]
     return dict(sorted(expanded.items(), key=lambda item: order.get(item[0], len(order))))
 
 

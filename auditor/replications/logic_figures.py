@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import floor
 from typing import Literal
 
+from auditor.metrics.averaging import Averaging
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
+from auditor.metrics.set_transitivity import PartialTransitivity
 from auditor.replications.definitions import MeasuredAudit
 from auditor.reports.data.logic.schema import LogicRow
 from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_percent
 
 NOT_MEASURED = "the audit did not measure it"
-NO_INTERVAL = "the report has no interval of it"
-NO_SUBSET = "no set has as many items"
+NO_INTERVAL = "a count of the data"
+MAX_SHARE_UNITS = 10_000
+"""Steps that shares are rounded down to, so that a share below 1 is never 100%."""
 MAX_K = 8
 """Largest subset whose transitivity figure 9 shows."""
 Share = Literal["commutativity", "negation", "self_agreement", "human_agreement"]
@@ -27,9 +32,19 @@ def _find_row(report: Report, model: str) -> LogicRow | None:
     return next((row for row in rows if row.judge == model), None)
 
 
-def _to_estimate(estimate: Estimate) -> Estimate:
-    """An estimate without the further fields of its kind."""
-    return Estimate(estimate.value, estimate.n, estimate.ci_low, estimate.ci_high, estimate.reason, estimate.resampled)
+def _to_estimate(estimate: Estimate, remark: str = "") -> Estimate:
+    """An estimate without the further fields of its kind, and with a remark if there is a value."""
+    reason = estimate.reason if estimate.value is None else "; ".join(filter(None, (estimate.reason, remark))) or None
+    return Estimate(estimate.value, estimate.n, estimate.ci_low, estimate.ci_high, reason, estimate.resampled)
+
+
+def _with_pairs_present(estimate: PartialTransitivity) -> Estimate:
+    """Transitivity with the share of pairs that are present, if it is not all: a missing pair cannot be in a cycle."""
+    present = estimate.pairs_present
+    if present is None or present == 1:
+        return _to_estimate(estimate)
+    percent = format_percent(floor(present * MAX_SHARE_UNITS), MAX_SHARE_UNITS)
+    return _to_estimate(estimate, f"{percent} of the pairs have a preference")
 
 
 def _read_share(report: Report, model: str, *, share: Share, is_pooled: bool) -> Estimate:
@@ -46,7 +61,7 @@ def _read_transitivity(report: Report, model: str, *, k: int, is_pooled: bool) -
     entries = [entry for entry in row.transitivity if entry.k == k and not entry.calibrated] if row else []
     if not entries:
         return Estimate(None, 0, reason=NOT_MEASURED)
-    return _to_estimate(entries[0].partial if is_pooled else entries[0].partial_instances)
+    return _with_pairs_present(entries[0].partial if is_pooled else entries[0].partial_instances)
 
 
 def _read_ranking(report: Report, model: str, *, method: str) -> Estimate:
@@ -56,13 +71,11 @@ def _read_ranking(report: Report, model: str, *, method: str) -> Estimate:
     return estimates[0] if estimates else Estimate(None, 0, reason=NOT_MEASURED)
 
 
-def _read_wordings_correlation(report: Report, model: str) -> Estimate:
+def _read_wordings_correlation(report: Report, model: str, *, averaged: Averaging) -> Estimate:
     """Correlation over wordings of a model's commutativity with its agreement with people."""
     links = report.logic.links if report.logic else []
     over = f"wordings, {model}"
-    correlations = [
-        link.r for link in links if (link.over, link.x, link.averaged) == (over, "commutativity", "instances")
-    ]
+    correlations = [link.r for link in links if (link.over, link.x, link.averaged) == (over, "commutativity", averaged)]
     return _to_estimate(correlations[0]) if correlations else Estimate(None, 0, reason="it needs three wordings")
 
 
@@ -71,9 +84,13 @@ def _read_stage(audit: MeasuredAudit, *, stage: str, is_negated: bool, column: S
     repair = audit.trials["repair"]
     for summary in repair["stages"]:
         if (summary.stage, summary.negated) == (stage, is_negated):
-            value = getattr(summary, column)
-            n_sets = repair["sets_of_k" if column == "transitivity" else "sets"]
-            return Estimate(value, n_sets, reason=NO_SUBSET if value is None else NO_INTERVAL)
+            figures: dict[StageColumn, Estimate] = {
+                "transitivity": _with_pairs_present(summary.transitivity),
+                "commutativity": _to_estimate(summary.commutativity),
+                "rows": Estimate(summary.rows, repair["sets"], reason=NO_INTERVAL),
+                "rows_per_set": summary.rows_per_set,
+            }
+            return figures[column]
     return Estimate(None, 0, reason=NOT_MEASURED)
 
 
@@ -99,10 +116,14 @@ LOGIC_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {
         for share in ("commutativity", "negation", "self_agreement", "human_agreement")
         for suffix in ("", ".pooled")
     },
-    **{f"logic.transitivity.{k}": partial(_read_transitivity, k=k, is_pooled=False) for k in range(3, MAX_K + 1)},
-    "logic.transitivity.5.pooled": partial(_read_transitivity, k=5, is_pooled=True),
+    **{
+        f"logic.transitivity.{k}{suffix}": partial(_read_transitivity, k=k, is_pooled=bool(suffix))
+        for k in range(3, MAX_K + 1)
+        for suffix in ("", ".pooled")
+    },
     "logic.pairs": partial(_read_ranking, method=PAIRS_GREEDY),
     "logic.pairs.calibrated": partial(_read_ranking, method=PAIRS_CALIBRATED),
-    "logic.wordings": _read_wordings_correlation,
+    "logic.wordings": partial(_read_wordings_correlation, averaged="instances"),
+    "logic.wordings.pooled": partial(_read_wordings_correlation, averaged="pooled"),
 }
 """Readers of a report's figures of one model's comparisons, by the names that presets use."""

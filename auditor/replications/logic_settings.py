@@ -33,6 +33,12 @@ def _count_sets(_probe: LogicProbe, report: Report) -> int:
     return report.logic.sets if report.logic else 0
 
 
+def _describe_sizes(_probe: LogicProbe, report: Report) -> str:
+    """Number of items of a set; of sets of several sizes, the smallest."""
+    sizes = {row.items for row in report.logic.contradictions} if report.logic else {0}
+    return f"{min(sizes)}" if len(sizes) == 1 else f"{min(sizes)} or more"
+
+
 def _count_starts(_probe: LogicProbe, report: Report) -> int:
     """Number of starting orders of PairS in each set; 0 where it was not computed."""
     rows = report.logic.rankings if report.logic else []
@@ -44,6 +50,7 @@ LOGIC_SETTINGS: Mapping[str, Callable[[LogicProbe, Report], Any]] = {
     "logic.choices": _describe_choices,
     "logic.pairs": _describe_pairs,
     "logic.sets": _count_sets,
+    "logic.items": _describe_sizes,
     "logic.starts": _count_starts,
 }
 """Readers of the probe's settings and of the audit's report, by the keys that presets use."""

@@ -14,18 +14,19 @@ from auditor.logic.repair_stages import summarize_stages
 from auditor.metrics.preference_repair import RatingMethod
 
 
-def import_people_comparisons(files: Mapping[str, Path], storage: str | None) -> None:
+def import_people_comparisons(files: Mapping[str, Path], storage: str | None, max_sets: int | None = None) -> None:
     """Store people's comparisons as audits. Earlier imports of the same names are replaced.
 
     Args:
         files: by name of the audit.
         storage: URL of the database.
+        max_sets: largest number of sets of each file, drawn at random; None keeps all.
 
     Raises:
         ImportFileError, UsageError: see `import_comparisons`.
     """
     for audit_name, file in files.items():
-        import_comparisons(file, audit=audit_name, storage=storage)
+        import_comparisons(file, audit=audit_name, storage=storage, max_sets=max_sets)
 
 
 def measure_repair(
@@ -40,8 +41,7 @@ def measure_repair(
         method: of rating the items.
 
     Returns:
-        The options, `sets` (number of item sets), `sets_of_k` (those with at least k items) and `stages`, a
-        `StageSummary` for each stage.
+        The options, `sets` (number of item sets) and `stages`, a `StageSummary` for each stage.
 
     Raises:
         StorageError, UsageError: see `repair_comparisons`.
@@ -54,6 +54,5 @@ def measure_repair(
         "seed": seed,
         "method": method,
         "sets": len(repaired),
-        "sets_of_k": sum(len(entry.raw.item_set.items) >= k for entry in repaired),
         "stages": summarize_stages(repaired, k=k, seed=seed),
     }

@@ -51,6 +51,20 @@ def test_the_size_of_subsets_is_that_of_k(url: str) -> None:
     assert stage(five, "repaired")["transitivity"] == 1
 
 
+def test_consistency_is_measured_once_and_named_by_its_average(url: str) -> None:
+    """JSON, the table and the card have one transitivity of each stage: the mean over sets."""
+    result = repair(url, "--noise", "0.1")
+    [judge] = result["judges"]
+    for name in ("transitivity", "commutativity"):
+        assert judge[name] == [stage(result, key)[name] for key in ("perturbed", "repaired")]
+        for key in ("raw", "perturbed", "repaired"):
+            estimate = stage(result, key)["estimates"][name]
+            assert (estimate["value"], estimate["averaged"]) == (stage(result, key)[name], "instances")
+    printed = auditor("logic", "repair", "judged", "--storage", url)
+    assert printed.stdout.count("transitivity") == printed.stdout.count("commutativity") == 1
+    assert "Transitivity and commutativity are means over sets" in printed.stderr.replace("\n", " ")
+
+
 def test_noise_is_a_stage_and_its_seed_repeats_it(url: str) -> None:
     assert {row["stage"] for row in repair(url)["stages"]} == {"raw", "repaired", "size-matched"}
     noisy = [repair(url, "--noise", "0.2", "--seed", seed) for seed in ("1", "1", "2")]
@@ -127,6 +141,10 @@ def test_the_table_lists_flips_and_ratings_only_if_asked(url: str) -> None:
         (["--noise", "0.1", "--to-review"], "not verdicts of the judge"),
         (["--judge", "x"], "has no judge 'x'"),
         (["-o", "rows.txt"], "must end in .jsonl or .parquet"),
+        (["--seed", "-1"], "'--seed': must be greater than or equal to 0"),
+        (["--k", "2"], "'--k': must be greater than or equal to 3"),
+        (["--noise", "1.1"], "'--noise'"),
+        (["--noise", "nan"], "'--noise'"),
     ],
 )
 def test_wrong_options_are_refused(url: str, options: list[str], message: str, tmp_path: Path) -> None:

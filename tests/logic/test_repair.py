@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
-from auditor.logic.repair import list_flips, repair_comparisons, summarize_repairs
+from auditor.logic.repair import list_flips, repair_comparisons
+from auditor.logic.repair_stages import summarize_stages
+from auditor.logic.repair_summary import summarize_repairs
 from auditor.metrics.preference import commutativity, negation_invariance
 from auditor.metrics.transitive_subsets import transitivity
 from auditor.storage.database import Database, open_database
@@ -21,7 +23,7 @@ def test_a_ranking_with_a_tenth_flipped_is_repaired(db: Database) -> None:
     fixed = m.repair.preferences
     assert transitivity(fixed, k=3).value == transitivity(fixed, k=len(NAMES)).value == 1.0
     assert commutativity(fixed).value == negation_invariance(fixed, m.repair.negated).value == 1.0
-    [o] = summarize_repairs(repair_outcome)
+    [o] = summarize_repairs(repair_outcome, summarize_stages(repair_outcome, k=3))
     assert o.people[0] is not None
     assert o.people[1] is not None
     assert o.people[1] > o.people[0]
@@ -35,7 +37,7 @@ def test_noise_can_be_put_in_and_is_taken_out(storage: str, tmp_path: Path) -> N
     with open_database(storage, create=False) as db:
         assert list_flips(repair_comparisons(db, "judged")) == []
         repair_outcome = repair_comparisons(db, "judged", noise=0.1)
-    [o] = summarize_repairs(repair_outcome)
+    [o] = summarize_repairs(repair_outcome, summarize_stages(repair_outcome, k=3))
     assert o.flipped >= 10
     assert o.people[1] is not None
     assert o.people[1] > 0.95

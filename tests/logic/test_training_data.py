@@ -1,4 +1,4 @@
-"""Rows for preference tuning, and their data card."""
+"""Rows for preference tuning."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from auditor.agents.logic.item_sets import short_id
 from auditor.domain import Relation
-from auditor.logic.repair import list_flips, repair_comparisons, summarize_repairs
-from auditor.logic.repair_stages import select_stage, summarize_stages
-from auditor.logic.training_data import RowSource, build_data_card, build_training_rows, write_training_rows
-from auditor.storage.database import Database
+from auditor.errors import UsageError
+from auditor.imports.comparisons import import_comparisons
+from auditor.logic.repair import list_flips, repair_comparisons
+from auditor.logic.repair_stages import select_stage
+from auditor.logic.training_data import build_training_rows, check_item_texts, write_training_rows
+from auditor.storage.database import Database, open_database
 
 
 @pytest.mark.parametrize("form", ["preference", "chat"])
@@ -37,17 +40,6 @@ def test_rows_for_preference_tuning(db: Database, tmp_path: Path, form: str, suf
         assert f"A: {row.item_a}\nB: {row.item_b}\n" in text
         assert ("worse" in text) == (row.relation is Relation.NEGATED)
         assert chosen == row.chosen != row.rejected
-    card = build_data_card(
-        "judged",
-        rows,
-        RowSource("repaired", "win-loss", 4),
-        summarize_repairs(repair_outcome, 4),
-        summarize_stages(repair_outcome, k=4),
-        form,  # type: ignore[arg-type]
-    )
-    assert card.count("transitivity (K = 4)") == 2
-    assert f"{len(rows)} rows" in card
-    assert "1.00" in card
 
 
 def test_answers_as_letters_ask_for_a_letter(db: Database) -> None:
@@ -57,3 +49,26 @@ def test_answers_as_letters_ask_for_a_letter(db: Database) -> None:
     assert {row.relation for row in rows} == {Relation.STANDARD}
     assert {(row.chosen, row.rejected) for row in rows} == {("A", "B"), ("B", "A")}
     assert all("Answer with one letter only" in row.messages[0].content for row in rows)
+
+
+def test_items_whose_text_is_only_a_shortened_id_are_refused(storage: str, tmp_path: Path) -> None:
+    """Comparisons of an older file have shortened ids instead of texts; a file of items has the texts."""
+    long = {name: f"{name} " + " ".join(f"word{i}" for i in range(40)) for name in ("one", "two")}
+    ids = {name: short_id(text) for name, text in long.items()}
+    rows = tmp_path / "rows.csv"
+    rows.write_text(
+        f"judge,context,item_a,item_b,relation,decision\npeople,post,{ids['one']},{ids['two']},standard,A\n", "utf-8"
+    )
+    items = tmp_path / "items.csv"
+    items.write_text("context,item,text\n" + "".join(f"post,{ids[name]},{long[name]}\n" for name in long), "utf-8")
+    for file, is_refused in ((None, True), (items, False)):
+        import_comparisons(rows, audit="old", storage=storage, items=file)
+        with open_database(storage, create=False) as db:
+            repaired = repair_comparisons(db, "old")
+        if is_refused:
+            with pytest.raises(UsageError, match="only the beginning of the item 'one word0"):
+                check_item_texts(repaired)
+        else:
+            check_item_texts(repaired)
+            prompt = build_training_rows(select_stage(repaired, "raw"))[0].messages[-1].content
+            assert all(text in prompt for text in long.values())

@@ -72,7 +72,7 @@ def test_too_few_items_say_so() -> None:
     assert share_over_items([commutativity(truth)], ["a"], "pooled").reason == (
         "an interval needs at least 5 items, but there are 4 items"
     )
-    assert "do not belong to single items" in str(share_over_items([CaseCounts(2.5, 3)], ["a"], "pooled").reason)
+    assert "since questions are repeated" in str(share_over_items([CaseCounts(2.5, 3)], ["a"], "pooled").reason)
 
 
 @pytest.mark.parametrize("n_items", [8, 14])

@@ -47,7 +47,7 @@ def test_a_hundred_items_need_few_questions(seed: int, calibrated: bool) -> None
 def test_no_question_is_asked_twice_and_batches_are_wide() -> None:
     seen: list[PairQuestion] = []
     sizes: list[int] = []
-    judge = judge_of(list(np.random.default_rng(0).normal(0, 1, 60)), seed=1)
+    judge = judge_of(list(np.random.default_rng(0).normal(0, 1, 62)), seed=1)
 
     def watch(questions: list[PairQuestion]) -> list[float]:
         assert questions
@@ -55,7 +55,7 @@ def test_no_question_is_asked_twice_and_batches_are_wide() -> None:
         sizes.append(len(questions))
         return judge(questions)
 
-    ranking = run_ranking(rank_with_pairs(range(60), beam=5, uncertainty=0.5), watch)
+    ranking = run_ranking(rank_with_pairs(range(62), beam=5, uncertainty=0.5), watch)
     assert len(seen) == ranking.asked == len({frozenset(question) for question in seen})
     assert max(sizes) >= 30
 

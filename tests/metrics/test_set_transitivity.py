@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from auditor.metrics.averaging import AVERAGINGS
 from auditor.metrics.logic import JudgeAnswers
 from auditor.metrics.set_transitivity import estimate_transitivity
 from auditor.metrics.transitive_subsets import transitivity
@@ -108,13 +109,27 @@ def test_a_judge_that_only_goes_by_place_is_not_transitive() -> None:
     assert (averaged.n_decided, averaged.n_tied) == (0, 10 * N * (N - 1) // 2)
 
 
+def test_why_there_is_no_figure() -> None:
+    too_small, undecided = answered(np.triu(np.ones((4, 4)), 1)), answered(np.full((6, 6), 0.5))
+    unanswered = answered(np.full((6, 6), np.nan))
+    for sets, of_complete, of_partial in (
+        ([too_small], "the largest set has 4 items, fewer than K = 5", "the largest set has 4 items, fewer than K = 5"),
+        ([too_small, unanswered], "no set has 5 items with a decision on every pair", "no pair is decided"),
+        ([undecided], "no set has 5 items with a decision on every pair", "no pair is decided"),
+    ):
+        figures = estimate_transitivity(sets, 5)
+        for averaged in AVERAGINGS:
+            assert figures.complete[averaged].reason == of_complete
+            assert figures.partial[averaged].reason == of_partial
+
+
 def test_sampled_subsets_have_a_margin() -> None:
     rng = np.random.default_rng(5)
     answer_sets = [answered(random_answers(rng), f"set {i}") for i in range(6)]
-    assert estimate_transitivity(answer_sets, 4).margin == 0.0
+    assert estimate_transitivity(answer_sets, 4).margin["pooled"] == 0.0
     sampled = estimate_transitivity(answer_sets, 4, max_subsets=100)
     assert sampled.complete["pooled"].n == 600
-    assert 0.03 < sampled.margin < 0.05
+    assert 0.03 < sampled.margin["pooled"] < 0.05
     with pytest.raises(ValueError, match="k must be at least 3"):
         estimate_transitivity(answer_sets, 2)
 

@@ -69,7 +69,7 @@ def test_forms_are_expanded_with_the_figures_in_them() -> None:
     ]
 
 
-@pytest.mark.parametrize("paper_id", [paper_id for paper_id in list_paper_ids() if paper_id != "sage"])
+@pytest.mark.parametrize("paper_id", [paper_id for paper_id in list_paper_ids() if paper_id not in ("logic", "sage")])
 def test_presets_without_templates_stay_as_they_are(paper_id: str) -> None:
     preset = tomllib.loads((files("auditor.replications") / "presets" / f"{paper_id}.toml").read_text("utf-8"))
     expanded = expand_templates(preset)
@@ -77,3 +77,21 @@ def test_presets_without_templates_stay_as_they_are(paper_id: str) -> None:
         for column, sources in table.get("figures", {}).items():
             for source, expanded_source in zip(sources, expanded_table["figures"][column], strict=True):
                 assert {**expanded_source, **source} == expanded_source
+
+
+def test_a_template_names_audits_and_leaves_out_columns_that_a_table_does_not_have() -> None:
+    tables = """
+    [alternatives]
+    set = ["A", "B"]
+    [alternatives.measure]
+    "H." = [{ figure = "agreement" }]
+    "s_neg" = [{ figure = "negation" }]
+    [[tables]]
+    columns = ["B, H.", "A, H."]
+    [tables.forms.CoT]
+    "{set}, {measure}" = [{ model_figure = "{measure}", audit = "{set}-CoT" }]
+    """
+    [table] = expand_templates(tomllib.loads(tables))["tables"]
+    audits = {column: figure["audit"] for column, [figure] in table["forms"]["CoT"].items()}
+    assert audits == {"B, H.": "B-CoT", "A, H.": "A-CoT"}
+    assert list(audits) == table["columns"]

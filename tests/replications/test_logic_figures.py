@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from auditor.logic.repair import repair_comparisons
 from auditor.replications.joining import join_figures
 from auditor.replications.presets import load_paper
+from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.planted_comparisons import (
     CHOOSERS,
@@ -102,7 +105,10 @@ def test_a_consistent_judge_ranks_as_people_do(figures: dict[Any, float]) -> Non
 def test_transitivity_falls_with_the_number_of_items(figures: dict[Any, float]) -> None:
     """Of the 10 triples of the small set, 5 are cycles; the large set has none."""
     for k, expected in ((3, (5 / 10 + 1) / 2), (5, (0 + 1) / 2)):
-        assert figures["figure-9", "cyclic", f"s_tran({k})", "SummEval"] == pytest.approx(expected)
+        assert figures["figure-9", "cyclic", f"s_tran({k})", "SummEval, mean over sets"] == pytest.approx(expected)
+    pooled = {3: (5 + comb(12, 3)) / (10 + comb(12, 3)), 5: comb(12, 5) / (1 + comb(12, 5))}
+    for k, expected in pooled.items():
+        assert figures["figure-9", "cyclic", f"s_tran({k})", "SummEval, pooled"] == pytest.approx(expected)
 
 
 def test_commutativity_is_correlated_with_agreement_over_wordings(figures: dict[Any, float]) -> None:
@@ -117,8 +123,9 @@ def test_commutativity_is_correlated_with_agreement_over_wordings(figures: dict[
             of_averaging.append((commutativity[averaging], agreement[averaging]))
     r = {averaging: np.corrcoef(np.array(of_averaging).T)[0, 1] for averaging, of_averaging in points.items()}
     assert abs(r["mean over sets"] - r["pooled"]) > 0.1
-    key = ("figure-5", "linear", "SummEval, r of s_comm and H.", "SummEval-wordings")
-    assert figures[key] == pytest.approx(r["mean over sets"])
+    for averaging, value in r.items():
+        key = ("figure-5", "linear", "SummEval, r of s_comm and H.", f"SummEval-wordings, {averaging}")
+        assert figures[key] == pytest.approx(value)
 
 
 def test_a_size_that_was_not_measured_has_no_figure(figures: dict[Any, float]) -> None:
@@ -152,6 +159,7 @@ def test_the_stages_of_repair_need_no_model(tmp_path: Path) -> None:
     n_sets = {column: estimate["n"] for (_, column), estimate in recomputed.items()}
     assert n_sets == {"s_tran(5)": 1, "# Data": 2, "AvgComp/Inst": 2, "s_comm": 2}
     assert values["Raw data", "s_tran(5)"] == 0
+    assert "50% of the pairs have a preference" in recomputed["Raw data", "s_tran(5)"]["reason"]
     assert values["Raw data", "# Data"] == values["Perturbed data", "# Data"] == len(rows)
     assert values["Raw data", "AvgComp/Inst"] == len(rows) / 2
     # The items of the cycle win as often as they lose: only the pairs of the chain have an answer, in both orders.
@@ -162,6 +170,38 @@ def test_the_stages_of_repair_need_no_model(tmp_path: Path) -> None:
     assert values["REPAIR-ed data+Neg.", "# Data"] == 2 * values["REPAIR-ed data", "# Data"]
     assert values["REPAIR-ed data", "s_comm"] == 1
     assert values["Perturbed data", "s_tran(5)"] == stages["perturbed", False]["transitivity"]
+
+
+def test_a_limit_draws_sets_of_people_s_comparisons(tmp_path: Path) -> None:
+    """The same ones with the same limit, and those of a smaller limit among those of a larger one."""
+    rows = [("people", f"set {s}", str(i), str(i + 1), "standard", "A") for s in range(9) for i in range(s + 2)]
+    file = write_csv(tmp_path / "labels.csv", "judge,context,item_a,item_b,relation,decision", rows)
+    drawn = {}
+    for limit in (2, 4):
+        storage = f"sqlite:///{tmp_path}/limit-{limit}.db"
+        words = (
+            "replicate",
+            "logic",
+            "--table",
+            "2",
+            "--data",
+            f"Feedback-train={file}",
+            "--limit",
+            str(limit),
+            "--json",
+        )
+        result = auditor(*words, "--storage", storage)
+        assert result.returncode == 0, result.stderr
+        [cell] = [
+            cell for cell in json.loads(result.stdout)["cells"]
+            if (cell["published"]["row"], cell["published"]["column"]) == ("Raw data", "# Data")
+        ]  # fmt: skip
+        with open_database(storage, create=False) as db:
+            repaired = repair_comparisons(db, "rep-logic-feedback-train")
+        drawn[limit] = {entry.raw.item_set.context for entry in repaired}
+        assert len(drawn[limit]) == cell["recomputed"]["n"] == limit
+        assert cell["recomputed"]["value"] == sum(row[1] in drawn[limit] for row in rows)
+    assert drawn[2] < drawn[4]
 
 
 def repair_stages(audit: str, storage: str) -> dict[tuple[str, bool], dict[str, Any]]:

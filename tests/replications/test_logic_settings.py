@@ -31,7 +31,12 @@ CHANGES: dict[str, dict[str, Any]] = {
 """A change of the probe, by id of the departure that it must be."""
 TRIAL_CHANGES: dict[str, dict[str, Any]] = {"noise": {"noise": 0.2}, "repair-k": {"k": 3}, "rating": {"method": "elo"}}
 """A change of the options of REPAIR, by id of the departure that it must be."""
-OTHERS: dict[str, dict[str, Any]] = {"sets": {"sets": 99}, "starts": {"starts": 10}, "language": {"language": "native"}}
+OTHERS: dict[str, dict[str, Any]] = {
+    "sets": {"sets": 99},
+    "starts": {"starts": 10},
+    "language": {"language": "native"},
+    "items": {"sizes": (6, 16)},
+}
 """What else is changed of the audit."""
 
 
@@ -46,8 +51,20 @@ def published_sets(audit: str) -> int:
     return int(sets.value[audit])
 
 
+def published_sizes(audit: str) -> tuple[int, ...]:
+    """Numbers of items of an audit's sets, as the paper says."""
+    [items] = [setting for setting in experiment().settings if setting.id == "items"]
+    smallest, *others = items.value.get(audit, "2").split(" or more")
+    return (int(smallest), int(smallest) + 2) if others else (int(smallest),)
+
+
 def measured(
-    audit: str, changes: dict[str, Any] | None = None, sets: int | None = None, starts: int = 100, **settings: Any
+    audit: str,
+    changes: dict[str, Any] | None = None,
+    sets: int | None = None,
+    starts: int = 100,
+    sizes: tuple[int, ...] = (),
+    **settings: Any,
 ) -> MeasuredAudit:
     """An audit of the experiment as it is stored, with changes of its probe."""
     models = [{"name": name, "model": f"openai/{name}"} for name in "ab"]
@@ -57,7 +74,8 @@ def measured(
     stored = AuditConfig.model_validate(changed).model_dump_json()
     n_sets = published_sets(audit) if sets is None else sets
     rankings = [SimpleNamespace(method="PairS, greedy", runs=starts)]
-    report = SimpleNamespace(logic=SimpleNamespace(sets=n_sets, rankings=rankings))
+    contradictions = [SimpleNamespace(items=size) for size in sizes or published_sizes(audit)]
+    report = SimpleNamespace(logic=SimpleNamespace(sets=n_sets, rankings=rankings, contradictions=contradictions))
     return MeasuredAudit(audit, AuditConfig.model_validate_json(stored), cast(Report, report))
 
 
@@ -90,6 +108,7 @@ def test_each_audit_measures_as_published_but_for_the_words() -> None:
     """Figure 5 has only ten sets of each data set, to save calls."""
     by_parts = {"logic": [*experiment().audits], "repeats": ["SummEval", "NovelEval", "CaTeRS"]}
     by_parts["pairs"] = ["SummEval", "MS-MARCO"]
+    by_parts["items"] = [name for name in experiment().audits if name != "Feedback"]
     by_parts["negation"] = [name for name in experiment().audits if not name.endswith("-wordings")]
     by_parts["wordings"] = [name for name in experiment().audits if name.endswith("-wordings")]
     for part, audits in by_parts.items():

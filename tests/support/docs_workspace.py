@@ -142,6 +142,7 @@ def create_workspace(folder: Path, url: str) -> None:
     _decide("my-audit")
     _tables(folder)
     _write_stories(folder / "CaTeRS")
+    _write_ranked_passages(folder)
     for name, model in (("before", "base"), ("after", "tuned")):
         (folder / "s.csv").write_text(_scores((model, "same"), shift=len(name) / 50), encoding="utf-8")
         import_scores(folder / "s.csv", survey=str(folder / "my-survey.csv"), audit=name)
@@ -218,6 +219,13 @@ def _tables(folder: Path) -> None:
     ]
     (folder / "project-1.json").write_text(json.dumps(tasks))
     (folder / "results.json").write_text(json.dumps({"evalId": "e", "results": {"version": 3, "results": results}}))
+
+
+def _write_ranked_passages(folder: Path) -> None:
+    """Write RankGPT's files `marco.jsonl` and `gpt3.5.json` with five queries, of four passages each."""
+    queries = [{"query": f"q{n}?", "hits": [{"content": f"text {i} of {n}"} for i in range(1, 5)]} for n in range(5)]
+    (folder / "marco.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries), encoding="utf-8")
+    (folder / "gpt3.5.json").write_text(json.dumps(["[2] > [4] > [1] > [3]"] * 5), encoding="utf-8")
 
 
 def _write_stories(folder: Path) -> None:

@@ -13,6 +13,8 @@ from auditor.imports.published.rows import ConversionOptions, PublishedDataset, 
 def read_summarize_from_feedback(source: Path, options: ConversionOptions) -> PublishedDataset:
     """Read the comparisons: per post, its summaries, and people's majority decision on each pair of them.
 
+    Comparisons have the texts of the summaries, and need no file of items; items have ids that imports make of them.
+
     `source` is a file of comparisons as published, a folder of such files, or a Parquet file with the same fields.
     """
     items: dict[tuple[str, str], PublishedItem] = {}
@@ -32,7 +34,7 @@ def read_summarize_from_feedback(source: Path, options: ConversionOptions) -> Pu
         votes = votes_by_pair.setdefault((post, first, second), [0, 0])
         votes[int(summaries[choice] == second)] += 1
     decisions = [
-        PublishedDecision(post, short_id(a), short_id(b), "TIE" if votes[0] == votes[1] else "AB"[votes[1] > votes[0]])
+        PublishedDecision(post, a, b, "TIE" if votes[0] == votes[1] else "AB"[votes[1] > votes[0]])
         for (post, a, b), votes in votes_by_pair.items()
     ]
     n_by_split = Counter(record.optional_text("split") or "no split" for record in records)

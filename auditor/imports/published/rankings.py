@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
+
+from auditor.domain import derive_seed
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.published.records import (
     WRONG_LAYOUT_HINT,
@@ -15,8 +20,10 @@ from auditor.imports.published.records import (
     read_records,
     read_text_list,
 )
-from auditor.imports.published.rows import ConversionOptions, PublishedDataset, PublishedItem
+from auditor.imports.published.rows import ConversionOptions, PublishedDataset, PublishedDecision, PublishedItem
 
+DEFAULT_PASSAGES = 10
+"""Passages of a query, as in "Aligning with Logic" (ICML 2025), Appendix B."""
 SUMMEVAL_ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 
 
@@ -84,42 +91,65 @@ def read_ms_marco(source: Path, _: ConversionOptions) -> PublishedDataset:
 def read_rankgpt(source: Path, options: ConversionOptions) -> PublishedDataset:
     """Read RankGPT's MS MARCO: per query, its passages and the permutation in which GPT-3.5 or GPT-4 ranked them.
 
-    A passage's score is the number of passages ranked after it. As in the authors' program, the first mention of a
-    passage counts, and numbers without a passage are ignored. Passages that the permutation does not name have no
-    score; the authors' program appends them in their original order.
+    Of each query, the first passages are read in the order in which they were retrieved (10 by default). A passage's
+    score is the number of these passages ranked after it. As in the authors' program, the first mention of a passage
+    counts, and numbers without a passage are ignored. Passages that the permutation does not name have no score; the
+    authors' program appends them in their original order. Comparisons are all pairs of ranked passages, each in one
+    order, drawn at random.
     """
-    if options.permutations is None:
-        raise UsageError(
-            "the passages of RankGPT are ranked in a second file.", "Add --permutations marco-train-10k-gpt3.5.json."
-        )
-    records, permutations = list(read_records(source)), read_text_list(options.permutations)
-    if len(records) != len(permutations):
-        raise ImportFileError(
-            f"{options.permutations}: has {len(permutations)} permutations, but {source} has {len(records)} queries.",
-            "Use the two files of one release: permutations belong to queries by their order.",
-        )
     items: list[PublishedItem] = []
+    decisions: list[PublishedDecision] = []
     queries: set[str] = set()
-    n_repeated = 0
-    for record, permutation in zip(records, permutations, strict=True):
-        query = record.text("query")
+    n_passages = DEFAULT_PASSAGES if options.passages is None else options.passages
+    n_repeated = n_left_out = 0
+    for record, permutation in _read_ranked_queries(source, options.permutations):
+        query, texts = record.text("query"), _passage_texts(record)
         if query in queries:
             n_repeated += 1
             continue
         queries.add(query)
-        texts = _passage_texts(record)
+        n_left_out += max(0, len(texts) - n_passages)
+        texts = texts[:n_passages]
         ranking = parse_permutation(permutation, len(texts))
         score_by_number = {number: float(n_after) for n_after, number in enumerate(reversed(ranking))}
         items += [
             PublishedItem(query, str(number), text, score_by_number.get(number))
             for number, text in enumerate(texts, start=1)
         ]
+        decisions += _decide_ranked_pairs(query, ranking, options.seed)
     notes = [count_sets(items)]
+    if n_left_out:
+        notes.append(f"Passages after the first {n_passages} of their query, left out: {n_left_out}.")
     if n_unranked := sum(item.human is None for item in items):
         notes.append(f"Passages that are not in the permutation of their query, without a score: {n_unranked}.")
     if n_repeated:
         notes.append(f"Queries that occur again later in the file, and are left out there: {n_repeated}.")
-    return PublishedDataset({"items": items}, notes)
+    return PublishedDataset({"items": items, "comparisons": decisions}, notes)
+
+
+def _read_ranked_queries(source: Path, permutations_file: Path | None) -> Iterator[tuple[SourceRecord, str]]:
+    """Yield the queries with their permutations, which belong together by their order."""
+    if permutations_file is None:
+        raise UsageError(
+            "the passages of RankGPT are ranked in a second file.", "Add --permutations marco-train-10k-gpt3.5.json."
+        )
+    records, permutations = list(read_records(source)), read_text_list(permutations_file)
+    if len(records) != len(permutations):
+        raise ImportFileError(
+            f"{permutations_file}: has {len(permutations)} permutations, but {source} has {len(records)} queries.",
+            "Use the two files of one release: permutations belong to queries by their order.",
+        )
+    yield from zip(records, permutations, strict=True)
+
+
+def _decide_ranked_pairs(query: str, ranking: Sequence[int], seed: int) -> Iterator[PublishedDecision]:
+    """Yield the decision on each pair of ranked passages, in a random order: else the first were always preferred."""
+    rng = np.random.default_rng(derive_seed(seed, "published", "rankgpt", query))
+    for better, worse in combinations(map(str, ranking), 2):
+        if rng.random() < 0.5:
+            yield PublishedDecision(query, better, worse, "A")
+        else:
+            yield PublishedDecision(query, worse, better, "B")
 
 
 def _passage_texts(record: SourceRecord) -> list[str]:

@@ -17,6 +17,10 @@ from auditor.imports.published.stories import read_caters
 
 PEOPLE_JUDGE = "people"
 """Judge whose comparisons are people's, in a file of comparisons."""
+RELATIONS = ("relevance", "coherence", "temporal", "causal")
+"""Aspects of data sets by which the probe `logic` compares items."""
+COMMON_OPTIONS = ("seed", "limit")
+"""Options that every format uses."""
 
 
 class DatasetFormat(NamedTuple):
@@ -26,6 +30,9 @@ class DatasetFormat(NamedTuple):
         read: reads its file or folder.
         kinds: what it can be converted to; the first is the default.
         used_options: names of the fields of `ConversionOptions` that it uses.
+        relation: what its items are compared by, for the probe `logic` and for imports of comparisons.
+        labeller: judge of its comparisons.
+        is_split_at_random: whether the data have no parts of their own, so that `split` draws one.
         layout_source: where its layout was taken from, if no original file was available to test the reader with;
             empty if the reader was tested with the original files.
     """
@@ -33,20 +40,39 @@ class DatasetFormat(NamedTuple):
     read: Callable[[Path, ConversionOptions], PublishedDataset]
     kinds: tuple[RowKind, ...] = ("items",)
     used_options: frozenset[str] = frozenset()
+    relation: str = "preference"
+    labeller: str = PEOPLE_JUDGE
+    is_split_at_random: bool = False
     layout_source: str = ""
+
+    def find_relation(self, aspect: str) -> str:
+        """What the items are compared by, for an aspect of the data set."""
+        return aspect if aspect in RELATIONS else self.relation if not aspect else "preference"
 
 
 DATASET_FORMATS: Mapping[str, DatasetFormat] = {
     "summeval": DatasetFormat(
-        read_summeval, used_options=frozenset({"aspect"}), layout_source="the authors' documentation"
+        read_summeval,
+        used_options=frozenset({"aspect"}),
+        relation="coherence",
+        layout_source="the authors' documentation",
     ),
-    "novel-eval": DatasetFormat(read_novel_eval),
-    "ms-marco": DatasetFormat(read_ms_marco, layout_source="the authors' documentation"),
+    "novel-eval": DatasetFormat(read_novel_eval, relation="relevance"),
+    "ms-marco": DatasetFormat(read_ms_marco, relation="relevance", layout_source="the authors' documentation"),
     "rankgpt": DatasetFormat(
-        read_rankgpt, used_options=frozenset({"permutations"}), layout_source="the authors' training program"
+        read_rankgpt,
+        kinds=("items", "comparisons"),
+        used_options=frozenset({"permutations", "passages", "split"}),
+        relation="relevance",
+        labeller="rankgpt",
+        is_split_at_random=True,
+        layout_source="the authors' training program",
     ),
     "caters": DatasetFormat(
-        read_caters, kinds=("items", "comparisons"), used_options=frozenset({"aspect", "min_events", "seed"})
+        read_caters,
+        kinds=("items", "comparisons"),
+        used_options=frozenset({"aspect", "min_events"}),
+        relation="temporal",
     ),
     "summarize-from-feedback": DatasetFormat(
         read_summarize_from_feedback,
@@ -54,9 +80,7 @@ DATASET_FORMATS: Mapping[str, DatasetFormat] = {
         used_options=frozenset({"split"}),
         layout_source="the authors' documentation",
     ),
-    "truthful-qa": DatasetFormat(
-        read_truthful_qa, kinds=("items", "questions", "known-answers"), used_options=frozenset({"seed"})
-    ),
+    "truthful-qa": DatasetFormat(read_truthful_qa, kinds=("items", "questions", "known-answers")),
     "hellaswag": DatasetFormat(
         read_hellaswag,
         kinds=("items", "known-answers"),
@@ -99,16 +123,21 @@ def read_dataset(name: str, source: Path, options: ConversionOptions | None = No
     options = options or ConversionOptions()
     defaults = ConversionOptions()
     for option, value in options._asdict().items():
-        is_used = option in dataset_format.used_options or option == "seed"  # a sample of any format uses the seed
+        is_used = option in dataset_format.used_options or option in COMMON_OPTIONS
         if value != getattr(defaults, option) and not is_used:
             raise UsageError(f"--{option.replace('_', '-')}: is not an option of {name}.", "Leave it out.")
     if not source.exists():
         raise ImportFileError(f"{source}: there is no such file or folder.", "Download the data first.")
-    return dataset_format.read(source, options)
+    dataset = dataset_format.read(source, options)
+    if options.limit is not None:
+        dataset = dataset.sample(options.limit, options.seed)
+    if options.split and dataset_format.is_split_at_random:
+        dataset = dataset.take_part(options.split, options.seed)
+    return dataset
 
 
-def write_rows(dataset: PublishedDataset, file: Path, kind: RowKind) -> int:
-    """Write the rows of a kind as JSONL. Comparisons are those of the judge `people`.
+def write_rows(dataset: PublishedDataset, file: Path, kind: RowKind, labeller: str = PEOPLE_JUDGE) -> int:
+    """Write the rows of a kind as JSONL. Comparisons are those of the judge `labeller`.
 
     Returns:
         Number of rows written.
@@ -120,7 +149,7 @@ def write_rows(dataset: PublishedDataset, file: Path, kind: RowKind) -> int:
         raise UsageError(f"{file}: the file name must end in .jsonl.", "Rename the file.")
     rows: list[dict[str, Any]] = [row._asdict() for row in dataset.rows.get(kind, ())]
     if kind == "comparisons":
-        rows = [{"judge": PEOPLE_JUDGE, **row, "relation": "standard"} for row in rows]
+        rows = [{"judge": labeller, **row, "relation": "standard"} for row in rows]
     if not rows:
         known_kinds = [name for name in ROW_KINDS if dataset.rows.get(name)]
         how_to_fix = f"Use --as {' or --as '.join(known_kinds)}." if known_kinds else "Check that it is the right file."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -10,11 +10,15 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from auditor.domain import derive_seed
+from auditor.errors import UsageError
 
 RowKind = Literal["items", "comparisons", "questions", "rules", "known-answers"]
 """What a file of rows is for: items of the probe `logic` or of a task, people's comparisons of these items, questions
 of the probe `semantic`, rules of thumb that answers to these questions follow, or the experiment `accuracy`."""
 ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
+PARTS = ("train", "test")
+TRAIN_SHARE = 0.8
+"""As the 800 and 200 queries of "Aligning with Logic" (ICML 2025), Appendix B."""
 
 
 class PublishedItem(NamedTuple):
@@ -27,7 +31,7 @@ class PublishedItem(NamedTuple):
 
 
 class PublishedDecision(NamedTuple):
-    """People's decision on a pair: `A` stands for `item_a`, `B` for `item_b`, or `TIE`."""
+    """The decision of people, or of a model that ranked the items: `A` stands for `item_a`, `B` for `item_b`."""
 
     context: str
     item_a: str
@@ -84,11 +88,33 @@ class PublishedDataset:
 
     def sample(self, limit: int, seed: int) -> PublishedDataset:
         """Draw at most `limit` sets of items, task items or questions, in their order; the same ones for every kind."""
-        units = list(dict.fromkeys(row[0] for kind in ROW_KINDS for row in self.rows.get(kind, ())))
+        units = self._list_units()
         random_order = np.random.default_rng(derive_seed(seed, "published", "sample")).permutation(len(units))
         drawn = {units[index] for index in random_order[:limit]}
-        rows = {kind: [row for row in kind_rows if row[0] in drawn] for kind, kind_rows in self.rows.items()}
-        return PublishedDataset(rows, [*self.notes, f"Drawn at random with seed {seed}: {len(drawn)} of {len(units)}."])
+        return self._select(drawn, f"Drawn at random with seed {seed}: {len(drawn)} of {len(units)}.")
+
+    def take_part(self, part: str, seed: int) -> PublishedDataset:
+        """Take the part `train`, a random 80% of the sets, or the part `test`, the others.
+
+        Raises:
+            UsageError: another part.
+        """
+        if part not in PARTS:
+            raise UsageError(f"--split: there is no part '{part}'.", f"Use {' or '.join(PARTS)}.")
+        units = self._list_units()
+        random_order = np.random.default_rng(derive_seed(seed, "published", "split")).permutation(len(units))
+        n_train = round(TRAIN_SHARE * len(units))
+        selected = {units[index] for index in (random_order[:n_train] if part == "train" else random_order[n_train:])}
+        return self._select(selected, f"Split at random with seed {seed}, {part}: {len(selected)} of {len(units)}.")
+
+    def _list_units(self) -> list[str]:
+        """The sets of items, task items or questions, in their order."""
+        return list(dict.fromkeys(row[0] for kind in ROW_KINDS for row in self.rows.get(kind, ())))
+
+    def _select(self, units: Collection[str], note: str) -> PublishedDataset:
+        """The rows of these sets, task items or questions, of every kind."""
+        rows = {kind: [row for row in kind_rows if row[0] in units] for kind, kind_rows in self.rows.items()}
+        return PublishedDataset(rows, [*self.notes, note])
 
 
 class ConversionOptions(NamedTuple):
@@ -98,12 +124,16 @@ class ConversionOptions(NamedTuple):
         aspect: what items are compared by; empty for the format's default.
         permutations: file of rankings of the items.
         min_events: fewest events of a story.
+        passages: largest number of passages of a query.
         split: part of the data to read; empty for all.
-        seed: for random orders.
+        seed: for random orders and samples.
+        limit: largest number of sets of items, task items or questions; None for all.
     """
 
     aspect: str = ""
     permutations: Path | None = None
     min_events: int | None = None
+    passages: int | None = None
     split: str = ""
     seed: int = 0
+    limit: int | None = None

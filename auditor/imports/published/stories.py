@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,10 @@ _STORY_SEPARATOR = re.compile(r"^[ \t]*\*{3,}[ \t]*$", re.MULTILINE)
 _ANNOTATION_HINT = "Check that the .ann file is in the format of brat, and belongs to the .txt file of the same name."
 
 
+EVENT_TYPE = "event"
+"""Type of the text marks that are events, in lower case; others are times or people."""
+
+
 class StoryEvent(NamedTuple):
     """An event of a file.
 
@@ -32,11 +37,13 @@ class StoryEvent(NamedTuple):
         name: its words, followed by its id in the annotation.
         text: the line of the story with its words in brackets.
         story: number of its story in the file.
+        line: position of the line in the file.
     """
 
     name: str
     text: str
     story: int
+    line: int
 
 
 class _AnnotatedFile(NamedTuple):
@@ -46,13 +53,58 @@ class _AnnotatedFile(NamedTuple):
     relations: list[tuple[str, str, StoryEvent, StoryEvent]]
 
 
+@dataclass
+class _Stories:
+    """The stories that are read from all files, and their counts."""
+
+    items: list[PublishedItem] = field(default_factory=list)
+    decisions: list[PublishedDecision] = field(default_factory=list)
+    contexts: set[str] = field(default_factory=set)
+    n_stories: int = 0
+    n_repeated: int = 0
+    n_one_line: int = 0
+
+    def add(self, content: _AnnotatedFile, options: ConversionOptions) -> None:
+        """Add the stories of a file that have enough events, and that no earlier file has with the same events."""
+        stories = _group_by_story(content.events.values())
+        self.n_stories += len(stories)
+        contexts: dict[int, str] = {}
+        for story, events in stories.items():
+            if len(events) < _min_events(options):
+                continue
+            context = _describe_story(events, options.seed)
+            if context in self.contexts:
+                self.n_repeated += 1
+                continue
+            self.contexts.add(context)
+            contexts[story] = context
+            self.n_one_line += len({event.line for event in events}) == 1
+            self.items += [PublishedItem(context, event.name, event.text) for event in _shuffle(events, options.seed)]
+        self.decisions += _decide_pairs(content, contexts, options.aspect)
+
+    def describe(self, min_events: int) -> Iterator[str]:
+        """Yield sentences on what was counted and left out."""
+        n_selected = len(self.contexts)
+        yield (
+            f"Stories with at least {min_events} events: {n_selected} of {self.n_stories}. Their events: "
+            f"{len(self.items)}."
+        )
+        if self.n_repeated:
+            yield f"Stories that occur again with the same events, and are left out there: {self.n_repeated}."
+        if self.n_one_line:
+            yield (
+                f"Caution: stories that are one line of the file: {self.n_one_line}. Each of their items is the whole "
+                "story, whose order answers the question. Write each sentence in a line of its own."
+            )
+
+
 def read_caters(source: Path, options: ConversionOptions) -> PublishedDataset:
     """Read CaTeRS: per story, its events as items without scores, and people's relations of events as comparisons.
 
     A story with fewer than `min_events` events (default 7) is left out. Judges are shown its events in random order and
     not the story, since the order of reading nearly always answers the temporal question. The decision is always `A`:
     the first event comes earlier, or is the cause (see `orders_events`). Pairs with relations in both directions are
-    left out.
+    left out, and so is a story that occurs again with the same events.
 
     Args:
         source: a folder with the .ann and .txt files of brat, or with folders of them. Stories in a file are separated
@@ -63,31 +115,24 @@ def read_caters(source: Path, options: ConversionOptions) -> PublishedDataset:
         raise UsageError(f"CaTeRS has no aspect '{options.aspect}'.", f"Use {' or '.join(ASPECTS)}.")
     if not source.is_dir():
         raise ImportFileError(f"{source}: is not a folder.", "Name the folder with the .ann and .txt files.")
-    min_events = DEFAULT_MIN_EVENTS if options.min_events is None else options.min_events
     files = sorted(source.rglob("*.ann"))
     annotated = [file for file in files if file.with_suffix(".txt").is_file()]
     if not annotated:
         raise ImportFileError(
             f"{source}: has no .ann file with a .txt file of the same name.", "Name the folder that has both."
         )
-    items: list[PublishedItem] = []
-    decisions: list[PublishedDecision] = []
-    n_stories = n_selected = 0
+    stories = _Stories()
     for file in annotated:
-        content = _read_annotated_file(file)
-        stories = _group_by_story(content.events.values())
-        selected = {story: events for story, events in stories.items() if len(events) >= min_events}
-        contexts = {story: _describe_story(events, options.seed) for story, events in selected.items()}
-        for story, events in selected.items():
-            items += [
-                PublishedItem(contexts[story], event.name, event.text) for event in _shuffle(events, options.seed)
-            ]
-        decisions += _decide_pairs(content, contexts, options.aspect)
-        n_stories, n_selected = n_stories + len(stories), n_selected + len(selected)
-    notes = [f"Stories with at least {min_events} events: {n_selected} of {n_stories}. Their events: {len(items)}."]
+        stories.add(_read_annotated_file(file), options)
+    notes = list(stories.describe(_min_events(options)))
     if missing_texts := [file.name for file in files if file not in annotated]:
         notes.append(f"Left out, since there is no .txt file of the same name: {', '.join(missing_texts)}.")
-    return PublishedDataset({"items": items, "comparisons": decisions}, notes)
+    return PublishedDataset({"items": stories.items, "comparisons": stories.decisions}, notes)
+
+
+def _min_events(options: ConversionOptions) -> int:
+    """Fewest events of a story."""
+    return DEFAULT_MIN_EVENTS if options.min_events is None else options.min_events
 
 
 def orders_events(relation: str, aspect: str) -> bool:
@@ -134,9 +179,13 @@ def _decide_pairs(content: _AnnotatedFile, contexts: dict[int, str], aspect: str
 
 
 def _read_annotated_file(file: Path) -> _AnnotatedFile:
-    """Read the events and relations of an .ann file; relations may name text marks (T1) or events (E1)."""
+    """Read the events and relations of an .ann file; relations may name text marks (T1) or events (E1).
+
+    Relations with a text mark that is no event are left out.
+    """
     text = read_text(file.with_suffix(".txt"), ImportFileError)
-    events: dict[str, StoryEvent] = {}
+    marks: dict[str, StoryEvent] = {}
+    typed_events: list[str] = []
     triggers: dict[str, str] = {}
     relation_lines: list[tuple[str, list[str]]] = []
     for location, line in read_numbered_lines(file):
@@ -144,28 +193,42 @@ def _read_annotated_file(file: Path) -> _AnnotatedFile:
         if annotation_id.startswith("T"):
             if len(fields) != 2:
                 raise ImportFileError(f"{location} is not 'id, type and positions, text'.", _ANNOTATION_HINT)
-            events[annotation_id] = _read_event(location, text, annotation_id, *fields)
+            marks[annotation_id] = _read_event(location, text, annotation_id, *fields)
+            typed_events += [annotation_id] * (fields[0].split(" ")[0].lower() == EVENT_TYPE)
         elif annotation_id.startswith("E") and fields:
             triggers[annotation_id] = fields[0].split(" ")[0].partition(":")[2]
         elif annotation_id.startswith("R") and fields:
             relation_lines.append((location, fields[0].split()))
-    if triggers:  # then other text marks are not events, but times or people
-        events = {name: events[name] for name in dict.fromkeys(triggers.values()) if name in events}
-
-    def find_event(location: str, argument: str) -> StoryEvent:
-        """The event of an argument such as `Arg1:E3`."""
-        name = argument.partition(":")[2]
-        event = events.get(triggers.get(name, name))
-        if event is None:
-            raise ImportFileError(f"{location}: the file has no event '{truncate_text(name)}'.", _ANNOTATION_HINT)
-        return event
-
-    relations = []
-    for location, parts in relation_lines:
-        if len(parts) != 3:
-            raise ImportFileError(f"{location} is not 'id, relation Arg1:id Arg2:id'.", _ANNOTATION_HINT)
-        relations.append((location, parts[0], find_event(location, parts[1]), find_event(location, parts[2])))
+    if marks and not triggers and not typed_events:
+        raise ImportFileError(f"{file}: has text marks, but no events.", _ANNOTATION_HINT)
+    event_ids = dict.fromkeys(triggers.values()) if triggers else typed_events
+    events = {name: marks[name] for name in event_ids if name in marks}
+    pairs = [(location, parts, _find_marks(location, parts, marks, triggers)) for location, parts in relation_lines]
+    relations = [
+        (location, parts[0], events[first], events[second])
+        for location, parts, (first, second) in pairs
+        if first in events and second in events
+    ]
     return _AnnotatedFile(events, relations)
+
+
+def _find_marks(
+    location: str, parts: Sequence[str], marks: Mapping[str, StoryEvent], triggers: Mapping[str, str]
+) -> tuple[str, str]:
+    """The text marks of a relation's arguments, such as `Arg1:E3` and `Arg2:T2`.
+
+    Args:
+        parts: of the line: type of the relation, and its arguments.
+        triggers: text marks of events, by id of the event.
+    """
+    if len(parts) != 3:
+        raise ImportFileError(f"{location} is not 'id, relation Arg1:id Arg2:id'.", _ANNOTATION_HINT)
+    names = [argument.partition(":")[2] for argument in parts[1:]]
+    first, second = (triggers.get(name, name) for name in names)
+    for name, mark in zip(names, (first, second), strict=True):
+        if mark not in marks:
+            raise ImportFileError(f"{location}: the file has no event '{truncate_text(name)}'.", _ANNOTATION_HINT)
+    return first, second
 
 
 def _read_event(location: str, text: str, annotation_id: str, marks: str, covered_text: str) -> StoryEvent:
@@ -184,4 +247,4 @@ def _read_event(location: str, text: str, annotation_id: str, marks: str, covere
         pieces += [text[position:start], "[", text[start:end], "]"]
         position = end
     pieces.append(text[position : line_end if line_end >= 0 else len(text)])
-    return StoryEvent(f"{covered_text} ({annotation_id})", " ".join("".join(pieces).split()), story)
+    return StoryEvent(f"{covered_text} ({annotation_id})", " ".join("".join(pieces).split()), story, line_start)

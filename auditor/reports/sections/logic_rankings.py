@@ -16,6 +16,8 @@ from auditor.reports.number_format import format_number
 from auditor.reports.sections.tables import make_columns, tabulate
 
 RANKING_TABLE_ID = "rankings"
+PAPER_K = 5
+"""Items in the subsets of table 4 of Aligning with Logic."""
 
 
 def build_rankings_section(logic: LogicReport) -> Section | None:
@@ -68,7 +70,7 @@ def _build_pairs_table(logic: LogicReport) -> Table | None:
         _PairsRow(
             row.judge,
             row.instances.human_agreement,
-            _find_largest(row).instances,
+            _find_published_size(row).instances,
             row.instances.commutativity,
             rho[row.judge, PAIRS_GREEDY],
             rho[row.judge, PAIRS_CALIBRATED],
@@ -86,7 +88,7 @@ def _build_pairs_table(logic: LogicReport) -> Table | None:
     columns = [
         Column("Judge", "name"),
         Column("Agreement with people", "estimate", "human_agreement"),
-        Column(f"Transitivity (K = {_find_largest(logic.judges[0]).k})", "estimate", "transitivity"),
+        Column(f"Transitivity (K = {_find_published_size(logic.judges[0]).k})", "estimate", "transitivity"),
         Column("Commutativity", "estimate"),
         Column("PairS", "estimate", "raw", emphasis=True),
         Column("PairS, calibrated", "estimate", "calibrated", emphasis=True),
@@ -94,28 +96,37 @@ def _build_pairs_table(logic: LogicReport) -> Table | None:
     return tabulate("rankings-consistency", "Accuracy of rankings and consistency", caption, rows, columns)
 
 
-def _find_largest(row: LogicRow) -> TransitivityRow:
-    """Transitivity in the largest subsets that were measured, by one order of each pair."""
-    return max((entry for entry in row.transitivity if not entry.calibrated), key=lambda entry: entry.k)
+def _find_published_size(row: LogicRow) -> TransitivityRow:
+    """Transitivity in subsets of the paper's size, or of the largest that was measured, by one order of each pair."""
+    return max(
+        (entry for entry in row.transitivity if not entry.calibrated), key=lambda entry: (entry.k == PAPER_K, entry.k)
+    )
 
 
 def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:
     """Plot one judge's calls against ρ with people's order, or with the ranking from all pairs if that is unknown.
 
-    None where no ρ is known.
+    Methods whose ρ is of fewer sets than that of others are left out. None where no ρ is known.
     """
     by_people = any(row.people.value is not None for row in rows)
-    rows_and_rhos = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
-    points = [TradeoffPoint(row.method, row.calls, rho) for row, rho in rows_and_rhos if rho is not None]
+    estimates = [row.people if by_people else row.all_pairs for row in rows]
+    n_sets = max(estimate.n for estimate in estimates)
+    points = [
+        TradeoffPoint(row.method, row.calls, estimate.value)
+        for row, estimate in zip(rows, estimates, strict=True)
+        if estimate.value is not None and estimate.n == n_sets
+    ]
     if not points:
         return None
+    left_out = [row.method for row, estimate in zip(rows, estimates, strict=True) if 0 < estimate.n < n_sets]
     judge, reference = rows[0].judge, "people’s order" if by_people else "the judge’s ranking from all pairs"
     accuracy_title = f"Spearman’s ρ with {reference}"
     spec = tradeoff_plot(points, cost_title="Calls per set", accuracy_title=accuracy_title)
     description = "; ".join(
         f"{point.label}: {format_number(point.cost, 1)} calls, ρ {format_number(point.accuracy)}" for point in points
     )
-    caption = (Name(judge), f": calls per set and {accuracy_title}.")
+    omission = f" Not shown, since ρ is of fewer sets: {'; '.join(left_out)}." if left_out else ""
+    caption = (Name(judge), f": calls per set and {accuracy_title}.{omission}")
     title = f"Accuracy of rankings against calls, {judge}"
     return Figure(figure_id, spec, title, description, caption, RANKING_TABLE_ID)
 

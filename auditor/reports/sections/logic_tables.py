@@ -107,9 +107,10 @@ def build_complete_table(rows: Sequence[LogicRow]) -> Table:
     """Build the table of transitivity over the subsets of items in which every pair is decided."""
     caption = (
         "Share of subsets of K items without a cycle of preferences (higher is better), with 95% CI, among subsets "
-        "with all pairs decided. One order: one of the two answers to each pair, drawn at random. Calibrated: the "
-        f"average of both. {AVERAGING_NOTE} Margin: half-width of the 95% CI from sampling subsets. The last three "
-        f"columns count pairs. Random preferences reach {CHANCE_TRANSITIVITY_K3} for K = 3."
+        "with all pairs decided. One order: one of the two answers to each pair, drawn at random for each subset. "
+        f"Calibrated: the average of both. {AVERAGING_NOTE} Margin: half-width of the 95% CI of the mean over other "
+        "draws of subsets and orders; a 95% CI over other sets includes it. The last three columns count pairs. Random "
+        f"preferences reach {CHANCE_TRANSITIVITY_K3} for K = 3."
     )
     columns = [
         Column("Judge", "name"),
@@ -118,22 +119,27 @@ def build_complete_table(rows: Sequence[LogicRow]) -> Table:
         Column("Mean over sets", "estimate", "instances", emphasis=True),
         Column("Pooled", "estimate"),
         Column("Subsets checked"),
-        *(Column(title, "number") for title in ("Margin", "Decided pairs", "Tied pairs", "Unanswered pairs")),
+        Column("Margin", "number", digits=3),
+        *(Column(title, "number") for title in ("Decided pairs", "Tied pairs", "Unanswered pairs")),
     ]
-    cells = [_complete_cells(row, entry) for row in rows for entry in row.transitivity]
+    cells = [_complete_cells(row, entry) for row in rows for entry in sort_by_size(row)]
     return Table("logic-transitivity", "Transitivity", caption, columns, cells)
+
+
+def sort_by_size(row: LogicRow) -> list[TransitivityRow]:
+    """Transitivity of one judge, by the size of the subsets; JSON has the order of the configuration."""
+    return sorted(row.transitivity, key=lambda entry: (entry.k, entry.calibrated))
 
 
 def _complete_cells(row: LogicRow, entry: TransitivityRow) -> list[Cell]:
     """Cells of one judge and size of subsets; without a share there are no subsets to describe."""
-    is_sampled = bool(entry.margin)
-    checked = None if entry.share.value is None else "random sample" if is_sampled else "all"
+    checked = None if entry.share.value is None else "all" if entry.all_subsets else "random sample"
     return [
         *_row_labels(row, entry),
         entry.instances,
         entry.share,
         checked,
-        entry.margin if is_sampled else None,
+        entry.margin_instances or None,
         entry.decided,
         entry.tied,
         entry.unanswered,
@@ -157,7 +163,7 @@ def build_partial_table(rows: Sequence[LogicRow]) -> Table:
         Column("Pairs present", "number", style="percent", digits=0),
         Column("Fully answered", "number", style="percent", digits=0),
     ]
-    cells = [_partial_cells(row, entry) for row in rows for entry in row.transitivity]
+    cells = [_partial_cells(row, entry) for row in rows for entry in sort_by_size(row)]
     return Table("logic-partial", "Transitivity with missing and tied comparisons", caption, columns, cells)
 
 

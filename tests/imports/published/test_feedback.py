@@ -16,7 +16,10 @@ from auditor.imports.comparisons import import_comparisons
 from auditor.imports.published.feedback import read_summarize_from_feedback
 from auditor.imports.published.registry import write_rows
 from auditor.imports.published.rows import ConversionOptions, PublishedDecision, PublishedItem
+from auditor.logic.repair import repair_comparisons
+from auditor.logic.training_data import check_item_texts
 from auditor.run import open_audit
+from auditor.storage.database import open_database
 from tests.support.json_lines import write_json_lines
 
 POST = "A long post."
@@ -63,14 +66,19 @@ def test_a_split_of_a_folder_is_read(tmp_path: Path) -> None:
     assert dataset.notes[0] == "Comparisons in the data: 3 (train 1, valid1 2). Selected: 2."
 
 
-def test_long_summaries_have_short_ids_in_both_files(tmp_path: Path) -> None:
+def test_comparisons_have_the_texts_of_long_summaries(tmp_path: Path, storage: str) -> None:
+    """Also without a file of items, so that data for tuning have them; ids are those of the file of items."""
     file = write_json_lines(tmp_path / "x.json", make_record("a" * 500, "b" * 500, 1))
     dataset = read_summarize_from_feedback(file, ConversionOptions())
-    [decision] = dataset.rows["comparisons"]
     items = [row for row in dataset.rows["items"] if isinstance(row, PublishedItem)]
-    assert [item.item for item in items] == list(decision[1:3])
     assert [item.text for item in items] == ["a" * 500, "b" * 500]
     assert max(len(item.item) for item in items) < 120
+    write_rows(dataset, tmp_path / "c.jsonl", "comparisons")
+    import_comparisons(tmp_path / "c.jsonl", audit="feedback", storage=storage)
+    with open_database(storage, create=False) as db:
+        [repaired] = repair_comparisons(db, "feedback")
+    assert [(item.id, item.text) for item in repaired.raw.item_set.items] == [(i.item, i.text) for i in items]
+    check_item_texts([repaired])
 
 
 def test_comparisons_become_an_audit_of_people(tmp_path: Path, storage: str) -> None:

@@ -124,6 +124,24 @@ def test_the_score_of_a_passage_is_the_number_of_passages_ranked_after_it(tmp_pa
     assert dataset.notes[2].endswith("left out there: 1.")
 
 
+def test_the_first_passages_are_read_as_in_the_paper(tmp_path: Path) -> None:
+    passages = [{"content": f"text {i}"} for i in range(1, 13)]
+    file = write_json_lines(tmp_path / "x.jsonl", {"query": "q?", "hits": passages})
+    permutations = tmp_path / "p.json"
+    permutations.write_text(json.dumps(["[12] > [3] > [11] > [1]"]), encoding="utf-8")
+    for options, n, ranked in (
+        (ConversionOptions(permutations=permutations), 10, ["3", "1"]),
+        (ConversionOptions(permutations=permutations, passages=12), 12, ["12", "3", "11", "1"]),
+    ):
+        dataset = read_rankgpt(file, options)
+        items = [row for row in dataset.rows["items"] if isinstance(row, PublishedItem)]
+        assert [item.item for item in items] == [str(i) for i in range(1, n + 1)]
+        scores = {item.item: item.human for item in items if item.human is not None}
+        assert sorted(scores, key=lambda item: -scores[item]) == ranked
+        assert len(dataset.rows["comparisons"]) == len(ranked) * (len(ranked) - 1) // 2
+        assert ("Passages after the first 10 of their query, left out: 2." in dataset.notes) == (n == 10)
+
+
 def test_permutations_of_another_file_are_an_error(tmp_path: Path) -> None:
     file = write_json_lines(tmp_path / "x.jsonl", {"query": "q?", "hits": [{"content": "x"}]})
     permutations = tmp_path / "p.json"

@@ -84,7 +84,7 @@ def test_stories_need_seven_events_by_default(tmp_path: Path) -> None:
     marks += [f"T1{number}\tEvent {25 + 3 * number} {27 + 3 * number}\tw{number}" for number in range(6)]
     dataset = read_caters(write_story_file(tmp_path / "x", *marks, text=text), ConversionOptions())
     assert len(dataset.rows["items"]) == 7
-    assert dataset.notes == ["Stories with at least 7 events: 1 of 2. Their events: 7."]
+    assert dataset.notes[0] == "Stories with at least 7 events: 1 of 2. Their events: 7."
 
 
 def test_relations_may_name_events_of_brat(tmp_path: Path) -> None:
@@ -96,6 +96,37 @@ def test_relations_may_name_events_of_brat(tmp_path: Path) -> None:
     dataset = read(write_story_file(tmp_path / "train", *lines))
     assert {item.item for item in list_items(dataset)} == {"fell (T1)", "cried (T2)"}
     assert decided_pairs(dataset) == {("fell (T1)", "cried (T2)")}
+
+
+def test_times_and_people_are_no_events(tmp_path: Path) -> None:
+    """Also where no lines of events say which marks they are: then the type of a mark does."""
+    lines = ["T1\tPerson 0 3\tTom", *MARKS[:2], "T3\tTimex 23 27\tleft", "R1\tBEFORE Arg1:T1 Arg2:T2"]
+    lines[1] = "T4\tEvent 4 8\tfell"
+    lines += ["R2\tBEFORE Arg1:T4 Arg2:T2", "R3\tDURING Arg1:T4 Arg2:T3"]
+    dataset = read(write_story_file(tmp_path / "train", *lines))
+    assert {item.item for item in list_items(dataset)} == {"fell (T4)", "cried (T2)"}
+    assert decided_pairs(dataset) == {("fell (T4)", "cried (T2)")}
+    assert read(tmp_path, min_events=3).rows["items"] == []
+    with pytest.raises(ImportFileError, match="has text marks, but no events"):
+        read(write_story_file(tmp_path / "train", lines[0]))
+
+
+def test_a_story_in_two_files_is_read_once(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_story_file(tmp_path / name, *MARKS, *RELATIONS)
+    dataset = read(tmp_path)
+    assert len(list_items(dataset)) == len({(item.context, item.item) for item in list_items(dataset)}) == 3
+    assert len(decided_pairs(dataset)) == len(dataset.rows["comparisons"]) == 2
+    assert dataset.notes[1] == "Stories that occur again with the same events, and are left out there: 1."
+    write_rows(dataset, tmp_path / "items.jsonl", "items")
+    assert len(load_item_sets(tmp_path / "items.jsonl", "temporal")) == 1
+
+
+def test_a_story_in_one_line_is_a_caution(tmp_path: Path) -> None:
+    lines = ["T1\tEvent 4 8\tfell", "T2\tEvent 13 18\tcried"]
+    one_line = write_story_file(tmp_path / "one", *lines, text="Tom fell. He cried.\n")
+    assert "Caution: stories that are one line of the file: 1." in read(one_line).notes[-1]
+    assert "Caution" not in read(write_story_file(tmp_path / "two", *lines)).notes[-1]
 
 
 def test_an_event_may_have_parts_in_any_order(tmp_path: Path) -> None:

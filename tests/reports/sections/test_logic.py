@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from auditor.metrics.averaging import Averaging
@@ -58,12 +60,15 @@ def make_row(
     transitivity: LogicEstimate = SHARE,
     wording: int | None = None,
     margin: float = 0.0,
+    sizes: Sequence[int] = (3,),
 ) -> LogicRow:
     entries = [
         TransitivityRow(
-            k=3, calibrated=calibrated, share=transitivity, instances=mean, partial=PARTIAL, partial_instances=PARTIAL,
+            k=k, calibrated=calibrated, share=transitivity, instances=mean, partial=PARTIAL, partial_instances=PARTIAL,
             decided=31, tied=4, unanswered=2, margin=margin,
+            margin_instances=1.5 * margin, all_subsets=not margin,
         )
+        for k in sizes
         for calibrated in (False, True)
     ]  # fmt: skip
     instances = InstanceMeans(
@@ -172,12 +177,18 @@ def test_transitivity_has_a_row_for_each_judge_and_subset_size(report: Report) -
     assert cells_of(tables["logic-transitivity"]) == [
         ["j", 3, "one order", MEAN, SHARE, "all", None, 31, 4, 2],
         ["j", 3, "calibrated", MEAN, SHARE, "all", None, 31, 4, 2],
-        ["s", 3, "one order", MEAN, SHARE, "random sample", 0.02, 31, 4, 2],
-        ["s", 3, "calibrated", MEAN, SHARE, "random sample", 0.02, 31, 4, 2],
+        ["s", 3, "one order", MEAN, SHARE, "random sample", 0.03, 31, 4, 2],
+        ["s", 3, "calibrated", MEAN, SHARE, "random sample", 0.03, 31, 4, 2],
         ["m", 3, "one order", MEAN, NOT_ASKED, None, None, 31, 4, 2],
         ["m", 3, "calibrated", MEAN, NOT_ASKED, None, None, 31, 4, 2],
     ]
     assert cells_of(tables["logic-partial"])[0] == ["j", 3, "one order", PARTIAL, PARTIAL, 0.6, 0.7]
+
+
+def test_transitivity_is_shown_by_size_whatever_the_order_of_the_configuration(report: Report) -> None:
+    tables = tables_of(build(report, [make_row(sizes=(5, 3, 4))]))
+    for name in ("logic-transitivity", "logic-partial"):
+        assert [row[1] for row in cells_of(tables[name])] == [3, 3, 4, 4, 5, 5]
 
 
 @pytest.mark.parametrize(

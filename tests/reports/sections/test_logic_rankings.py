@@ -54,6 +54,27 @@ def test_each_judge_has_a_plot_against_people_where_their_order_is_known(plotted
     assert cells_of(tables_of(section)["rankings"])[1] == [NAME, "PairS", 100, 22.1, 0.5, RHO, UNKNOWN]
 
 
+@pytest.mark.parametrize(("sizes", "shown"), [((3, 5), 5), ((5, 3, 8), 5), ((3, 4), 4)])
+def test_transitivity_of_rankings_is_in_subsets_of_the_size_of_table_4(sizes: tuple[int, ...], shown: int) -> None:
+    rankings = [make_ranking("a", method, people=RHO) for method in ("PairS, greedy", "PairS, greedy, calibrated")]
+    section = logic_rankings.build_rankings_section(make_logic([make_row("a", sizes=sizes)], rankings=rankings))
+    assert section is not None
+    titles = [column.title for column in tables_of(section)["rankings-consistency"].columns]
+    assert f"Transitivity (K = {shown})" in titles
+
+
+def test_a_method_with_fewer_sets_is_left_out_of_the_plot(plotted: list[list[float]]) -> None:
+    rankings = [
+        make_ranking("a", "PairS", people=Estimate(0.3, 3, 0.1, 0.5)),
+        make_ranking("a", "all pairs", people=Estimate(1.0, 1, reason="1 set")),
+    ]
+    section = logic_rankings.build_rankings_section(make_logic([], rankings=rankings))
+    assert section is not None
+    assert plotted == [[0.3]]
+    [figure] = [block for block in section.blocks if isinstance(block, Figure)]
+    assert "Not shown, since ρ is of fewer sets: all pairs." in str(figure.caption)
+
+
 def test_pairs_is_shown_with_the_consistency_of_its_judge_where_people_s_order_is_known() -> None:
     row = make_row("a")
     means = row.instances.model_copy(

@@ -206,5 +206,7 @@ def _build_transitivity_row(
         decided=transitivity.n_decided,
         tied=transitivity.n_tied,
         unanswered=transitivity.n_lost,
-        margin=transitivity.margin,
+        margin=transitivity.margin["pooled"],
+        margin_instances=transitivity.margin["instances"],
+        all_subsets=transitivity.exhaustive,
     )

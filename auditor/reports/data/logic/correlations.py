@@ -9,6 +9,7 @@ import numpy as np
 
 from auditor.metrics.averaging import AVERAGINGS, Averaging
 from auditor.metrics.model_correlation import correlate_models
+from auditor.reports.data.coverage.missing_scores import replace_reason
 from auditor.reports.data.logic.schema import LogicCorrelationRow, LogicRow
 from auditor.reports.data.panel.verdict_matrix import find_family
 from auditor.reports.data.report_source import ReportSource
@@ -58,7 +59,14 @@ def _correlate_rows(
             ("commutativity", "agreement with people", [(f.commutativity, f.human_agreement) for f in figures]),
         ):
             x, y = np.array(pairs, dtype=float).T
-            r = correlate_models(x, y, families, unit=unit)
+            r = replace_reason(
+                correlate_models(x, y, families, unit=unit),
+                {
+                    "x constant": f"all {unit}s have the same {x_name}",
+                    "y constant": f"all {unit}s have the same {y_name}",
+                    "x and y constant": f"all {unit}s have the same {x_name} and the same {y_name}",
+                },
+            )
             yield LogicCorrelationRow(over=unit_label, averaged=averaged, x=x_name, y=y_name, r=r)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -55,5 +56,13 @@ def _build_ranking_row(judge: str, method: str, points: Sequence[RankingMethodSt
 
 
 def _mean_over_sets(rhos: Sequence[float], missing_reason: str) -> Estimate:
-    """Mean of Spearman's rho over item sets, ignoring nan, with an interval over other sets."""
-    return mean_over_units(rhos, {"set": range(len(rhos))}, RHO_BOUNDS, empty_reason=missing_reason)
+    """Mean of Spearman's rho over the item sets in which it is defined, with an interval over other sets.
+
+    The reason says how many sets are left out, since methods with different sets cannot be compared.
+    """
+    mean = mean_over_units(rhos, {"set": range(len(rhos))}, RHO_BOUNDS, empty_reason=missing_reason)
+    n_left_out = int(np.isnan(rhos).sum())
+    if not n_left_out or mean.value is None:
+        return mean
+    left_out = f"{n_left_out} of {len(rhos)} sets left out: people's scores or the ranking have ties only"
+    return replace(mean, reason="; ".join(filter(None, (mean.reason, left_out))))

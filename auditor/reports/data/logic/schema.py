@@ -32,7 +32,12 @@ class TransitivityRow(ReportModel):
     unanswered: int
     """Pairs that were asked about, without an answer."""
     margin: float
-    """Half-width of the 95% interval of `share` due to sampling subsets; 0 where all subsets were checked."""
+    """Half-width of the 95% interval of `share` over other draws of subsets, and of the order of each pair; 0 where all
+    subsets were checked and no order matters."""
+    margin_instances: float
+    """The same of `instances`."""
+    all_subsets: bool
+    """Whether all subsets of each set were checked, not a random sample."""
 
 
 class InstanceMeans(ReportModel):

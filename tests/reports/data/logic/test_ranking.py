@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.domain import Item, ItemSet
 from auditor.reports.data.logic.ranking import build_ranking_rows
 from auditor.storage.comparisons import ItemSetAnswers
 
+Floats = NDArray[np.float64]
+
+
+def make_answers(name: str, preferences: Floats) -> ItemSetAnswers:
+    """One judge's answers on a set of items, of which people prefer the later ones."""
+    n = len(preferences)
+    return ItemSetAnswers(
+        judge="j",
+        paraphrase=0,
+        item_set=ItemSet(name, "", "preference", tuple(Item(f"i{i}", f"i{i}", float(i)) for i in range(n))),
+        preferences=preferences,
+        negated=np.full((n, n), np.nan),
+        asked=np.stack([~np.eye(n, dtype=bool)] * 2),
+        samples=np.empty((0, 0)),
+        human_preferences=np.tril(np.ones((n, n)), -1),
+        failures={},
+        n_questions=n * (n - 1),
+    )
+
 
 def test_no_complete_set_is_left_out() -> None:
-    items = tuple(Item(name, name, float(i)) for i, name in enumerate("abcd"))
     preferences = np.tril(np.ones((4, 4)), -1)  # the later item is preferred, as people do
-    answers = [
-        ItemSetAnswers(
-            judge="j",
-            paraphrase=0,
-            item_set=ItemSet(f"set {i}", "", "preference", items),
-            preferences=preferences,
-            negated=np.full((4, 4), np.nan),
-            asked=np.stack([~np.eye(4, dtype=bool)] * 2),
-            samples=np.empty((0, 0)),
-            human_preferences=preferences,
-            failures={},
-            n_questions=12,
-        )
-        for i in range(21)
-    ]
-    rows = build_ranking_rows("j", answers, seed=0)
+    rows = build_ranking_rows("j", [make_answers(f"set {i}", preferences) for i in range(21)], seed=0)
     assert {row.people.n for row in rows if row.method.startswith("PairS")} == {21}
     assert {row.people.value for row in rows if row.method.startswith("PairS")} == {1.0}
+
+
+def test_a_mean_over_fewer_sets_says_which_are_left_out() -> None:
+    cyclic = np.array(
+        [[0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [1, 0, 0, 0, 1], [1, 1, 0, 0, 0]], dtype=float
+    )
+    linear = np.tril(np.ones((5, 5)), -1)
+    rows = build_ranking_rows("j", [make_answers("cycle", cyclic), make_answers("line", linear)], seed=0)
+    people = {row.method: row.people for row in rows}
+    by_all_pairs, by_pairs = people["all pairs, both orders, Bradley–Terry"], people["PairS, greedy"]
+    assert (by_all_pairs.n, by_pairs.n) == (1, 2)  # all strengths are equal in the cycle
+    assert "1 of 2 sets left out" in (by_all_pairs.reason or "")
+    assert "left out" not in (by_pairs.reason or "")

@@ -1,0 +1,189 @@
+"""The data card of rows for preference tuning: how they were made, their sizes and their limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from auditor.logic.repair_stages import RepairStage, StageSummary
+from auditor.logic.repair_summary import RepairSummary
+from auditor.logic.training_data import AnswerFormat, TrainingFormat, TrainingRow
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.preference_repair import RatingMethod
+from auditor.reports.number_format import format_percent
+
+STAGE_NOTE = (
+    "Transitivity and commutativity are means over sets, with 95% CI; n counts sets. Transitivity is by the "
+    "comparisons there are: a missing or tied one cannot be part of a cycle. Pairs present: mean share of decided "
+    "pairs in a subset."
+)
+
+
+class RowSource(NamedTuple):
+    """How rows were made.
+
+    Attributes:
+        stage, method: of the repair.
+        k: number of items in the subsets that were checked for cycles.
+        noise: share of the answers that were reversed first, in [0, 1].
+        seed: of the noise and of samples; None is 0, and takes comparisons for Elo in the order of the items.
+        is_negated: whether rows in negated form were written, if the stage has them.
+        answer_format, row_format: of the rows.
+    """
+
+    stage: RepairStage
+    method: RatingMethod
+    k: int
+    noise: float
+    seed: int | None
+    is_negated: bool
+    answer_format: AnswerFormat
+    row_format: TrainingFormat
+
+
+def build_data_card(
+    audit_name: str,
+    rows: Sequence[TrainingRow],
+    source: RowSource,
+    summaries: Sequence[RepairSummary],
+    stages: Sequence[StageSummary],
+) -> str:
+    """Describe the rows, their source and their limits, as the text of a Markdown file."""
+    relations = Counter(row.relation.value for row in rows)
+    counts = ", ".join(f"{n} {name}" for name, n in relations.items())
+    return f"""# Data card: comparisons of the audit {audit_name}, stage {source.stage}
+
+{len(rows)} rows for preference tuning, {counts}, of the stage `{source.stage}`, in the form `{source.row_format}`.
+
+## How they were made
+{_describe_stage(source)}
+
+{_describe_answers(source)}
+
+Settings: {_list_settings(source)}.
+
+{_build_judge_table(rows, summaries)}
+
+Agreement with people is before → after the repair, over the questions that people, the judge and the ranking decide; a
+dash means not available.
+
+{_build_table(stage_columns(source.k), [format_stage(stage) for stage in stages])}
+
+{STAGE_NOTE}
+
+## Columns
+`prompt`, `chosen`, `rejected`: what to train on. `judge`, `context`, `item_a`, `item_b` (shown first and second),
+`relation` (`standard` or `negated`), `flipped`: where the row comes from.
+
+## What they are not
+{_describe_limits(source)} Items may be texts by others, with their own licences. Keep the rows of a set together: split
+training and test data by `context`.
+"""
+
+
+def _describe_stage(source: RowSource) -> str:
+    """How the answers of a stage were made."""
+    noise = (
+        f"Of each judge's answers to the standard question, {100 * source.noise:g}% were drawn at random and reversed, "
+        f"to simulate errors (seed {source.seed or 0})."
+    )
+    if source.stage in ("raw", "perturbed"):
+        reversed_note = f" {noise}" if source.stage == "perturbed" else ""
+        return (
+            f"Judges compared pairs of items. Each row is an answer of a judge.{reversed_note} Nothing was repaired: "
+            "the answers may contradict each other. Ties are left out. `flipped` is always false."
+        )
+    noise_note = f" {noise}" if source.noise else ""
+    negated = " and in its negated form" if source.is_negated else ""
+    sample = (
+        f" Of these answers, as many as there were before the repair were drawn at random (seed {source.seed or 0})."
+        if source.stage == "size-matched"
+        else ""
+    )
+    return (
+        f"Judges compared pairs of items.{noise_note} Within each set the items were ranked (method: {source.method}), "
+        f"and every pair was given the answer that follows from the ranking, in both orders{negated} (REPAIR of "
+        '"Aligning with Logic", ICML 2025). Pairs of equal rating, and pairs that no comparison connects, are left out.'
+        f"{sample} `flipped` marks the answers to the standard question that the ranking reverses."
+    )
+
+
+def _describe_answers(source: RowSource) -> str:
+    """The form of the answers, and of the questions that they answer."""
+    if source.answer_format == "letter":
+        return 'Answers are letters, `A` or `B`. The prompt is that of the setting `answer = "probability"`.'
+    return (
+        'Answers are JSON. The prompt is that of the setting `answer = "structured"`, which also allows TIE; no row '
+        "has that answer."
+    )
+
+
+def _list_settings(source: RowSource) -> str:
+    """The options of the command, as a list."""
+    settings = {
+        "stage": source.stage, "method": source.method, "noise": f"{source.noise:g}",
+        "seed": "not set (0; for elo, comparisons in the order of the items)" if source.seed is None else source.seed,
+        "negated": "yes" if source.is_negated else "no", "answers": source.answer_format, "K": source.k,
+    }  # fmt: skip
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
+def _describe_limits(source: RowSource) -> str:
+    """What training on the answers of a stage does not do."""
+    if source.stage in ("raw", "perturbed"):
+        return "They are not consistent: they train a judge's contradictions, too."
+    return "They make a judge agree with itself, not with people: a consistent error remains, and is trained."
+
+
+def _build_judge_table(rows: Sequence[TrainingRow], summaries: Sequence[RepairSummary]) -> str:
+    """A Markdown table with the counts of each judge."""
+    n_rows = Counter(row.judge for row in rows)
+    cells = [
+        [
+            summary.judge, n_rows[summary.judge], summary.questions, summary.flipped,
+            format_percent(summary.flipped, summary.questions), format_change(summary.people),
+        ]
+        for summary in summaries
+    ]  # fmt: skip
+    return _build_table(
+        ["judge", "rows", "answers", "reversed by the ranking", "share", "agreement with people"], cells
+    )
+
+
+def _build_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def stage_columns(k: int) -> list[str]:
+    """Titles of the columns of `format_stage`."""
+    return ["judge", "stage", f"transitivity (K = {k})", "pairs present", "commutativity", "rows", "rows per set"]
+
+
+def format_stage(stage: StageSummary) -> list[str | int]:
+    """One stage as a row of text: a row of table 2 of the paper."""
+    present = stage.transitivity.pairs_present
+    return [
+        stage.judge,
+        f"{stage.stage} + negated" if stage.negated else stage.stage,
+        _format_mean(stage.transitivity),
+        "–" if present is None else f"{present:.0%}",
+        _format_mean(stage.commutativity),
+        stage.rows,
+        "–" if stage.rows_per_set.value is None else f"{stage.rows_per_set.value:.2f}",
+    ]
+
+
+def _format_mean(estimate: Estimate) -> str:
+    """A mean over sets with its interval and the number of sets; a dash where it is not available."""
+    if estimate.value is None:
+        return "–"
+    interval = "" if estimate.ci_low is None else f"{estimate.ci_low:.3f} to {estimate.ci_high:.3f}; "
+    return f"{estimate.value:.3f} ({interval}n {estimate.n})"
+
+
+def format_change(before_after: tuple[float | None, float | None]) -> str:
+    """Two shares as "0.50 → 0.80"; a dash where one is None."""
+    return " → ".join("–" if value is None else f"{value:.2f}" for value in before_after)
