@@ -37,7 +37,7 @@ ModelsOption: TypeAlias = Annotated[
     typer.Option(
         "--models",
         metavar="FILE",
-        help="Run the experiment with the models and judges of a configuration, and its paraphraser and rot_model.",
+        help="Run the experiment with the models, judges, limits, paraphraser and rot_model of a configuration.",
     ),
 ]
 SmallOption: TypeAlias = Annotated[

@@ -1,9 +1,9 @@
-"""The models and judges of a configuration file, for commands that bring the other settings themselves."""
+"""What is used of a configuration file by commands that bring the settings of an experiment themselves."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,37 +14,44 @@ from auditor.config.base import ConfigSection
 from auditor.config.leaves import iterate_leaves
 from auditor.config.loader import read_config_file, resolve_model_paths, resolve_path
 from auditor.config.model_section import ModelSection
+from auditor.config.sections import Limits
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError
 
 SEMANTIC_PATH = ("probes", "semantic")
+LIMITS = ("budget_usd", "max_attempts", "deadline_s", "max_retry_wait_s")
+"""Keys of `[limits]` that bear on cost and time only."""
 
 
 class ModelsSection(ConfigSection):
-    """The models and judges of a file."""
+    """The tables of a file that are used."""
 
     models: Annotated[list[ModelSection], Field(min_length=1)]
     """The audited models, each in a section of its own that begins with the line `[[models]]`."""
     judges: Literal["peers"] | list[ModelSection] = "peers"
     """The models that review the reasoning of the audited models: `peers`, or a list of models."""
+    limits: Limits = Limits()
+    """Limits on cost, retries and time."""
 
 
 class ModelsFile(ConfigSection):
-    """What is used of a file.
+    """What is used of a file: who is asked, at which cost, and in which time.
 
     Attributes:
+        limits: `LIMITS`, as far as the file has them.
         helpers: models and weights that help with the probe `semantic`, by the key that names them.
         ignored: dotted keys of the file that are not used, without those of the audit's name.
     """
 
     models: list[ModelSection]
     judges: Literal["peers"] | list[ModelSection]
+    limits: dict[str, Any]
     helpers: dict[str, str]
     ignored: list[str]
 
 
 def load_models_file(path: Path, helper_keys: Collection[str] = ()) -> ModelsFile:
-    """Read the models and judges of a configuration, which need not be complete otherwise.
+    """Read the models, judges and limits of a configuration, which need not be complete otherwise.
 
     Args:
         helper_keys: keys of `[probes.semantic]` that are used, too.
@@ -65,15 +72,22 @@ def load_models_file(path: Path, helper_keys: Collection[str] = ()) -> ModelsFil
         key: resolve_path(name, path.parent) if os.sep in name else name
         for key, name in _read_helpers(data, helper_keys).items()
     }
-    used = {*ModelsSection.model_fields, "name", *(".".join((*SEMANTIC_PATH, key)) for key in helpers)}
-    keys = (key for key, _ in iterate_leaves({key: value for key, value in data.items() if key not in used}))
+    limits = parsed.limits.model_dump(exclude_unset=True, include=set(LIMITS))
     judges = parsed.judges if parsed.judges == "peers" else resolve_model_paths(parsed.judges, path.parent)
     return ModelsFile(
         models=resolve_model_paths(parsed.models, path.parent),
         judges=judges,
+        limits=limits,
         helpers=helpers,
-        ignored=[key for key in keys if key not in used],
+        ignored=_list_ignored(data, {"limits": limits, ".".join(SEMANTIC_PATH): helpers}),
     )
+
+
+def _list_ignored(data: dict[str, Any], used: Mapping[str, Collection[str]]) -> list[str]:
+    """Dotted keys of a file but those of its name, models and judges, and the used ones, by their table."""
+    others = {key: value for key, value in data.items() if key not in ("name", "models", "judges")}
+    used_keys = {f"{table}.{key}" for table, keys in used.items() for key in keys}
+    return [key for key, _ in iterate_leaves(others) if key not in used_keys]
 
 
 def _read_helpers(data: dict[str, Any], helper_keys: Collection[str]) -> dict[str, str]:

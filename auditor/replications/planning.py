@@ -160,10 +160,10 @@ def _is_left_out(experiment: Experiment, audit_name: str, file_name: str, option
 
 
 def _read_models(path: Path, experiment: Experiment) -> dict[str, Any]:
-    """The models and judges of a configuration file, and who writes wordings and rules of thumb if there are any."""
+    """Models, judges and limits of a configuration file, and who writes wordings and rules of thumb."""
     file = _load_models(path, experiment)
-    dumped = file.model_dump(exclude_unset=True, include={"models", "judges"})
-    models = {key: value for key, value in dumped.items() if key == "models" or value != "peers"}
+    dumped = file.model_dump(exclude_unset=True, include={"models", "judges", "limits"})
+    models = {key: value for key, value in dumped.items() if key != "judges" or value != "peers"}
     return models | {"probes": {"semantic": file.helpers}} if file.helpers else models
 
 

@@ -56,13 +56,14 @@ def test_called_words_are_quoted_and_leave_out_the_storage(storage: list[str]) -
 
 def test_other_settings_of_the_models_file_are_named_and_have_no_effect(tmp_path: Path) -> None:
     settings = (
-        'name = "mine"\nsurvey = { source = "nowhere.csv" }\n[limits]\nbudget_usd = 1\n[probes.direct]\nsamples = 3\n'
+        'name = "mine"\nsurvey = { source = "nowhere.csv" }\n[limits]\nbudget_usd = 1\nmax_cells = 2\n'
+        "[probes.direct]\nsamples = 3\n"
     )
     result = auditor(
         "replicate", "evalmoraal", "--models", write(tmp_path, settings + MODELS), "--dry-run", cwd=tmp_path
     )
     assert result.returncode == 0, result.stderr
-    assert "Without effect: survey.source, limits.budget_usd, probes.direct.samples." in result.stderr
+    assert "Without effect: survey.source, limits.max_cells, probes.direct.samples." in result.stderr
 
 
 @pytest.mark.parametrize(

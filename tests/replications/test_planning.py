@@ -43,6 +43,15 @@ def test_each_survey_is_an_ordinary_audit_with_the_users_models(models: Path) ->
         assert audit.probes.review.traces == 1
 
 
+def test_limits_on_cost_and_time_of_the_models_file_are_those_of_each_audit(models: Path) -> None:
+    limits = "[limits]\nbudget_usd = 2.5\nmax_attempts = 3\nmax_cells = 5\n"
+    models.write_text(MODELS + limits, encoding="utf-8")
+    audits = plan(models)
+    assert {audit.limits.budget_usd for audit in audits.values()} == {2.5}
+    assert {audit.limits.max_attempts for audit in audits.values()} == {3}
+    assert {audit.limits.max_cells for audit in audits.values()} == {None}
+
+
 def test_a_table_needs_only_its_parts_and_has_audits_of_its_own(models: Path) -> None:
     table_1 = plan(models, "1")["WVS"]
     assert (table_1.name, table_1.judges, table_1.probes.logprob is not None) == ("rep-evalmoraal-wvs-1", [], True)
