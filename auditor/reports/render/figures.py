@@ -115,8 +115,8 @@ def _complete_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
             return {name: item if name == "title" else resolve(name, item) for name, item in value.items()}
         return [resolve(key, item) for item in value] if isinstance(value, (list, tuple)) else value
 
-    shapes = {"datasets": {WORLD_DATASET: load_topology()}} if is_map(spec) else {}
-    return {key: resolve(key, value) for key, value in spec.items()} | {"background": "white"} | shapes
+    datasets = {"datasets": {WORLD_DATASET: load_topology()}} if is_map(spec) else {}
+    return {key: resolve(key, value) for key, value in spec.items()} | {"background": "white"} | datasets
 
 
 def _draw_figures(figures: Sequence[Figure], id_prefix: str) -> list[Element]:
