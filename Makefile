@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit litellm servers faults hostile soak bench coverage clean
+.PHONY: help demo test install dev models check unit litellm scipy servers faults hostile soak bench coverage clean
 
 help:
 	@echo "make demo    audit small models on this machine, then simulated ones, and write two reports"
 	@echo "make test    format, lint, types, import contracts, tests"
 	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
+	@echo "make scipy   metrics with the oldest and the newest scipy supported"
 	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
 	@echo "make faults  kill a run at every place where something could be lost"
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
@@ -119,6 +120,18 @@ litellm: dev
 			$(BIN)/python -m pytest -q -n auto tests/models tests/providers tests/config || exit 1; \
 	done
 
+# As above: metrics use a private module of scipy's, and must find out if a version has another one. Each scipy with the
+# newest numpy that it supports.
+SCIPY_VERSIONS := 1.14.0+2.2.6 1.17.1+2.4.6
+scipy: dev
+	@for pair in $(SCIPY_VERSIONS); do \
+		version=$${pair%+*}; \
+		test -d .scipy/$$version \
+			|| $(PIP) install --no-deps --target .scipy/$$version "scipy==$$version" "numpy==$${pair#*+}" || exit 1; \
+		echo "scipy $$version:"; \
+		PYTHONPATH=.scipy/$$version AUDITOR_TEST_SCIPY=$$version $(BIN)/python -m pytest -q -n auto tests/metrics || exit 1; \
+	done
+
 # The proxy of litellm needs other versions of some packages than auditor.
 .venv-servers/.installed: constraints.txt
 	@$(PYTHON) -m venv .venv-servers
@@ -170,4 +183,4 @@ coverage: dev
 	$(BIN)/python -m benchmarks.coverage
 
 clean:
-	rm -rf .litellm .venv-servers $(VENV) demo build dist *.egg-info
+	rm -rf .litellm .scipy .venv-servers $(VENV) demo build dist *.egg-info
