@@ -10,15 +10,13 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from auditor import bootstrap
 from auditor.errors import ModelSetupError
-from auditor.models import weights
-from auditor.models.catalog import KNOWN_WEIGHTS
+from auditor.models.encoder_source import ENCODER_HINT, resolve_encoder_source
 from auditor.text_safety import truncate_middle
 
 if TYPE_CHECKING:
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 ENCODER_BATCH_SIZE = 32
 MAX_TEXT_CHARS = 100_000
 """Longer texts are encoded without their middle: encoding a text of 1 MB takes minutes on a CPU."""
-HUB_CONNECT_TIMEOUT_S = 3.0
-DEFAULT_ORGANISATION = "sentence-transformers"
 
 
 class SentenceEncoder:
@@ -196,7 +192,7 @@ def check_encoder(model: str) -> None:
             downloaded.
     """
     _require_sentence_transformers()
-    _resolve_model_source(model)
+    resolve_encoder_source(model)
 
 
 def load_encoder(model: str) -> SentenceEncoder:
@@ -211,7 +207,7 @@ def load_encoder(model: str) -> SentenceEncoder:
             downloaded.
     """
     _require_sentence_transformers()
-    source, is_local = _resolve_model_source(model)
+    source, is_local = resolve_encoder_source(model)
     bootstrap.prepare_environment()
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
@@ -222,7 +218,7 @@ def load_encoder(model: str) -> SentenceEncoder:
         return SentenceEncoder(SentenceTransformer(source, local_files_only=is_local), model)
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelSetupError(f"the encoder '{model}' cannot be loaded: {reason}", _ENCODER_HINT) from None
+        raise ModelSetupError(f"the encoder '{model}' cannot be loaded: {reason}", ENCODER_HINT) from None
 
 
 def use_cores(*, all_cores: bool) -> None:
@@ -236,9 +232,6 @@ def use_cores(*, all_cores: bool) -> None:
         torch.set_num_threads(n_cores if all_cores else max(1, n_cores - 1))
 
 
-_ENCODER_HINT = "Use a sentence-transformers model or a folder that contains one; the default is all-MiniLM-L6-v2."
-
-
 def _require_sentence_transformers() -> None:
     """Raise ModelSetupError if sentence-transformers is not installed."""
     if not importlib.util.find_spec("sentence_transformers"):
@@ -246,58 +239,3 @@ def _require_sentence_transformers() -> None:
             "sentence embeddings need the package sentence-transformers.",
             "Install torch for your machine, then run `pip install 'auditor[embeddings]'`.",
         )
-
-
-def _resolve_model_source(model: str) -> tuple[str, bool]:
-    """Return the folder or hub name to load a model from, and whether all of it is on this machine.
-
-    Raises:
-        ModelSetupError: there is no such folder, or the model must be downloaded and the hub cannot be reached.
-    """
-    if model in KNOWN_WEIGHTS:
-        path = weights.locate_weights(model)
-        if not path.is_dir():
-            raise ModelSetupError(f"'{model}' is a language model, not a sentence encoder.", _ENCODER_HINT)
-        return str(path), True
-    path = Path(model).expanduser()
-    if path.is_dir():
-        return str(path), True
-    if path.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
-        raise ModelSetupError(f"the encoder '{model}' is a path to a folder that does not exist.", _ENCODER_HINT)
-    if _is_in_hub_cache(model):
-        return model, True
-    _require_hub_connection(model)
-    return model, False
-
-
-def _is_in_hub_cache(model: str) -> bool:
-    """Whether the hub's cache on this machine has the model; ModelSetupError if the hub allows no such name."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    repository = model if "/" in model else f"{DEFAULT_ORGANISATION}/{model}"
-    try:
-        # The path of the cached file as a string; another type if it is not in the cache.
-        return isinstance(try_to_load_from_cache(repository, "config.json"), str)
-    except HFValidationError:
-        raise ModelSetupError(f"the encoder '{model}' is not a valid model name.", _ENCODER_HINT) from None
-
-
-def _require_hub_connection(model: str) -> None:
-    """Raise ModelSetupError if the hub cannot be reached.
-
-    One short request: the hub's own client would retry for more than a minute.
-    """
-    import httpx
-    from huggingface_hub import constants
-
-    how_to_fix = f"Download it on a machine with a network. {_ENCODER_HINT}"
-    if constants.HF_HUB_OFFLINE:
-        raise ModelSetupError(f"the encoder '{model}' is not on this machine, and HF_HUB_OFFLINE is set.", how_to_fix)
-    try:
-        httpx.head(constants.ENDPOINT, timeout=HUB_CONNECT_TIMEOUT_S)
-    except httpx.HTTPError as error:
-        raise ModelSetupError(
-            f"the encoder '{model}' is not on this machine, and the Hugging Face Hub cannot be reached: {error}.",
-            how_to_fix,
-        ) from None
