@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit litellm servers faults hostile soak bench coverage clean
+.PHONY: help demo test install dev models check unit litellm scipy servers faults hostile soak bench coverage clean
 
 help:
 	@echo "make demo    audit small models on this machine, then simulated ones, and write two reports"
 	@echo "make test    format, lint, types, import contracts, tests"
 	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
+	@echo "make scipy   metrics with the oldest and the newest scipy supported"
 	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
 	@echo "make faults  kill a run at every place where something could be lost"
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
@@ -119,6 +120,18 @@ litellm: dev
 			$(BIN)/python -m pytest -q -n auto tests/models tests/providers tests/config || exit 1; \
 	done
 
+# As above: metrics use a private module of scipy's, and must find out if a version has another one. Each scipy with the
+# newest numpy that it supports.
+SCIPY_VERSIONS := 1.14.0+2.2.6 1.17.1+2.4.6
+scipy: dev
+	@for pair in $(SCIPY_VERSIONS); do \
+		version=$${pair%+*}; \
+		test -d .scipy/$$version \
+			|| $(PIP) install --no-deps --target .scipy/$$version "scipy==$$version" "numpy==$${pair#*+}" || exit 1; \
+		echo "scipy $$version:"; \
+		PYTHONPATH=.scipy/$$version AUDITOR_TEST_SCIPY=$$version $(BIN)/python -m pytest -q -n auto tests/metrics || exit 1; \
+	done
+
 # The proxy of litellm needs other versions of some packages than auditor.
 .venv-servers/.installed: constraints.txt
 	@$(PYTHON) -m venv .venv-servers
@@ -149,20 +162,33 @@ pictures: dev system
 revision: dev
 	$(BIN)/python -m auditor.storage.migrations "$(m)"
 
-# Inspect AI and promptfoo, beside which the pipeline is measured. Inspect AI wants a newer client of OpenAI's than litellm
-# takes.
+# Inspect AI, DeepEval and promptfoo, beside which the pipeline is measured. Inspect AI wants a newer client of OpenAI's
+# than litellm takes.
 PROMPTFOO := promptfoo@0.123.1
-.venv-bench/.installed: constraints.txt
+DEEPEVAL := deepeval==4.3.1
+.venv-bench/.installed: constraints.txt Makefile
 	@$(PYTHON) -m venv .venv-bench
 	@.venv-bench/bin/python -m pip --disable-pip-version-check -qq install \
-	  "inspect-ai==$$(sed -n 's/^inspect_ai==//p' constraints.txt)" "openai>=3.4,<4"
+	  "inspect-ai==$$(sed -n 's/^inspect_ai==//p' constraints.txt)" "openai>=3.4,<4" $(DEEPEVAL)
 	@if command -v npm >/dev/null; then npm install --silent --no-fund --no-audit --prefix .venv-bench $(PROMPTFOO) node@22; \
 	  else echo "npm is missing: the rows that compare with promptfoo are not measured."; fi
 	@touch $@
 
-# Prints the ratios, and writes docs/benchmarks.json and the table in docs/benchmarks.md: at a quiet time.
-bench: dev models .venv-bench/.installed
-	$(BIN)/python benchmarks/suite.py
+# A wheel of this folder with its bytecode, as users have it, in an environment that finds what it requires in $(VENV).
+.PHONY: wheel
+wheel: dev
+	@rm -rf .venv-wheel build
+	@$(BIN)/python -m venv .venv-wheel
+	@$(PIP) wheel --no-deps --no-build-isolation -w .venv-wheel/dist .
+	@.venv-wheel/bin/python -m pip --disable-pip-version-check -qq install --no-deps .venv-wheel/dist/*.whl
+	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$(.venv-wheel/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/requirements.pth"
+	@.venv-wheel/bin/python -m compileall -q .venv-wheel/lib
+
+# Prints the ratios, and writes docs/benchmarks.json and the table in docs/benchmarks.md: at a quiet time. Some rows only:
+# make bench ONLY=start,report
+bench: models wheel .venv-bench/.installed
+	.venv-wheel/bin/python benchmarks/suite.py $(if $(ONLY),--only "$(ONLY)")
 
 # Simulated audits with known truth, about an hour on two cores; goes on where it was stopped. Writes docs/coverage.md
 # and docs/coverage.json, and fails if an interval breaks the rule outside the known limits.
@@ -170,4 +196,4 @@ coverage: dev
 	$(BIN)/python -m benchmarks.coverage
 
 clean:
-	rm -rf .litellm .venv-servers $(VENV) demo build dist *.egg-info
+	rm -rf .litellm .scipy .venv-bench .venv-servers .venv-wheel $(VENV) demo build dist *.egg-info

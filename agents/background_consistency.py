@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from auditor.agents.cell_scoring import evidence_hash, self_consistencies
 from auditor.agents.run_context import TextEncoder
 from auditor.domain import Cell, Method
+from auditor.errors import RunInterrupted
 from auditor.storage import results
 from auditor.storage.database import Database
 
@@ -49,6 +51,7 @@ class BackgroundConsistency:
         load_encoder: Callable[[], TextEncoder],
         encoder_name: str,
         load_evidence: Callable[[], Mapping[CellKey, str]],
+        stop_event: threading.Event,
     ) -> None:
         """Set up; the encoder is loaded by the first cell that needs it.
 
@@ -56,18 +59,19 @@ class BackgroundConsistency:
             load_encoder: loads the sentence encoder.
             encoder_name: its name in the config, a part of each cell's evidence.
             load_evidence: loads the evidence of stored self-consistencies, which are not computed again.
+            stop_event: once set, no further batch is computed.
         """
+        self._stop_event = stop_event
         self._load_encoder, self._encoder_name, self._load_evidence = load_encoder, encoder_name, load_evidence
         self._encoder: TextEncoder | None = None
         self._encoder_lock = threading.Lock()
         self._stored_evidence: Mapping[CellKey, str] | None = None
+        self._submitted: set[tuple[CellKey, str]] = set()
         self._waiting: queue.Queue[tuple[CellKey, CellTexts]] = queue.Queue(MAX_WAITING_CELLS)
         self._computed: dict[tuple[CellKey, str], float | None] = {}
-        self._error: Exception | None = None
         self._thread: threading.Thread | None = None
         self._monitor: asyncio.Task[None] | None = None
-        self._loop_is_busy = threading.Event()
-        self._is_finishing, self._is_closed = threading.Event(), threading.Event()
+        self._loop_is_busy, self._is_closed = threading.Event(), threading.Event()
 
     async def start(self, cells: Collection[CellKey]) -> None:
         """Begin to load the encoder if one of the cells has no stored self-consistency."""
@@ -79,53 +83,65 @@ class BackgroundConsistency:
             self._thread.start()
 
     def submit(self, cell: CellKey, texts: CellTexts) -> None:
-        """Let the thread compute the self-consistency of a cell whose answers have all arrived; never waits."""
-        if self._thread is None or self._is_closed.is_set() or self._stored_evidence is None:
+        """Let the thread compute the self-consistency of a cell whose answers have all arrived; never waits.
+
+        The same texts may be submitted again.
+        """
+        if self._thread is None or self._is_ending() or self._stored_evidence is None:
             return
+        evidence = self._evidence(texts)
         has_pair = any(len(group) > 1 for group in texts.values())
-        if not has_pair or self._stored_evidence.get(cell) == self._evidence(texts):
+        if not has_pair or self._stored_evidence.get(cell) == evidence or (cell, evidence) in self._submitted:
             return
         try:
             self._waiting.put_nowait((cell, texts))
         except queue.Full:
             return
+        self._submitted.add((cell, evidence))
 
     def compute(self, texts: Mapping[CellKey, CellTexts]) -> dict[CellKey, float | None]:
-        """Self-consistency by cell, in [-1, 1]; waits for the thread, and computes what it has not.
+        """Self-consistency by cell, in [-1, 1]; computes what the thread has not, on all cores.
 
         None for a cell without two texts in one language.
 
         Raises:
             ModelSetupError: the encoder cannot be loaded.
+            RunInterrupted: the run was stopped, or `close` was called.
         """
-        self._is_finishing.set()
-        self._waiting.join()
-        self._is_finishing.clear()
-        if self._error is not None:
-            raise self._error
         evidence = {cell: self._evidence(cell_texts) for cell, cell_texts in texts.items()}
-        missing = {cell: texts[cell] for cell, digest in evidence.items() if (cell, digest) not in self._computed}
-        known = {cell: self._computed[cell, evidence[cell]] for cell in texts if cell not in missing}
-        return known | self_consistencies(missing, self._get_encoder)
+        with self._encoder_lock:
+            missing = {cell: texts[cell] for cell, digest in evidence.items() if (cell, digest) not in self._computed}
+            for batch in _split_by_texts(missing):
+                if self._is_ending():
+                    raise RunInterrupted
+                self._compute_batch(batch, all_cores=True)
+        return {cell: self._computed[cell, digest] for cell, digest in evidence.items()}
 
     async def close(self) -> None:
-        """Stop the thread after its present batch."""
+        """Stop the thread, and `compute` in another one, after the present batch."""
         self._is_closed.set()
         if self._monitor is not None:
             self._monitor.cancel()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
+    def _is_ending(self) -> bool:
+        """Whether the run was stopped or has ended."""
+        return self._stop_event.is_set() or self._is_closed.is_set()
+
     def _evidence(self, texts: CellTexts) -> str:
         """Hash of a cell's texts and of the encoder, as it is stored with the self-consistency."""
         return evidence_hash(self._encoder_name, [text for group in texts.values() for text in group])
 
     def _get_encoder(self) -> TextEncoder:
-        """The encoder, loaded once."""
-        with self._encoder_lock:
-            if self._encoder is None:
-                self._encoder = self._load_encoder()
-            return self._encoder
+        """The encoder, loaded once.
+
+        Raises:
+            ModelSetupError: it cannot be loaded.
+        """
+        if self._encoder is None:
+            self._encoder = self._load_encoder()
+        return self._encoder
 
     async def _watch_loop(self) -> None:
         """Note whether the event loop is busy, by the CPU time of its thread."""
@@ -136,48 +152,63 @@ class BackgroundConsistency:
             (self._loop_is_busy.set if share >= BUSY_LOOP_SHARE else self._loop_is_busy.clear)()
 
     def _work(self) -> None:
-        """Load the encoder, and compute batches until the run ends; after an error, only empty the queue."""
-        batch: list[tuple[CellKey, CellTexts]] = []
-        while not self._is_closed.is_set():
-            try:
-                if self._error is None:
-                    self._compute_batch(self._get_encoder(), dict(batch))
-            except Exception as error:  # noqa: BLE001 - raised by `compute`
-                self._error = error
-            for _ in batch:
-                self._waiting.task_done()
-            batch = self._take_batch()
-        while True:  # `compute` must not wait for what is not computed any more
-            for _ in batch:
-                self._waiting.task_done()
-            try:
-                batch = [self._waiting.get_nowait()]
-            except queue.Empty:
-                return
+        """Load the encoder, and compute batches until the run ends.
 
-    def _compute_batch(self, encoder: TextEncoder, batch: Mapping[CellKey, CellTexts]) -> None:
-        """Compute the self-consistency of some cells, on all cores once no more answers arrive."""
-        from auditor.models.embeddings import use_cores
+        An error ends the thread: `compute` meets it again, and raises it.
+        """
+        with contextlib.suppress(Exception):
+            with self._encoder_lock:
+                self._get_encoder()
+            while batch := self._take_batch():
+                with self._encoder_lock:
+                    self._compute_batch(batch, all_cores=False)
 
-        if not batch and self._is_finishing.is_set():  # nothing more was waiting
-            return
-        use_cores(all_cores=self._is_finishing.is_set())
-        for cell, value in self_consistencies(batch, lambda: encoder).items():
-            self._computed[cell, self._evidence(batch[cell])] = value
+    def _compute_batch(self, batch: Mapping[CellKey, CellTexts], *, all_cores: bool) -> None:
+        """Compute the self-consistency of those of some cells that have none; the caller holds the encoder's lock."""
 
-    def _take_batch(self) -> list[tuple[CellKey, CellTexts]]:
-        """Take cells from the queue: enough for a batch, or what there is when answers no longer arrive."""
-        batch: list[tuple[CellKey, CellTexts]] = []
+        def prepare_encoder() -> TextEncoder:
+            """The encoder, with the number of cores for this thread."""
+            from auditor.models.embeddings import use_cores
+
+            encoder = self._get_encoder()
+            use_cores(all_cores=all_cores)
+            return encoder
+
+        evidence = {cell: self._evidence(texts) for cell, texts in batch.items()}
+        missing = {cell: texts for cell, texts in batch.items() if (cell, evidence[cell]) not in self._computed}
+        for cell, value in self_consistencies(missing, prepare_encoder).items():
+            self._computed[cell, evidence[cell]] = value
+
+    def _take_batch(self) -> dict[CellKey, CellTexts]:
+        """Wait for enough cells for a batch, and until the event loop is not busy; empty once the run ends."""
+        batch: dict[CellKey, CellTexts] = {}
         n_texts = 0
-        while n_texts < TEXTS_PER_BATCH and not self._is_closed.is_set():
+        while n_texts < TEXTS_PER_BATCH and not self._is_ending():
             try:
                 cell, texts = self._waiting.get(timeout=LOOP_CHECK_INTERVAL_S / 5)
             except queue.Empty:
-                if self._is_finishing.is_set():
-                    break
                 continue
-            batch.append((cell, texts))
-            n_texts += sum(len(group) for group in texts.values() if len(group) > 1)
-        while self._loop_is_busy.is_set() and not self._is_finishing.is_set() and not self._is_closed.is_set():
+            batch[cell] = texts
+            n_texts += _count_compared_texts(texts)
+        while self._loop_is_busy.is_set() and not self._is_ending():
             time.sleep(LOOP_CHECK_INTERVAL_S / 5)
-        return batch
+        return {} if self._is_ending() else batch
+
+
+def _split_by_texts(texts: Mapping[CellKey, CellTexts]) -> Iterator[dict[CellKey, CellTexts]]:
+    """Split cells into batches of at least `TEXTS_PER_BATCH` texts; the last may have fewer."""
+    batch: dict[CellKey, CellTexts] = {}
+    n_texts = 0
+    for cell, cell_texts in texts.items():
+        batch[cell] = cell_texts
+        n_texts += _count_compared_texts(cell_texts)
+        if n_texts >= TEXTS_PER_BATCH:
+            yield batch
+            batch, n_texts = {}, 0
+    if batch:
+        yield batch
+
+
+def _count_compared_texts(texts: CellTexts) -> int:
+    """Number of texts of a cell that are compared with another."""
+    return sum(len(group) for group in texts.values() if len(group) > 1)

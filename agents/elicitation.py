@@ -107,6 +107,20 @@ async def elicit_traces(context: RunContext, cells: Sequence[Cell]) -> None:
         for sample_series, sample in planned_samples:
             if (trace := new_traces.get((sample_series.model.name, sample_series.cell, sample))) is not None:
                 sample_series.traces.append(trace)
+        _submit_complete_cells(context, series)
+
+
+def _submit_complete_cells(context: RunContext, series: Iterable[SampleSeries]) -> None:
+    """Let the texts of cells be compared that need no more samples, while other cells are asked about."""
+    if context.consistency is None:
+        return
+    series_by_cell: dict[tuple[str, Cell], list[SampleSeries]] = {}
+    for sample_series in series:
+        series_by_cell.setdefault((sample_series.model.name, sample_series.cell), []).append(sample_series)
+    for model_cell, cell_series in series_by_cell.items():
+        if not any(sample_series.samples_to_take(context.config.direct) for sample_series in cell_series):
+            traces = [trace for sample_series in cell_series for trace in sample_series.traces]
+            context.consistency.submit(model_cell, texts_by_language(traces))
 
 
 async def _take_samples(
@@ -170,7 +184,7 @@ class _Arrivals:
                 self._submit(model, cell)
 
     def _submit(self, model: str, cell: Cell) -> None:
-        """Submit the texts of a cell, unless further samples or repairs may change them."""
+        """Submit the texts of a cell, unless further samples or repairs may change them: then the round's end does."""
         traces = [self.traces[model, cell, sample] for sample in self._samples_by_cell[model, cell]]
         may_change = any(trace.outcome is Outcome.UNPARSED for trace in traces)
         if self._context.consistency is None or self._context.config.direct.tolerance is not None or may_change:

@@ -6,7 +6,7 @@ Each can be repeated on the same storage, and none raises for a failed call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Literal
 
@@ -23,6 +23,7 @@ from auditor.agents.peer_review import review_traces
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage, record_stage
 from auditor.domain import Cell, CellScore, Method, Trace
+from auditor.failpoints import failpoint
 from auditor.metrics.stopping import is_narrow, next_interim_look
 from auditor.storage import audits, results
 from auditor.surveys.languages import native_languages
@@ -127,40 +128,53 @@ def _save_logprob_scores(context: RunContext) -> None:
 
 
 def _save_direct_scores(context: RunContext) -> None:
-    """Compute and store direct scores in batches of cells; self-consistency only if its inputs have changed."""
+    """Compute and store direct scores, in batches of cells; self-consistency only if its inputs have changed.
+
+    Raises:
+        RunInterrupted: the user stopped the run; the batches before are stored.
+    """
     stored_scores = results.load_scores(context.db, context.audit_id)
     old_scores = {(score.model, score.cell): score for score in stored_scores if score.method == Method.DIRECT}
-    scores: list[CellScore] = []
     for start in range(0, len(context.cells), CELLS_PER_BATCH):
         cells = context.cells[start : start + CELLS_PER_BATCH]
-        traces_by_model_cell = _group_by_model_and_cell(results.load_traces(context.db, context.audit_id, cells))
-        language_texts = {model_cell: texts_by_language(traces) for model_cell, traces in traces_by_model_cell.items()}
-        evidence = {
-            model_cell: evidence_hash(
-                context.config.embedding.model, [text for texts in by_language.values() for text in texts]
-            )
-            for model_cell, by_language in language_texts.items()
-        }
-        changed_texts = {
-            model_cell: texts
-            for model_cell, texts in language_texts.items()
-            if model_cell not in old_scores or old_scores[model_cell].evidence != evidence[model_cell]
-        }
-        new_consistencies: dict[tuple[str, Cell], float | None] = (
-            dict.fromkeys(changed_texts) if context.consistency is None else context.consistency.compute(changed_texts)
+        traces = results.load_traces(context.db, context.audit_id, cells)
+        scores = _compute_direct_scores(context, _group_by_model_and_cell(traces), old_scores)
+        results.save_scores(context.db, context.audit_id, scores)
+        failpoint("scores")
+
+
+def _compute_direct_scores(
+    context: RunContext,
+    traces_by_model_cell: Mapping[tuple[str, Cell], list[Trace]],
+    old_scores: Mapping[tuple[str, Cell], CellScore],
+) -> list[CellScore]:
+    """Compute direct scores from traces by (model, cell); unchanged cells keep their self-consistency."""
+    language_texts = {model_cell: texts_by_language(traces) for model_cell, traces in traces_by_model_cell.items()}
+    evidence = {
+        model_cell: evidence_hash(
+            context.config.embedding.model, [text for texts in by_language.values() for text in texts]
         )
-        for model_cell, traces in traces_by_model_cell.items():
-            consistency = (
-                new_consistencies[model_cell]
-                if model_cell in changed_texts
-                else old_scores[model_cell].self_consistency
-            )
-            # The second part of the key is the cell. A stopping rule may have taken more samples than guaranteed.
-            n_planned = max(
-                context.config.guaranteed_samples_per_cell(native_languages(model_cell[1].country)), len(traces)
-            )
-            scores.append(compute_cell_score(*model_cell, traces, n_planned, consistency, evidence[model_cell]))
-    results.save_scores(context.db, context.audit_id, scores)
+        for model_cell, by_language in language_texts.items()
+    }
+    changed_texts = {
+        model_cell: texts
+        for model_cell, texts in language_texts.items()
+        if model_cell not in old_scores or old_scores[model_cell].evidence != evidence[model_cell]
+    }
+    new_consistencies: dict[tuple[str, Cell], float | None] = (
+        dict.fromkeys(changed_texts) if context.consistency is None else context.consistency.compute(changed_texts)
+    )
+    scores = []
+    for model_cell, traces in traces_by_model_cell.items():
+        consistency = (
+            new_consistencies[model_cell] if model_cell in changed_texts else old_scores[model_cell].self_consistency
+        )
+        # The second part of the key is the cell. A stopping rule may have taken more samples than guaranteed.
+        n_planned = max(
+            context.config.guaranteed_samples_per_cell(native_languages(model_cell[1].country)), len(traces)
+        )
+        scores.append(compute_cell_score(*model_cell, traces, n_planned, consistency, evidence[model_cell]))
+    return scores
 
 
 def route_review(state: AuditState, runtime: Runtime[RunContext]) -> list[Send] | Literal["detect"]:

@@ -256,8 +256,8 @@ def select_audit_calls(audit_id: int) -> Subquery:
 
 def _referenced_calls(audit_id: int) -> Iterator[Select[Any]]:
     """Yield for each column with a `CallReference` the query of its calls: model name, purpose, key."""
-    for row_class in DerivedRow.__subclasses__():
-        table = table_of(row_class)
+    tables = sorted(map(table_of, DerivedRow.__subclasses__()), key=lambda table: table.name)  # not by order of import
+    for table in tables:
         for key in table.columns:
             reference: CallReference | None = key.info.get(CALL_REFERENCE)
             if reference is not None:

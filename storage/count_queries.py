@@ -7,9 +7,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
+    Integer,
     Select,
     Table,
     case,
+    cast,
     func,
     literal,
     select,
@@ -30,13 +32,21 @@ T = TypeVar("T")
 
 
 class OutcomeCount(NamedTuple):
-    """Number of a model's traces on a cell, or of verdicts on them, with one outcome."""
+    """Number of a model's traces on a cell, or of verdicts on them, with one outcome.
+
+    Attributes:
+        asked_again: number of the traces whose first answer could not be read, so that the model was asked again.
+        duplicates: number of the verdicts that rest on the same call as another judge's, both judges being the same
+            model. Of several verdicts on one call, all but one are counted.
+    """
 
     model: str
     country: str
     topic: str
     outcome: str
     n: int
+    asked_again: int = 0
+    duplicates: int = 0
 
 
 class JudgeVerdictCounts(NamedTuple):
@@ -58,29 +68,9 @@ class JudgeVerdictCounts(NamedTuple):
 
 def count_traces(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Count an audit's traces by model, cell and outcome, in this order."""
-    return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(TraceRow), audit_id))
-
-
-class RepairCounts(NamedTuple):
-    """Number of a model's unreadable traces for which it was asked again, and how many of these then could be read."""
-
-    model: str
-    asked: int
-    repaired: int
-
-
-def count_repairs(db: Database, audit_id: int) -> list[RepairCounts]:
-    """Count an audit's repair calls by model, in order of name."""
     table = table_of(TraceRow)
-    conditions = (table.c.audit_id == audit_id, table.c.repair_key.is_not(None))
-    n_repaired = count_if(table.c.outcome == Outcome.OK.value)
-    query = (
-        select(table.c.model, func.count(), n_repaired)
-        .where(*conditions)
-        .group_by(table.c.model)
-        .order_by(table.c.model)
-    )
-    return fetch_rows(db, RepairCounts._make, query)
+    query = _count_outcomes_by_cell(table, audit_id).add_columns(func.count(table.c.repair_key))
+    return fetch_rows(db, lambda row: OutcomeCount(*row), query)
 
 
 def count_shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[str, int]:
@@ -108,12 +98,24 @@ def count_shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[
 
 def count_sentence_pairs(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Count an audit's sentence pairs by model, cell and outcome, in this order."""
-    return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(SentencePairRow), audit_id))
+    return fetch_rows(db, lambda row: OutcomeCount(*row), _count_outcomes_by_cell(table_of(SentencePairRow), audit_id))
 
 
 def count_verdicts(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Count an audit's verdicts by the model judged, cell and outcome, in this order."""
-    return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(VerdictRow), audit_id))
+    table = table_of(VerdictRow)
+    is_duplicated = (table.c.outcome == Outcome.OK.value) & table.c.key.is_not(None)
+    group = (table.c.model, table.c.country, table.c.topic, table.c.outcome)
+    same_call = (
+        select(*group, func.count().label("n"), case((is_duplicated, func.count() - 1), else_=0).label("duplicates"))
+        .where(table.c.audit_id == audit_id)
+        .group_by(*group, table.c.sample, table.c.key)
+        .subquery()
+    )
+    outer_group = [same_call.c[column.name] for column in group]
+    sums = [cast(func.sum(column), Integer) for column in (same_call.c.n, literal(0), same_call.c.duplicates)]
+    query = select(*outer_group, *sums).group_by(*outer_group).order_by(*outer_group)
+    return fetch_rows(db, lambda row: OutcomeCount(*row), query)
 
 
 def count_judge_verdicts(db: Database, audit_id: int) -> list[JudgeVerdictCounts]:
@@ -127,7 +129,7 @@ def count_judge_verdicts(db: Database, audit_id: int) -> list[JudgeVerdictCounts
 
 
 def _count_outcomes_by_cell(table: Table, audit_id: int) -> Select[Any]:
-    """Build the query that counts a table's rows as the columns of `OutcomeCount`, in their order."""
+    """Build the query that counts a table's rows as the first columns of `OutcomeCount`, in their order."""
     group = (table.c.model, table.c.country, table.c.topic, table.c.outcome)
     return select(*group, func.count()).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
 

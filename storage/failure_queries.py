@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import ColumnElement, FromClause, Select, func, literal, or_, select, union, union_all
-from sqlmodel import SQLModel
+from sqlalchemy import ColumnElement, FromClause, Select, Table, func, literal, or_, select, union, union_all
 
 from auditor.domain import Outcome
 from auditor.storage.call_tables import AnswerRow, AttemptRow
@@ -17,8 +17,9 @@ from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
 from auditor.storage.row_types import CALL_REFERENCE
 from auditor.storage.row_writing import table_of
 
-_RESULT_ROWS: list[type[SQLModel]] = [TraceRow, SentencePairRow, VerdictRow, *ANSWER_ROWS.values()]
-_RESULT_TABLES = [table_of(row_class) for row_class in _RESULT_ROWS]
+PROBE_TABLES = [table_of(row_class) for row_class in ANSWER_ROWS.values()]
+"""Tables of answers of the probes with a stage of their own."""
+_RESULT_TABLES = [table_of(TraceRow), table_of(SentencePairRow), table_of(VerdictRow), *PROBE_TABLES]
 """Tables of results; the column `judge` has the model's name where the model is a judge, otherwise `model`."""
 _SENT_UNTIL_STOPPED = [table for table in _RESULT_TABLES if CALL_REFERENCE in table.c.key.info]
 """Tables of results whose calls are counted if they were not sent because their model was stopped."""
@@ -63,8 +64,16 @@ class ModelOutcomeCount(NamedTuple):
     n: int
 
 
-def count_model_outcomes(db: Database, audit_id: int) -> list[ModelOutcomeCount]:
-    """Count what an audit has from each model, by outcome: answers of all probes, and verdicts and comparisons."""
+def count_model_outcomes(
+    db: Database, audit_id: int, tables: Sequence[Table] = tuple(_RESULT_TABLES)
+) -> list[ModelOutcomeCount]:
+    """Count what an audit has from each model, by outcome: answers of all probes, and verdicts and comparisons.
+
+    Args:
+        db: the database.
+        audit_id: the audit's id.
+        tables: tables of results; those that the caller has counted can be left out.
+    """
     results = union_all(
         *(
             select(
@@ -72,7 +81,7 @@ def count_model_outcomes(db: Database, audit_id: int) -> list[ModelOutcomeCount]
                 literal(int(is_judge)).label("is_judge"),
                 table.c.outcome,
             ).where(table.c.audit_id == audit_id)
-            for table in _RESULT_TABLES
+            for table in tables
             for is_judge in ["judge" in table.c]
         )
     ).subquery()

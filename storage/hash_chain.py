@@ -22,6 +22,8 @@ from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_writing import table_of
 
 START_DIGEST = "0" * 64
+LINKS_PER_QUERY = 500
+"""Of how many links at a time the rows are loaded: a query for each takes longer than hashing its row."""
 CHAINED_TABLES: dict[str, tuple[type[SQLModel], str]] = {
     "answer": (AnswerRow, "key"),
     "rating": (RatingRow, "id"),
@@ -86,14 +88,12 @@ def _link_statements() -> tuple[Select[Any], Insert]:
 def verify_chain(db: Database, max_breaks: int = 10) -> ChainCheck:
     """Check all links of the chain in order, then look for rows without a link; stops after `max_breaks` problems."""
     breaks: list[ChainBreak] = []
-    table = table_of(ChainLinkRow)
     last_digest, n_links = START_DIGEST, 0
     linked_rows: dict[str, set[str]] = {kind: set() for kind in CHAINED_TABLES}
     with db.read() as connection:
-        for link in connection.execute(select(table).order_by(table.c.id)).mappings():
+        for link, row in _load_linked_rows(connection):
             n_links += 1
             kind, row_id = link["kind"], link["row"]
-            row = _find_row(connection, kind, row_id)
             if row is None:
                 breaks.append(ChainBreak(kind, row_id, "is gone"))
             elif not _matches_digest(link["digest"], last_digest, kind, row):
@@ -120,15 +120,25 @@ def _find_unlinked_rows(
                 yield ChainBreak(kind, str(row_id), "was written past the chain")
 
 
-def _find_row(connection: Connection, kind: str, row_id: str) -> RowMapping | None:
-    """Load the row that a link refers to by the text of its key; None if it no longer exists."""
+def _load_linked_rows(connection: Connection) -> Iterator[tuple[RowMapping, RowMapping | None]]:
+    """Yield each link in order with the row that it refers to, or None if the row no longer exists."""
+    table = table_of(ChainLinkRow)
+    for links in connection.execute(select(table).order_by(table.c.id)).mappings().partitions(LINKS_PER_QUERY):
+        keys = [_parse_row_id(link["kind"], link["row"]) for link in links]
+        rows = {kind: _load_rows(connection, kind, links, keys) for kind in {link["kind"] for link in links}}
+        for link, key in zip(links, keys, strict=True):
+            yield link, rows[link["kind"]].get(key)
+
+
+def _load_rows(
+    connection: Connection, kind: str, links: Sequence[RowMapping], keys: Sequence[Any]
+) -> dict[Any, RowMapping]:
+    """The rows of a kind to which links refer, by their keys."""
     row_class, key_column = CHAINED_TABLES[kind]
     table: Table = table_of(row_class)
-    return (
-        connection.execute(select(table).where(table.c[key_column] == _parse_row_id(kind, row_id)))
-        .mappings()
-        .one_or_none()
-    )
+    kind_keys = [key for link, key in zip(links, keys, strict=True) if link["kind"] == kind]
+    rows = connection.execute(select(table).where(table.c[key_column].in_(kind_keys))).mappings()
+    return {row[key_column]: row for row in rows}
 
 
 def _parse_row_id(kind: str, row_id: str) -> Any:

@@ -8,13 +8,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sqlalchemy import Column, Dialect, ForeignKey, String, TypeDecorator
+from sqlalchemy.ext.declarative import DeferredReflection
 from sqlmodel import Field, SQLModel
 
 from auditor.domain import Purpose
 
 
-class _Row(SQLModel):
-    """Base of all rows. No validator is built, since rows are written and read by SQLAlchemy, without pydantic."""
+class _Row(DeferredReflection, SQLModel):
+    """Base of all rows.
+
+    Rows are written and read by SQLAlchemy Core (`row_writing.table_of`), without pydantic and without its ORM: no
+    validator is built, and a mapping that is deferred is never made. Both would take time at every start.
+    """
 
     model_config = {"defer_build": True}
 

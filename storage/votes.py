@@ -203,22 +203,3 @@ def _load_languages_and_lengths(
         tuple(key): (language, length) for rows in _read_chunks(connection, query) for *key, language, length in rows
     }
     return [facts_by_trace.get(key, (None, np.nan)) for key in traces]
-
-
-def count_duplicate_verdicts(db: Database, audit_id: int) -> int:
-    """Count the verdicts that rest on the same call as another judge's: both judges are the same model.
-
-    Of several verdicts on one call, all but one are counted.
-    """
-    table = table_of(VerdictRow)
-    trace_and_call = (table.c.model, table.c.country, table.c.topic, table.c.sample, table.c.key)
-    conditions = (table.c.audit_id == audit_id, table.c.outcome == Outcome.OK.value, table.c.key.is_not(None))
-    duplicates = (
-        select((func.count() - 1).label("n"))
-        .where(*conditions)
-        .group_by(*trace_and_call)
-        .having(func.count() > 1)
-        .subquery()
-    )
-    with db.read() as connection:
-        return int(connection.execute(select(func.coalesce(func.sum(duplicates.c.n), 0))).scalar_one())

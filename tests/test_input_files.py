@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from auditor.errors import SurveyError
 from auditor.input_files import MAX_DEPTH, decode_utf8, parse_json, parse_toml, read_text, require_file
+from tests.support.hang_limit import hang_limit
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a = " + "[" * 100_000, "nested too deeply"),
-        (".".join("a" * 100_000) + " = 1", "nested too deeply"),
+        (".".join("a" * 1_000_000) + " = 1", "nested too deeply"),
         ("\n".join(f"{'a.' * 38}x{n} = 1" for n in range(1000)), ""),
         ("a = " + "9" * 100_000, "too large"),
         (f"a = {-(2**63)}", "too large"),
@@ -24,16 +24,15 @@ from auditor.input_files import MAX_DEPTH, decode_utf8, parse_json, parse_toml, 
         ('a = "\\u0000"', "NUL"),
     ],
 )
-def test_unusual_toml_is_an_error_or_parsed_quickly(text: str, message: str) -> None:
-    start = time.process_time()
-    if message:
-        with pytest.raises(SurveyError, match="F: ") as caught:
-            parse_toml(text, "F", SurveyError)
-        assert message in caught.value.message
-        assert caught.value.how_to_fix
-    else:
-        assert parse_toml(text, "F", SurveyError)
-    assert time.process_time() - start < 5
+def test_unusual_toml_is_an_error_or_parsed(text: str, message: str) -> None:
+    with hang_limit():
+        if message:
+            with pytest.raises(SurveyError, match="F: ") as caught:
+                parse_toml(text, "F", SurveyError)
+            assert message in caught.value.message
+            assert caught.value.how_to_fix
+        else:
+            assert parse_toml(text, "F", SurveyError)
 
 
 def test_nesting_depth_is_limited_without_recursion() -> None:

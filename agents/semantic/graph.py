@@ -143,6 +143,12 @@ def build_scoring_plan(context: RunContext) -> ScoringPlan:
     probe, encoder = context.config.probes.semantic, context.load_semantic_encoder
     assert probe is not None
     assert encoder is not None
+
+    def on_texts_embedded(n_texts: int) -> None:
+        """Report progress; their vectors are stored, so the run can stop here."""
+        context.progress.on_steps_completed("embed", n_texts)
+        context.raise_if_stopped()
+
     return ScoringPlan(
         settings=scoring_settings(context.config, probe),
         load_encoder=encoder,
@@ -150,7 +156,7 @@ def build_scoring_plan(context: RunContext) -> ScoringPlan:
         baseline_names=probe.rivals,
         load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder, probe.bertscore_model),
         on_texts_planned=lambda n_texts: context.progress.on_calls_planned("embed", n_texts, 0),
-        on_texts_embedded=lambda n_texts: context.progress.on_steps_completed("embed", n_texts),
+        on_texts_embedded=on_texts_embedded,
     )
 
 

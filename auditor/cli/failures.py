@@ -136,12 +136,12 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
     from auditor.reports.data.failures.build import find_unusable_models, load_failure_groups
     from auditor.storage import audits
     from auditor.storage.database import open_database
-    from auditor.storage.failure_queries import count_unsent_calls
+    from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
 
     with open_database(audit.storage, create=False) as db:
         audit_id = audits.get_audit(db, audit.name).id
         failures = load_failure_groups(db, audit_id)
-        unusable_models = find_unusable_models(db, audit_id, failures)
+        unusable_models = find_unusable_models(count_model_outcomes(db, audit_id), failures)
         n_unsent = count_unsent_calls(db, audit_id)
     print_top_failures(failures, n_unsent, audit.name, audit.storage)
     _require_usable_answers([model for model in unusable_models if model.name in config.models_by_name])

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+CONSTANT_TOLERANCE = 1e-12
+"""Range of values, as a share of the largest absolute one, up to which they are equal but for rounding."""
 
 
 def complete_cases(*columns: ArrayLike) -> tuple[list[Floats], NDArray[np.bool_]]:
@@ -32,4 +34,4 @@ def complete_cases(*columns: ArrayLike) -> tuple[list[Floats], NDArray[np.bool_]
 
 def is_constant(values: Floats) -> bool:
     """Whether all values are equal up to rounding (0.1 + 0.2 counts as 0.3)."""
-    return bool(np.ptp(values) <= 1e-12 * np.abs(values).max())
+    return bool(np.ptp(values) <= CONSTANT_TOLERANCE * np.abs(values).max())

@@ -1,12 +1,17 @@
 """Special functions of scipy, imported at first use: most commands need none.
 
-The functions have scipy's names, arguments and results; arrays are broadcast.
+The functions have scipy's names, arguments and results; arrays are broadcast. They come from scipy's compiled module,
+which is private: importing `scipy.special` takes six times as long, most of it for other array libraries. They are
+compared with known values before their first use, and without that module they come from `scipy.special`. `make scipy`
+tests both ways with the oldest and the newest supported scipy.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -14,31 +19,61 @@ from typing import Any
 
 PACKAGE = "scipy.special"
 COMPILED_MODULE = "_ufuncs"
-"""Module of the package with its compiled functions."""
-NAMES = ("stdtr", "stdtrit", "nctdtr", "ndtr", "ndtri", "betainc", "betaincinv", "expit", "logit")
+"""Private module of the package with its compiled functions."""
+KNOWN_VALUES: Mapping[str, tuple[tuple[float, ...], float]] = {
+    "stdtr": ((5, 1.2), 0.8580544716469487),
+    "stdtrit": ((5, 0.9), 1.4758840488244815),
+    "nctdtr": ((5, 0.5, 1.2), 0.725943773230301),
+    "ndtr": ((0.3,), 0.6179114221889526),
+    "ndtri": ((0.3,), -0.5244005127080409),
+    "betainc": ((2, 3, 0.4), 0.5248),
+    "betaincinv": ((2, 3, 0.4), 0.3291665033784079),
+    "expit": ((0.3,), 0.574442516811659),
+    "logit": ((0.3,), -0.8472978603872034),
+}
+"""Arguments and value of each function."""
+KNOWN_TOLERANCE = 1e-9
+"""Relative; between versions, values differ by up to 1e-10."""
 
 
 @cache
 def _load() -> ModuleType:
-    """The module with the functions: the compiled ones if they can be imported without the rest of the package.
+    """The module with the functions: the compiled one if it can be imported alone and has the functions as known.
 
-    The package imports wrappers for other array libraries, which takes longer than importing numpy. While its place is
-    taken, no other thread may import it, so the public way is used where there are other threads.
+    While the package's place in `sys.modules` is taken, no other thread may import it, so the package is imported where
+    there are other threads.
     """
     if PACKAGE in sys.modules or threading.active_count() > 1:
         return import_module(PACKAGE)
+    compiled = _import_compiled()
+    return compiled if compiled is not None and _has_known_values(compiled) else import_module(PACKAGE)
+
+
+def _import_compiled() -> ModuleType | None:
+    """Import the compiled module without the code of its package; None if there is no such module."""
     import scipy
 
     package = ModuleType(PACKAGE)
     package.__path__ = [f"{path}/special" for path in scipy.__path__]
     sys.modules[PACKAGE] = package
     try:
-        compiled = import_module(f"{PACKAGE}.{COMPILED_MODULE}")
+        return import_module(f"{PACKAGE}.{COMPILED_MODULE}")
     except ImportError:
-        compiled = package
+        return None
     finally:
         del sys.modules[PACKAGE]
-    return compiled if all(hasattr(compiled, name) for name in NAMES) else import_module(PACKAGE)
+
+
+def _has_known_values(module: ModuleType) -> bool:
+    """Whether a module has all functions, with the values of `KNOWN_VALUES`."""
+    functions = {name: getattr(module, name, None) for name in KNOWN_VALUES}
+    try:
+        return all(
+            function is not None and math.isclose(function(*arguments), value, rel_tol=KNOWN_TOLERANCE)
+            for function, (arguments, value) in zip(functions.values(), KNOWN_VALUES.values(), strict=True)
+        )
+    except (TypeError, ValueError):
+        return False
 
 
 def stdtr(df: Any, t: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics._complete_cases import CONSTANT_TOLERANCE, Floats, complete_cases, is_constant
 from auditor.metrics._special import stdtr
 from auditor.metrics.confidence import NORMAL_QUANTILE
 from auditor.metrics.estimate import EstimateWithTest
@@ -38,6 +38,33 @@ def spearman(x: ArrayLike, y: ArrayLike) -> EstimateWithTest:
     """
     (a, b), _ = complete_cases(x, y)
     return _correlation(_ranks(a), _ranks(b), ranks=True)
+
+
+def pearson_by_row(x: ArrayLike, y: ArrayLike) -> Floats:
+    """Pearson's r of each row, as `pearson` computes it for one.
+
+    Args:
+        x, y: shapes that broadcast to (..., n); pairs with nan on either side are left out.
+
+    Returns:
+        Shape (...); nan where `pearson` has no value.
+    """
+    columns = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    is_pair = ~np.isnan(columns[0]) & ~np.isnan(columns[1])
+    n = is_pair.sum(axis=-1)
+    is_defined, product = n >= 3, np.ones(is_pair.shape)
+    for column in columns:
+        highest, lowest = (
+            extreme(column, axis=-1, where=is_pair, initial=initial)
+            for extreme, initial in ((np.max, -np.inf), (np.min, np.inf))
+        )
+        is_defined &= highest - lowest > CONSTANT_TOLERANCE * np.maximum(np.abs(highest), np.abs(lowest))
+        mean = column.sum(axis=-1, where=is_pair) / np.maximum(n, 1)
+        centered = np.where(is_pair, column - mean[..., None], 0.0)
+        scaled = centered / np.where(is_defined, np.abs(centered).max(axis=-1, initial=0.0), 1.0)[..., None]
+        product *= scaled / np.where(is_defined, np.linalg.norm(scaled, axis=-1), 1.0)[..., None]
+    r: Floats = np.where(is_defined, np.clip(product.sum(axis=-1), -1, 1), np.nan)
+    return r
 
 
 def dependent_correlation_difference(truth: ArrayLike, first: ArrayLike, second: ArrayLike) -> EstimateWithTest:

@@ -177,9 +177,10 @@ def _exact_order(
     cost_offset = sum(int(graph[i, j]) for i, j in variable_index)
     # No triple may form a cycle: 0 <= x_ij + x_jk - x_ik <= 1 for i < j < k.
     triples = np.array(
-        [(variable_index[i, j], variable_index[j, k], variable_index[i, k]) for i, j, k in combinations(range(n), 3)]
+        [(variable_index[i, j], variable_index[j, k], variable_index[i, k]) for i, j, k in combinations(range(n), 3)],
+        dtype=np.int32,  # scipy before 1.15 takes no other indices
     )
-    constraint_index = np.repeat(np.arange(len(triples)), 3)
+    constraint_index = np.repeat(np.arange(len(triples), dtype=np.int32), 3)
     matrix = csr_array(
         (np.tile([1.0, 1.0, -1.0], len(triples)), (constraint_index, triples.ravel())), (len(triples), len(cost))
     )

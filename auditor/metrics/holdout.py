@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.confidence import NORMAL_QUANTILE
-from auditor.metrics.correlation import pearson
+from auditor.metrics.correlation import pearson_by_row
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 from auditor.metrics.jackknife_interval import IDENTITY, LOG, estimate_from_replicates
 from auditor.metrics.model_correlation import MIN_INTERVAL_UNITS, average_families
@@ -21,6 +21,8 @@ HOLDOUT_SHARE = 0.2
 """Share of the cells that are held out in each split."""
 MIN_CELLS, MIN_MODELS = 3, 4
 MAX_UNDEFINED_SHARE = 0.5
+MAX_BLOCK_VALUES = 500_000
+"""Scores of held-out cells that are correlated together; bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,28 +150,31 @@ def _split_correlations(
     rng = np.random.default_rng(seed)
     n_cells = scores.shape[1]
     n_held_out = max(MIN_CELLS, round(HOLDOUT_SHARE * n_cells))
-    correlations = []
-    for _ in range(n_splits if n_held_out < n_cells else 0):
-        held_out = np.zeros(n_cells, dtype=np.bool_)
-        held_out[rng.choice(n_cells, n_held_out, replace=False)] = True
-        r = pearson(
-            groups.average(_peer_agreement_rates(valid_counts[:, ~held_out], verdict_counts[:, ~held_out])),
-            groups.average(_human_correlations(scores[:, held_out], truth[held_out])),
-        ).value
-        if r is not None:
-            correlations.append(r)
-    return np.array(correlations)
+    if n_held_out >= n_cells or not n_splits:
+        return np.zeros(0)
+    # Cells that are held out in each split, shape (splits, held-out cells).
+    held_out = np.sort([rng.choice(n_cells, n_held_out, replace=False) for _ in range(n_splits)], axis=1)
+    is_used = np.ones((n_splits, n_cells))
+    np.put_along_axis(is_used, held_out, 0.0, axis=1)
+    rates = groups.average(_to_rates(valid_counts @ is_used.T, verdict_counts @ is_used.T))
+    correlations = pearson_by_row(rates.T, groups.average(_correlate_held_out(scores, truth, held_out)).T)
+    return correlations[~np.isnan(correlations)]
+
+
+def _correlate_held_out(scores: Floats, truth: Floats, held_out: NDArray[np.intp]) -> Floats:
+    """Pearson's r of each model's scores with the truth in each split, shape (models, splits); nan where undefined."""
+    blocks = np.array_split(held_out, max(1, scores.shape[0] * held_out.size // MAX_BLOCK_VALUES))
+    return np.concatenate([pearson_by_row(scores[:, block], truth[block]) for block in blocks], axis=1)
 
 
 def _peer_agreement_rates(valid_counts: Floats, verdict_counts: Floats) -> Floats:
     """Share of VALID verdicts on each model's traces, shape (models,); nan without verdicts."""
-    n_verdicts = verdict_counts.sum(axis=1)
-    return np.where(n_verdicts > 0, valid_counts.sum(axis=1) / np.maximum(n_verdicts, 1), np.nan)
+    return _to_rates(valid_counts.sum(axis=1), verdict_counts.sum(axis=1))
 
 
-def _human_correlations(scores: Floats, truth: Floats) -> Floats:
-    """Pearson's r of each model's scores with the truth, shape (models,); nan where it is undefined."""
-    return np.array([np.nan if (r := pearson(model_scores, truth).value) is None else r for model_scores in scores])
+def _to_rates(n_valid: Floats, n_verdicts: Floats) -> Floats:
+    """Shares of VALID verdicts; nan without verdicts."""
+    return np.where(n_verdicts > 0, n_valid / np.maximum(n_verdicts, 1), np.nan)
 
 
 def _mean_correlation(correlations: Floats, n_splits: int, groups: _ModelGroups) -> Estimate:
@@ -198,7 +203,7 @@ def _leave_one_model_out(
         Mean absolute error of the line, that of the mean, and the gain: the second minus the first, paired.
     """
     x = groups.average(_peer_agreement_rates(valid_counts, verdict_counts))
-    y = groups.average(_human_correlations(scores, truth))
+    y = groups.average(pearson_by_row(scores, truth))
     defined = ~np.isnan(x) & ~np.isnan(y)
     x, y, plural = x[defined], y[defined], PLURAL_BY_UNIT[groups.unit]
     if len(x) < MIN_MODELS:

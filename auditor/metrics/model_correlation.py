@@ -97,15 +97,17 @@ def correlate_models(
 
 
 def average_families(values: Floats, families: Sequence[str | None]) -> Floats:
-    """Means of the models of each family, shape (families,), in the order in which families first occur.
+    """Means of the models of each family, shape (families, ...), in the order in which families first occur.
 
     Args:
-        values: shape (n,), one per model.
+        values: shape (n, ...), one per model.
         families: of the models; a model of an unknown family, None, is averaged with no other.
     """
     numbers: dict[object, int] = {}
     index = [numbers.setdefault((i,) if name is None else name, len(numbers)) for i, name in enumerate(families)]
-    means: Floats = np.bincount(index, values) / np.bincount(index)
+    sums = np.zeros((len(numbers), *values.shape[1:]))
+    np.add.at(sums, index, values)
+    means: Floats = (sums.T / np.bincount(index)).T
     return means
 
 

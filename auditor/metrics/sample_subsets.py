@@ -13,6 +13,9 @@ from auditor.metrics._complete_cases import Floats
 from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 
+MAX_DRAWN_VALUES = 2_000_000
+"""Random numbers that are drawn together; bounds the memory."""
+
 
 def draw_subset_means(sample_scores: Floats, n_samples: int, n_subsets: int, rng: np.random.Generator) -> Floats:
     """Means of samples drawn without replacement in each cell.
@@ -24,16 +27,20 @@ def draw_subset_means(sample_scores: Floats, n_samples: int, n_subsets: int, rng
     Returns:
         Shape (n_subsets, cells); nan where no drawn sample is usable.
     """
-    return np.stack([_draw_means(sample_scores, n_samples, rng) for _ in range(n_subsets)])
+    n_per_block = max(1, MAX_DRAWN_VALUES // max(1, sample_scores.size))
+    blocks = [
+        _draw_means(sample_scores, n_samples, min(n_per_block, n_subsets - start), rng)
+        for start in range(0, n_subsets, n_per_block)
+    ]
+    return np.concatenate(blocks)
 
 
-def _draw_means(sample_scores: Floats, n_samples: int, rng: np.random.Generator) -> Floats:
-    """Means of one subset, shape (cells,)."""
-    drawn_scores = np.take_along_axis(
-        sample_scores, rng.random(sample_scores.shape).argsort(axis=1)[:, :n_samples], axis=1
-    )
-    n_usable = (~np.isnan(drawn_scores)).sum(axis=1)
-    return np.where(n_usable > 0, np.nansum(drawn_scores, axis=1) / np.maximum(n_usable, 1), np.nan)
+def _draw_means(sample_scores: Floats, n_samples: int, n_subsets: int, rng: np.random.Generator) -> Floats:
+    """Means of some subsets, shape (n_subsets, cells); drawn in the same order as one by one."""
+    order = rng.random((n_subsets, *sample_scores.shape)).argsort(axis=2)[:, :, :n_samples]
+    drawn_scores = np.take_along_axis(sample_scores[None], order, axis=2)
+    n_usable = (~np.isnan(drawn_scores)).sum(axis=2)
+    return np.where(n_usable > 0, np.nansum(drawn_scores, axis=2) / np.maximum(n_usable, 1), np.nan)
 
 
 def estimate_over_subsets(

@@ -119,7 +119,7 @@ async def _open_context(
     stop_event, recorder = threading.Event(), CallRecorder(db, audit.id, run_id=uuid.uuid4().hex)
     consistency = (
         BackgroundConsistency(
-            load_encoder, config.embedding.model, functools.partial(load_stored_evidence, db, audit.id)
+            load_encoder, config.embedding.model, functools.partial(load_stored_evidence, db, audit.id), stop_event
         )
         if load_encoder is not None
         else None

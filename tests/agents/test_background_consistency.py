@@ -14,7 +14,7 @@ from auditor.agents import background_consistency
 from auditor.agents.background_consistency import MAX_WAITING_CELLS, BackgroundConsistency, CellKey
 from auditor.agents.cell_scoring import evidence_hash, self_consistencies
 from auditor.domain import Cell
-from auditor.errors import ModelSetupError
+from auditor.errors import ModelSetupError, RunInterrupted
 from auditor.models import embeddings
 from tests.support.fixed_address import WordEncoder
 
@@ -32,14 +32,20 @@ class CountingEncoder(WordEncoder):
 
     def __init__(self) -> None:
         self.batches: list[int] = []
-        self.may_encode = threading.Event()
+        self.may_encode, self.is_encoding = threading.Event(), threading.Event()
         self.may_encode.set()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, shape (texts, dimensions)."""
+        self.is_encoding.set()
         self.may_encode.wait()
         self.batches.append(len(texts))
         return super().encode(texts)
+
+
+def background(encoder: WordEncoder) -> BackgroundConsistency:
+    """Self-consistencies by an encoder, in a run that is not stopped, without stored ones."""
+    return BackgroundConsistency(lambda: encoder, "words", dict, threading.Event())
 
 
 async def compute(
@@ -56,7 +62,7 @@ def expected_values() -> dict[CellKey, float | None]:
 
 async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once() -> None:
     encoder = CountingEncoder()
-    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    consistency = background(encoder)
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -71,7 +77,7 @@ async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once() -
 
 
 async def test_what_was_not_submitted_is_computed_at_the_end() -> None:
-    consistency = BackgroundConsistency(WordEncoder, "words", dict)
+    consistency = background(WordEncoder())
     await consistency.start(TEXTS)
     for cell in list(TEXTS)[::2]:
         consistency.submit(cell, TEXTS[cell])
@@ -80,7 +86,7 @@ async def test_what_was_not_submitted_is_computed_at_the_end() -> None:
 
 
 async def test_changed_texts_are_computed_again() -> None:
-    consistency = BackgroundConsistency(WordEncoder, "words", dict)
+    consistency = background(WordEncoder())
     cell = next(iter(TEXTS))
     await consistency.start(TEXTS)
     consistency.submit(cell, {"en": ["one text", "another thing"]})
@@ -96,7 +102,7 @@ async def test_no_encoder_is_loaded_for_stored_self_consistencies() -> None:
         cell: evidence_hash("words", [text for group in texts.values() for text in group])
         for cell, texts in TEXTS.items()
     }
-    consistency = BackgroundConsistency(load, "words", lambda: evidence)
+    consistency = BackgroundConsistency(load, "words", lambda: evidence, threading.Event())
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -108,7 +114,7 @@ async def test_the_queue_is_bounded_and_what_does_not_fit_is_not_lost(monkeypatc
     monkeypatch.setattr(background_consistency, "MAX_WAITING_CELLS", 10)
     encoder = CountingEncoder()
     encoder.may_encode.clear()
-    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    consistency = background(encoder)
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -121,7 +127,7 @@ async def test_the_queue_is_bounded_and_what_does_not_fit_is_not_lost(monkeypatc
 async def test_it_can_be_closed_while_cells_wait_and_nobody_waits_for_them() -> None:
     encoder = CountingEncoder()
     encoder.may_encode.clear()
-    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    consistency = background(encoder)
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -139,7 +145,7 @@ async def test_an_encoder_that_cannot_be_loaded_is_reported_at_the_end() -> None
     def load() -> WordEncoder:
         raise ModelSetupError("the encoder is missing.", "Install it.")
 
-    consistency = BackgroundConsistency(load, "words", dict)
+    consistency = BackgroundConsistency(load, "words", dict, threading.Event())
     await consistency.start(TEXTS)
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
@@ -152,7 +158,7 @@ async def test_it_waits_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(background_consistency, "BUSY_LOOP_SHARE", 0.0)
     monkeypatch.setattr(background_consistency, "LOOP_CHECK_INTERVAL_S", 0.01)
     encoder = CountingEncoder()
-    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    consistency = background(encoder)
     await consistency.start(TEXTS)
     await asyncio.sleep(0.1)  # now the loop counts as busy
     for cell, texts in TEXTS.items():
@@ -163,14 +169,10 @@ async def test_it_waits_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyP
     await consistency.close()
 
 
-async def test_a_second_round_of_answers_waits_for_whole_batches_again_and_uses_all_cores_only_at_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cores: list[bool] = []
-    monkeypatch.setattr(embeddings, "use_cores", lambda *, all_cores: cores.append(all_cores))
+async def test_a_second_round_of_answers_waits_for_whole_batches_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_consistency, "LOOP_CHECK_INTERVAL_S", 0.01)
     encoder = CountingEncoder()
-    consistency = BackgroundConsistency(lambda: encoder, "words", dict)
+    consistency = background(encoder)
     await consistency.start(TEXTS)
     first, second = list(TEXTS)[:1], list(TEXTS)[1:3]
     for n_batches, cells in enumerate((first, second)):
@@ -181,5 +183,63 @@ async def test_a_second_round_of_answers_waits_for_whole_batches_again_and_uses_
         await compute(consistency, {cell: TEXTS[cell] for cell in cells})
         assert len(encoder.batches) == n_batches + 1
     await consistency.close()
-    assert cores.count(True) == 2
-    assert cores[0] is False
+
+
+async def test_all_cores_are_used_only_when_no_more_answers_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    cores: list[tuple[int, bool]] = []
+    monkeypatch.setattr(embeddings, "use_cores", lambda *, all_cores: cores.append((threading.get_ident(), all_cores)))
+    encoder = CountingEncoder()
+    consistency = background(encoder)
+    await consistency.start(TEXTS)
+    for cell in list(TEXTS)[:50]:
+        consistency.submit(cell, TEXTS[cell])
+    await asyncio.to_thread(encoder.is_encoding.wait)
+    await compute(consistency, TEXTS)
+    await consistency.close()
+    threads_by_cores = {all_cores: {thread for thread, value in cores if value is all_cores} for _, all_cores in cores}
+    assert threads_by_cores[False].isdisjoint(threads_by_cores[True])
+
+
+async def test_texts_that_are_submitted_again_are_encoded_once() -> None:
+    encoder = CountingEncoder()
+    consistency = background(encoder)
+    await consistency.start(TEXTS)
+    for cell, texts in [*TEXTS.items(), *TEXTS.items()]:
+        consistency.submit(cell, texts)
+    assert consistency._waiting.qsize() <= len(TEXTS)
+    await compute(consistency, TEXTS)
+    await compute(consistency, TEXTS)
+    await consistency.close()
+    assert sum(encoder.batches) == sum(
+        len(group) for texts in TEXTS.values() for group in texts.values() if len(group) > 1
+    )
+
+
+async def test_a_stopped_run_computes_no_further_batch() -> None:
+    encoder, stop_event = CountingEncoder(), threading.Event()
+    consistency = BackgroundConsistency(lambda: encoder, "words", dict, stop_event)
+    encoder.may_encode.clear()
+    await consistency.start(TEXTS)
+    for cell, texts in TEXTS.items():
+        consistency.submit(cell, texts)
+    computing = asyncio.create_task(compute(consistency, TEXTS))
+    await asyncio.to_thread(encoder.is_encoding.wait)
+    stop_event.set()
+    encoder.may_encode.set()
+    with pytest.raises(RunInterrupted):
+        await computing
+    await consistency.close()
+    assert len(encoder.batches) == 1
+
+
+async def test_closing_ends_a_computation_that_nobody_waits_for() -> None:
+    encoder = CountingEncoder()
+    encoder.may_encode.clear()
+    consistency = background(encoder)
+    computing = asyncio.create_task(compute(consistency, TEXTS))
+    await asyncio.to_thread(encoder.is_encoding.wait)
+    await consistency.close()
+    encoder.may_encode.set()
+    with pytest.raises(RunInterrupted):
+        await computing
+    assert len(encoder.batches) == 1

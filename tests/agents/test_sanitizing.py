@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import unicodedata
 
 import pytest
@@ -16,6 +15,7 @@ from auditor.agents.sanitizing import strip_control_sequences
 from auditor.domain import Cell, Outcome, Trace
 from auditor.surveys import load_survey
 from tests.support.audit_configs import config
+from tests.support.hang_limit import hang_limit
 
 SURVEY = load_survey("wvs7-sample")
 BENIGN = "Families decide together.\n\nSo the view is mild."
@@ -161,6 +161,5 @@ def test_time_does_not_grow_with_the_length_of_a_hostile_text(piece: str, langua
     long = Trace(
         "model-a", Cell("Germany", "divorce"), 0, Outcome.OK, 0.5, piece * (1_600_000 // len(piece)), language=language
     )
-    began = time.process_time()
-    assert len(blind_trace(audit, SURVEY, long)) <= 20_000
-    assert time.process_time() - began < 5
+    with hang_limit():
+        assert len(blind_trace(audit, SURVEY, long)) <= 20_000

@@ -1,7 +1,14 @@
-"""The queries of a report grow as the work: measured in steps of SQLite's virtual machine, not in seconds."""
+"""The queries of a report grow as the work: measured in steps of SQLite's virtual machine, not in seconds.
+
+`golden/report_plans.json` holds SQLite's plans of the slowest queries. To store them again after a deliberate change:
+
+    AUDITOR_GOLDEN=write pytest tests/e2e/test_report_queries.py
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import sqlite3
 from collections import Counter
@@ -19,10 +26,13 @@ from auditor.storage.database import open_database
 from tests.support.synthetic_audit import populate
 
 N_SLOWEST = 10
+PLANS_FILE = Path(__file__).with_name("golden") / "report_plans.json"
+SHOWN_CHARS = 110
+"""Characters at the beginning of a query that the file of plans shows."""
 STEPS_PER_COUNT = 50
 SMALL = {"models": 4, "countries": 8, "topics": 8, "samples": 2, "judges": 3}
 LARGE = {**SMALL, "countries": 32}
-MAX_PASSES = {"trace": 10, "verdict": 10, "attempt": 3, "answer": 0}
+MAX_PASSES = {"trace": 6, "verdict": 6, "attempt": 3, "answer": 0}
 """Passes through all rows of an audit in a table, by all of a report's queries; one of `attempt` ends early."""
 LISTED_PARAMETERS = re.compile(r"(\(\?(, \?)*\)|\?)(, (\(\?(, \?)*\)|\?))+")
 """Lists of parameters, whose number depends on the size of the audit."""
@@ -100,6 +110,20 @@ def test_the_slowest_queries_grow_as_the_number_of_calls(logs: list[tuple[QueryL
     assert growth > 3.5
     for statement in slowest(large):
         assert large.steps[statement] <= MAX_GROWTH_RATIO * growth * small.steps[statement], statement
+
+
+def test_plans_of_the_slowest_queries_are_those_of_the_record(logs: list[tuple[QueryLog, int]]) -> None:
+    """A plan that reads more than before is seen here; other versions of SQLite word and choose plans differently."""
+    log, _ = logs[1]
+    version = ".".join(map(str, sqlite3.sqlite_version_info[:2]))
+    plans = {" ".join(query.split())[:SHOWN_CHARS]: log.plans[query] for query in slowest(log)}
+    if os.environ.get("AUDITOR_GOLDEN") == "write":
+        PLANS_FILE.write_text(json.dumps({"sqlite": version, "plans": plans}, indent=1) + "\n", encoding="utf-8")
+    stored = json.loads(PLANS_FILE.read_text(encoding="utf-8"))
+    assert len(stored["plans"]) == N_SLOWEST
+    if stored["sqlite"] != version:
+        pytest.skip(f"the plans are of SQLite {stored['sqlite']}, and this is {version}")
+    assert plans == stored["plans"]
 
 
 def test_no_query_scans_a_table_for_each_row_of_another(logs: list[tuple[QueryLog, int]]) -> None:

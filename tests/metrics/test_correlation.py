@@ -5,7 +5,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.metrics.correlation import dependent_correlation_difference, pearson, spearman
+from auditor.metrics.correlation import dependent_correlation_difference, pearson, pearson_by_row, spearman
+
+NAN = float("nan")
 
 
 @pytest.fixture(params=range(5))
@@ -120,3 +122,19 @@ def test_difference_degenerate() -> None:
     assert twice.value == pytest.approx(0)
     assert twice.p_value is None
     assert twice.reason is not None
+
+
+def test_correlations_by_row_are_those_of_each_row() -> None:
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(2, 6, 5, 40))
+    x[0, :, 3:30], y[1, 2:, ::2] = NAN, NAN
+    x[2], y[3, 1] = 0.1 + 0.2, 7.0  # constant
+    x[4, 0, 2:], y[4, 1] = NAN, NAN  # two pairs, and none
+    x[5, 0], y[5, 1] = y[5, 0], -x[5, 1]
+    x[5, 2] *= 1e-200
+    expected = [[pearson(a, b).value for a, b in zip(*rows, strict=True)] for rows in zip(x, y, strict=True)]
+    values = pearson_by_row(x, y)
+    np.testing.assert_allclose(values, np.array(expected, dtype=np.float64), atol=1e-12)
+    assert np.isnan(values).sum() == 8
+    np.testing.assert_array_equal(pearson_by_row(x, y[0, 0]), pearson_by_row(x, np.broadcast_to(y[0, 0], x.shape)))
+    assert pearson_by_row(np.empty((0, 4)), np.ones(4)).shape == (0,)

@@ -3,7 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from auditor.metrics import holdout
+from auditor.metrics.correlation import pearson
 from auditor.metrics.holdout import cross_validate_peer_agreement
+from auditor.metrics.model_correlation import average_families
 
 
 def made_up(rng: np.random.Generator, models: int, effect: float, cells: int = 100):  # type: ignore[no-untyped-def]
@@ -24,12 +27,12 @@ def made_up(rng: np.random.Generator, models: int, effect: float, cells: int = 1
 
 def test_peers_who_know_are_found_to_and_peers_who_do_not_are_not() -> None:
     rng = np.random.default_rng(1)
-    holdout = cross_validate_peer_agreement(*made_up(rng, 30, 1.0), n_splits=100)
-    assert holdout.models == 30
-    assert holdout.unseen_cells.ci_low is not None
-    assert holdout.unseen_cells.ci_low > 0
-    assert holdout.gain.ci_low is not None
-    assert holdout.gain.ci_low > 0
+    result = cross_validate_peer_agreement(*made_up(rng, 30, 1.0), n_splits=100)
+    assert result.models == 30
+    assert result.unseen_cells.ci_low is not None
+    assert result.unseen_cells.ci_low > 0
+    assert result.gain.ci_low is not None
+    assert result.gain.ci_low > 0
     misled = 0
     for _ in range(40):
         nothing = cross_validate_peer_agreement(*made_up(rng, 15, 0.0), n_splits=30).unseen_cells
@@ -47,6 +50,27 @@ def test_it_is_the_same_every_time_and_follows_the_seed() -> None:
     assert cross_validate_peer_agreement(*data, n_splits=20, seed=3) != cross_validate_peer_agreement(
         *data, n_splits=20, seed=4
     )
+
+
+@pytest.mark.parametrize("families", [None, ["a"] * 3 + ["b"] * 2 + [None] * 4])
+def test_all_splits_at_once_are_the_splits_one_by_one(
+    families: list[str | None] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holdout, "MAX_BLOCK_VALUES", 100)
+    valid, totals, scores, truth = made_up(np.random.default_rng(5), 9, 1.0)
+    scores[2, ::3], totals[1, :5], valid[1, :5], scores[4, 7:] = np.nan, 0, 0, 0.25
+    rng, correlations = np.random.default_rng(11), []
+    for _ in range(60):
+        held_out = np.zeros(len(truth), dtype=bool)
+        held_out[rng.choice(len(truth), max(3, round(0.2 * len(truth))), replace=False)] = True
+        rates = valid[:, ~held_out].sum(axis=1) / totals[:, ~held_out].sum(axis=1)
+        people = [pearson(model_scores[held_out], truth[held_out]).value for model_scores in scores]
+        means = [average_families(np.array(v, dtype=float), families or [None] * 9) for v in (rates, people)]
+        if (r := pearson(*means).value) is not None:
+            correlations.append(r)
+    result = cross_validate_peer_agreement(valid, totals, scores, truth, families=families, n_splits=60, seed=11)
+    assert result.splits == len(correlations) > 50
+    assert result.unseen_cells.value == pytest.approx(np.mean(correlations), abs=1e-12)
 
 
 def test_families_are_averaged_and_few_models_have_no_interval() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,12 +33,17 @@ def test_the_p_value_is_the_share_of_all_orders_with_as_large_a_correlation(n: i
     assert (result.ci_low, result.reason) == (None, "too few models: an interval needs at least 8")
 
 
+RNG_KEYWORD = "rng" if "rng" in inspect.signature(stats.permutation_test).parameters else "random_state"
+"""Name of an argument in this version of scipy; the older one is deprecated in newer ones."""
+
+
 def _scipy_p_value(x: Floats, y: Floats) -> float:
     """The p-value of scipy's permutation test of |r|, which is exact where all orders fit into 50,000 samples."""
+    options: dict[str, Any] = {RNG_KEYWORD: np.random.default_rng(1)}
     return float(
         stats.permutation_test(
             (stats.zscore(y),), lambda v, axis: np.abs(v @ stats.zscore(x)), vectorized=True, alternative="greater",
-            permutation_type="pairings", n_resamples=50_000, rng=np.random.default_rng(1),
+            permutation_type="pairings", n_resamples=50_000, **options,
         ).pvalue
     )  # fmt: skip
 

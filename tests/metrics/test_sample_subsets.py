@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from auditor.metrics import sample_subsets
 from auditor.metrics.sample_subsets import draw_subset_means, estimate_over_subsets, subset_standard_error
 
 
@@ -17,6 +18,20 @@ def test_a_mean_of_all_samples_is_the_score_and_failures_stay_out() -> None:
     ones = draw_subset_means(values, 1, 600, rng)[:, 0]
     assert set(np.round(ones[~np.isnan(ones)], 6)) == {0.1, 0.3}
     assert np.isnan(ones).mean() == pytest.approx(1 / 3, abs=0.07)  # a failed sample may be the one that is drawn
+
+
+def test_many_subsets_at_once_are_the_subsets_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(1).normal(size=(30, 5))
+    values[::4, 2], values[3] = np.nan, np.nan
+    expected = []
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        drawn = np.take_along_axis(values, rng.random(values.shape).argsort(axis=1)[:, :3], axis=1)
+        n_usable = (~np.isnan(drawn)).sum(axis=1)
+        expected.append(np.where(n_usable > 0, np.nansum(drawn, axis=1) / np.maximum(n_usable, 1), np.nan))
+    for max_values in (10, 1000, 1_000_000):
+        monkeypatch.setattr(sample_subsets, "MAX_DRAWN_VALUES", max_values)
+        np.testing.assert_array_equal(draw_subset_means(values, 3, 20, np.random.default_rng(2)), expected)
 
 
 def test_a_missing_figure_or_range_has_a_reason() -> None:

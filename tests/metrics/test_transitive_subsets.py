@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from auditor.metrics.preference import preference_graph
 from auditor.metrics.transitive_subsets import draw_subsets, transitivity
-from tests.support.cpu_time import measure_cpu_time
+from tests.support.hang_limit import hang_limit
 
 Floats = NDArray[np.float64]
 NAN = math.nan
@@ -112,24 +112,12 @@ def test_what_cannot_be_measured_says_why() -> None:
     assert transitivity(np.empty((0, 0)), k=3).reason == "0 items have no subset of 3"
 
 
-def test_two_hundred_items_take_under_fifty_milliseconds() -> None:
-    values = tournament(200, 0)
-    times = []
-    for _ in range(3):
-        with measure_cpu_time() as spent:
-            transitivity(values, k=5, max_subsets=1000)
-        times.append(spent.seconds)
-    assert min(times) < 0.05
-
-
 @pytest.mark.parametrize("k", [5, 100])
-def test_a_thousand_items_take_under_two_seconds_and_500_mb(k: int) -> None:
+def test_a_thousand_items_have_too_many_subsets_to_list_and_take_less_than_500_mb(k: int) -> None:
     values = tournament(1000, 0, unknown=0.1)
-    with measure_cpu_time() as spent:
-        transitivity(values, k=k, max_subsets=1000)
-    assert spent.seconds < 2
     tracemalloc.start()
-    transitivity(values, k=k, max_subsets=1000)
+    with hang_limit():
+        transitivity(values, k=k, max_subsets=1000)
     assert tracemalloc.get_traced_memory()[1] < 500e6
     tracemalloc.stop()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -28,6 +29,7 @@ from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.models.gateway import MAX_INCONCLUSIVE_CALLS, Gateway
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, Script, completion, error
+from tests.support.hang_limit import HANG_LIMIT_S
 
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
 INSTRUCTION = "Answer as MoralJudgement in JSON."
@@ -470,15 +472,22 @@ async def test_of_a_hundred_calls_at_once_one_finds_out(server: FakeServer) -> N
 
 
 async def test_calls_do_not_wait_for_each_other_forever_if_all_fail(server: FakeServer) -> None:
-    # Each failure has words of its own, so that the model is not stopped for equal failures in a row.
-    server.script = lambda request: replace(error(400, "no" + "o" * request.number), delay_s=0.1)
-    loop = asyncio.get_running_loop()
-    started_s = loop.time()
-    answers = await ask_at_once(section(server), [call(server, sample) for sample in range(40)])
+    several_wait = threading.Event()
+
+    def fail(request: Request) -> Reply:
+        """Fail, after the first calls only once others have arrived at the same time."""
+        if len(server.requests) > MAX_INCONCLUSIVE_CALLS + 1:
+            several_wait.set()
+        # Each failure has words of its own, so that the model is not stopped for equal failures in a row.
+        reply = error(400, "no" + "o" * request.number)
+        return reply if request.number <= MAX_INCONCLUSIVE_CALLS else replace(reply, after=several_wait)
+
+    server.script = fail
+    async with asyncio.timeout(HANG_LIMIT_S):
+        answers = await ask_at_once(section(server), [call(server, sample) for sample in range(40)])
     assert {answer.outcome for answer in answers} == {Outcome.CLIENT_ERROR}
     assert len(server.requests) == 40
-    assert loop.time() - started_s < 0.1 * 40
-    assert MAX_INCONCLUSIVE_CALLS < 40
+    assert several_wait.is_set()
 
 
 # --- thinking that takes up the answer's tokens

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from auditor.models.refused_features import (
     flatten_error,
     load_refusal_patterns,
 )
+from tests.support.hang_limit import hang_limit
 
 BODIES: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("refusal_bodies.toml").read_text(encoding="utf-8")
@@ -78,8 +78,7 @@ def test_any_body_is_read_without_an_error(body: str) -> None:
     assert find_refusals(flatten_error(body)) == ()
 
 
-def test_a_long_text_is_searched_in_little_time() -> None:
-    text = "For 'a' type, properties " + "a, " * 20_000 + "does not support parameters: " + "x, " * 20_000
-    started_s = time.process_time()
-    assert find_refusals(text) == ()
-    assert time.process_time() - started_s < 1
+def test_a_long_text_is_searched_in_linear_time() -> None:
+    text = "For 'a' type, properties " + "a, " * 600_000 + "does not support parameters: " + "x, " * 600_000
+    with hang_limit():
+        assert find_refusals(text) == ()

@@ -6,14 +6,20 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from auditor.config import AuditConfig
 from auditor.config.probes import SECTION_BY_PROBE
-from auditor.run import run_audit
+from auditor.domain.labels import LabelKind
+from auditor.review.label_sampling import draw_sample
+from auditor.review.labelling import LabellingSession
+from auditor.run import open_audit, run_audit
+from auditor.storage import audits
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer
+from tests.support.fixed_address import word_encoder
 from tests.support.synthetic_audit import populate
 
 NEEDED_BY_NO_QUICK_COMMAND = {
@@ -59,13 +65,22 @@ name = "b"
 model = "anthropic/claude-haiku-4-5"
 api_key = "os.environ/ANTHROPIC_API_KEY"
 """
-SIMULATED_CONFIG = {
+SIMULATED_CONFIG: dict[str, Any] = {
     "name": "simulated",
     "survey": {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["divorce", "suicide"]},
     "models": [{"name": name, "model": f"simulated/{name}"} for name in ("knows-every-culture", "inconsistent")],
     "judges": "peers",
     "embedding": {"model": "none"},
 }
+EVERY_PROBE: dict[str, Any] = {
+    "direct": {"samples": 2},
+    "logprob": {},
+    "semantic": {"limit": 6},
+    "logic": {"items": "topics", "samples": 2, "k": [3]},
+}
+TOPICS_OF_EVERYTHING = ("divorce", "suicide", "abortion", "euthanasia", "homosexuality")
+LABELLED_TRACES = 20
+EVERYTHING = ("--storage", "sqlite:///everything.db")
 
 
 def modules_of(folder: Path, *arguments: str) -> set[str]:
@@ -76,15 +91,35 @@ def modules_of(folder: Path, *arguments: str) -> set[str]:
     return set(json.loads(process.stderr.rpartition("modules:")[2]))
 
 
+def make_audit_of_everything(storage: str) -> None:
+    """Run an audit with embeddings, labels and all probes that a survey without people's shares allows."""
+    from auditor.storage.database import open_database
+
+    survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": [*TOPICS_OF_EVERYTHING]}
+    changes = {"name": "simulated", "survey": survey, "probes": EVERY_PROBE, "embedding": {"model": "words"}}
+    with word_encoder():
+        run_audit(AuditConfig.model_validate(SIMULATED_CONFIG | changes), storage=storage)
+    with open_database(storage) as db:
+        audit = audits.get_audit(db, "simulated")
+        draw_sample(db, audit, LabelKind.TRACE, LABELLED_TRACES)
+        session = LabellingSession(db, audit, "ada")
+        for sampled in session.sample[:LABELLED_TRACES]:
+            session.save(sampled.unit, "VALID")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the databases of two audits, of which one lacks answers, and a config of two providers' models."""
+    """A folder with databases: of an audit that lacks answers, of a small one, and of one with everything.
+
+    Besides, a config of two providers' models.
+    """
     from auditor.storage.database import open_database
 
     path = tmp_path_factory.mktemp("audits")
     with open_database(f"sqlite:///{path}/auditor.db") as db:
         run_audit(AuditConfig.model_validate(SIMULATED_CONFIG), storage=f"sqlite:///{path}/simulated.db")
         populate(db, models=3, countries=6, topics=6, samples=2, judges=2)
+    make_audit_of_everything(f"sqlite:///{path}/everything.db")
     (path / "estimated.toml").write_text(CONFIG)
     return path
 
@@ -100,6 +135,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["report", "--format", "json", "-o", "report.json"], set()),
         (["report", "--format", "md", "-o", "report.md"], set()),
         (["report", "-o", "report.html"], {"vl_convert"}),
+        (["status", *EVERYTHING], set()),
+        (["verify", *EVERYTHING], set()),
+        (["report", "--format", "json", "-o", "report.json", *EVERYTHING], set()),
+        (["report", "--brief", "--format", "text", *EVERYTHING], set()),
+        (["report", "-o", "report.html", *EVERYTHING], {"vl_convert"}),
     ],
     ids=" ".join,
 )
@@ -112,6 +152,18 @@ def test_a_report_loads_no_modules_of_probes_without_answers(folder: Path) -> No
     modules = {section.parts.build_report.partition(":")[0] for section in SECTION_BY_PROBE.values()}
     assert len(modules) >= 3
     assert not modules & modules_of(folder, "report", "-o", "report.html")
+
+
+def test_the_audit_of_everything_has_embeddings_answers_of_all_its_probes_and_labels(folder: Path) -> None:
+    report = open_audit("simulated", storage=f"sqlite:///{folder}/everything.db").report()
+    assert [row.cosine.value for row in report.self_consistency if row.method == "direct" and row.cosine.value]
+    assert {row.method for row in report.alignment} == {"direct", "logprob"}
+    assert report.semantic is not None
+    assert report.semantic.forms
+    assert report.logic is not None
+    assert report.logic.judges
+    assert report.judge_quality is not None
+    assert report.judge_quality.labels == LABELLED_TRACES
 
 
 def test_a_run_whose_answers_are_recorded_imports_no_client(server: FakeServer, tmp_path: Path) -> None:

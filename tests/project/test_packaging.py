@@ -130,6 +130,7 @@ def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
         "auditor/prompts/en/review.md",
         "auditor/reports/charts/data/countries-110m.json",
         "auditor/reports/charts/data/countries-110m.LICENSE",
+        "auditor/reports/charts/data/country-paths.json",
         "auditor/reports/render/page.css",
         "auditor/surveys/data/wvs7-sample.csv",
         "auditor/surveys/data/pew2013-sample.survey.toml",

@@ -37,6 +37,7 @@ from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_writing import table_of
 from tests.storage.conftest import ENGINES
 from tests.storage.test_database import CELL, save_sample_audit
+from tests.storage.test_writer import record_events
 from tests.support.postgres_server import Postgres
 from tests.support.stored_rows import add_rating
 
@@ -131,6 +132,26 @@ def test_an_answer_of_any_cost_verifies(storage: str, cost: float | None) -> Non
     with open_database(storage) as db:
         asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "a\0b", cost_usd=cost)))
         assert hash_chain.verify_chain(db).breaks == []
+
+
+def test_rows_are_loaded_for_many_links_at_once(storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of both kinds, in the order of the links; a row that changed is found in a later group of links, too."""
+    monkeypatch.setattr(hash_chain, "LINKS_PER_QUERY", 7)
+    call = Call("m", "openai/m", (Message("user", "hi"),), Purpose.DIRECT)
+    rating = Rating(CELL, LEFT, RIGHT, 1, -1, "ada", Decision.SCORE, datetime.now(UTC), score=0)
+    with open_database(storage) as db:
+        audit_id = save_sample_audit(db).id
+        for i in range(20):
+            add_rating(db, audit_id, rating)
+            if i == 3:
+                asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "a")))
+        statements = record_events(db, "before_cursor_execute")
+        verification = hash_chain.verify_chain(db)
+        assert (verification.n_links, verification.breaks) == (21, [])
+        assert len(statements) < 15  # of links 1, of rows 4 in three groups, of keys without a link 5
+        with db.engine.begin() as connection:
+            connection.execute(update(table_of(RatingRow)).where(table_of(RatingRow).c.id == 12).values(score=0.5))
+        assert hash_chain.verify_chain(db).breaks == [hash_chain.ChainBreak("rating", "12", "is not as it was written")]
 
 
 # --- ratings of earlier versions ----------------------------------------------------------------------------------

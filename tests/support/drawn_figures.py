@@ -45,7 +45,7 @@ def tooltips_of(svg: Element) -> list[str]:
 
 @dataclass(frozen=True)
 class DrawnMark:
-    """A path or rectangle in the figure's coordinates.
+    """A path, rectangle or circle in the figure's coordinates.
 
     Attributes:
         title: its tooltip; empty without one.
@@ -59,7 +59,7 @@ class DrawnMark:
 
 
 def find_marks(svg: Element) -> list[DrawnMark]:
-    """The paths and rectangles of a figure, in order."""
+    """The paths, rectangles and circles of a figure, in order."""
     return list(_iterate_marks(svg, (0.0, 0.0, 1.0), 0.0))
 
 
@@ -81,7 +81,10 @@ def _iterate_marks(element: Element, place: tuple[float, float, float], stroke_w
 
 
 def _points_of(element: Element) -> list[tuple[float, float]]:
-    """Corners of a rectangle; points of a path's straight lines, and starting points of its curves."""
+    """Corners of a rectangle or around a circle; points of a path's lines, and starting points of its curves."""
+    if element.tag == "circle":
+        x, y, radius = (float(element.attrib[name]) for name in ("cx", "cy", "r"))
+        return [(x - radius, y - radius), (x + radius, y + radius)]
     if element.tag == "rect":
         left, top, width, height = (float(element.get(name, 0)) for name in ("x", "y", "width", "height"))
         return [(left, top), (left + width, top + height)]

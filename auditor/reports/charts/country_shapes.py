@@ -1,7 +1,7 @@
 """Shapes of countries and places for dots, by ISO 3166-1 alpha-3 code.
 
-The shapes are `data/countries-110m.json`, Natural Earth at 1:110m (`data/countries-110m.LICENSE`); places are those of
-`auditor.surveys`.
+The shapes are `data/countries-110m.json`, Natural Earth at 1:110m (`data/countries-110m.LICENSE`), and
+`data/country-paths.json` has them as Vega projects and draws them; places are those of `auditor.surveys`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ import numpy as np
 from auditor.surveys.countries import DATA_FOLDER, country_code
 
 SHAPES_FILE = Path(__file__).parent / "data" / "countries-110m.json"
+PATHS_FILE = SHAPES_FILE.with_name("country-paths.json")
+PATHS_WIDTH_PX = 760
+"""Width of the map whose paths are stored."""
 LAND_ID = "land"
+WORLD_DATASET = "world"
+"""Name of the topology in specifications."""
 MAX_DOT_AREA_KM2 = 25_000
 """Countries with smaller shapes have a dot, since their shapes can hardly be seen."""
 SMALL_COUNTRIES = frozenset(
@@ -54,10 +59,16 @@ def load_topology() -> Mapping[str, Any]:
 
 
 @cache
+def load_paths() -> Mapping[str, str]:
+    """SVG paths by country code, and of all land by `LAND_ID`, in the projection of a map of `PATHS_WIDTH_PX`."""
+    paths: dict[str, str] = json.loads(PATHS_FILE.read_text(encoding="utf-8"))
+    return paths
+
+
+@cache
 def shape_codes() -> frozenset[str]:
     """Codes of the countries that have a shape."""
-    geometries = load_topology()["objects"]["countries"]["geometries"]
-    return frozenset(shape["id"] for shape in geometries) - {LAND_ID}
+    return frozenset(load_paths()) - {LAND_ID}
 
 
 @cache

@@ -85,7 +85,7 @@ def build_spec(
     Args:
         width, height: of the area between the axes, in pixels.
         padding: space at the left, top, right and bottom of that area, in pixels.
-        properties: others of the top level, such as `datasets` and `projection`.
+        properties: others of the top level, such as `data` and `projection`.
     """
     left, top, right, bottom = padding
     return {

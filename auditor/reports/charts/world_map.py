@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from auditor.reports.charts.country_shapes import (
     LAND_ID,
     SMALL_COUNTRIES,
+    WORLD_DATASET,
     load_places,
-    load_topology,
     place_dots,
     shape_codes,
 )
+from auditor.reports.charts.equal_earth import build_projection
 from auditor.reports.charts.legend import LegendText, Swatch, swatch_layer, text_layer
 from auditor.reports.charts.theme import (
     DIFFERENCE_COLORS,
@@ -34,12 +35,8 @@ DIFFERENCE_BOUNDS = (-0.7, -0.5, -0.3, -0.1, 0.1, 0.3, 0.5, 0.7)
 """Differences at which the colour changes."""
 ERROR_BOUNDS = (0.1, 0.2, 0.3, 0.4)
 """Mean absolute errors at which the colour changes."""
-CENTRAL_MERIDIAN_DEGREES = 11
-"""Longitude of the middle of the map, so that its edge is in the Bering Strait."""
-EQUATOR_SHARE, HEIGHT_SHARE = 0.253, 0.453
-"""Distance of the equator from the upper edge, and height of the map, as shares of its width; cut at 57° south."""
-EARTH_WIDTH = 5.2
-"""Width of the map's land in the Equal Earth projection at scale 1."""
+HEIGHT_SHARE = 0.453
+"""Height of the map as a share of its width; it is cut at 57° south."""
 DOT_RADIUS_SHARE = 0.0062
 """Radius of a dot, as a share of the map's width."""
 MIN_DOT_DISTANCE = 3
@@ -157,16 +154,8 @@ def _build_map_spec(rows: Mapping[str, Mapping[str, object]], width_px: int, sca
         width=width_px,
         height=height,
         padding=(0, 0, 0, LEGEND_HEIGHT_PX),
-        datasets={"world": load_topology()},
-        data={"name": "world", "format": {"type": "topojson", "feature": "countries"}},
-        projection={
-            "type": "equalEarth",
-            "rotate": [-CENTRAL_MERIDIAN_DEGREES, 0, 0],
-            # Without added points along straight lines: these shapes have enough, and looking for them takes time.
-            "precision": 0,
-            "scale": width_px / EARTH_WIDTH,
-            "translate": [width_px / 2, round(width_px * EQUATOR_SHARE)],
-        },
+        data={"name": WORLD_DATASET, "format": {"type": "topojson", "feature": "countries"}},
+        projection=build_projection(width_px),
     )
 
 

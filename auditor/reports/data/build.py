@@ -120,7 +120,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         variance=build_variance_rows(source, load_language_scores(db, source)),
         languages=build_languages_report(db, source),
         cost=build_cost_report(source),
-        failures=build_failures_report(db, source.audit.id),
+        failures=build_failures_report(db, source),
         requests=build_requests_report(db, source),
         sampling=sampling,
         served=build_model_version_rows(source.call_counts),

@@ -20,7 +20,6 @@ from auditor.storage.costs import CallCounts, UnreturnedCallCount
 from auditor.storage.count_queries import (
     JudgeVerdictCounts,
     OutcomeCount,
-    RepairCounts,
 )
 from auditor.storage.reviewed_conflicts import ReviewedConflict
 from auditor.storage.votes import VoteArrays
@@ -49,11 +48,9 @@ class ReportSource:
     reviewed_conflicts: Sequence[ReviewedConflict] = field(default=(), repr=False)
     sentence_pair_counts: Sequence[OutcomeCount] = ()
     votes: VoteArrays = field(default_factory=VoteArrays.empty, repr=False)
-    n_repeated_verdicts: int = 0
     author_guesses: Sequence[Guess] = field(default=(), repr=False)
     judge_tests: Sequence[AlteredTraceVerdict] = field(default=(), repr=False)
     position_tests: Sequence[Contest] = field(default=(), repr=False)
-    repair_counts: Sequence[RepairCounts] = ()
     n_shortened_traces: Mapping[str, int] = field(default_factory=dict)
     """Number of traces that were too long for a judge and were shortened, by model."""
 

@@ -14,21 +14,19 @@ from auditor.storage.database import Database
 from auditor.storage.judge_consistency import apply_consistency_weights
 from auditor.storage.probe_answers import list_answering_models
 from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
-from auditor.storage.votes import count_duplicate_verdicts, load_votes
+from auditor.storage.votes import load_votes
 
 MAX_CONCURRENT_QUERIES = 2
 """Database queries that run at the same time; more would need too much memory at once."""
 SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "call_counts": costs.count_calls,  # the slowest queries start first
     "votes": load_votes,
-    "n_repeated_verdicts": count_duplicate_verdicts,
     "judge_counts": count_queries.count_judge_verdicts,
     "reviewed_conflicts": load_reviewed_conflicts,
     "verdict_counts": count_queries.count_verdicts,
     "scores": results.load_scores,
     "trace_counts": count_queries.count_traces,
     "sentence_pair_counts": count_queries.count_sentence_pairs,
-    "repair_counts": count_queries.count_repairs,
     "failed_attempt_counts": costs.count_unreturned_calls,
     "probe_models": list_answering_models,
     "author_guesses": judge_tests.load_guesses,

@@ -15,10 +15,12 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
+from auditor.reports.charts.country_shapes import WORLD_DATASET, load_topology
 from auditor.reports.charts.theme import FONT_FAMILY, LIGHT_COLORS
 from auditor.reports.document import Figure
 from auditor.reports.render.compact_svg import compact_view
 from auditor.reports.render.figure_batches import SVG_NAMESPACE, group_specs, join_specs, split_views
+from auditor.reports.render.map_layers import draw_map_layers, is_map, without_map_layers
 from auditor.reports.render.svg_paths import format_coordinate
 from auditor.text_safety import escape_invisible
 
@@ -44,8 +46,7 @@ def render_page_svgs(figures: Sequence[Figure], id_prefix: str = "figure") -> tu
         (empty if there are none); and an `<svg>` for each figure.
 
     Raises:
-        ValueError: a specification is not valid, has a number that is not finite, or two have different data of one
-            name.
+        ValueError: a specification is not valid, or has a number that is not finite.
     """
     svgs = _draw_figures(figures, id_prefix)
     shared_paths = _shared_paths(svgs, id_prefix)
@@ -64,23 +65,23 @@ def render_page_svgs(figures: Sequence[Figure], id_prefix: str = "figure") -> tu
 
 def export_spec(spec: Mapping[str, object]) -> bytes:
     """Write the specification as JSON, with the colours of the light theme on white."""
-    indent = None if "datasets" in spec else 1  # shapes have tens of thousands of numbers
-    return (_to_json(_with_light_colors(spec), indent) + "\n").encode()
+    indent = None if is_map(spec) else 1  # shapes have tens of thousands of numbers
+    return (_to_json(_complete_spec(spec), indent) + "\n").encode()
 
 
 def export_svg(spec: Mapping[str, object]) -> bytes:
     """Draw a self-contained SVG file, with the colours of the light theme on white."""
-    return str(_convert("vegalite_to_svg", _with_light_colors(spec))).encode()
+    return str(_convert("vegalite_to_svg", _complete_spec(spec))).encode()
 
 
 def export_png(spec: Mapping[str, object]) -> bytes:
     """Draw a PNG file with two pixels for each unit of the SVG, with the colours of the light theme on white."""
-    return bytes(_convert("vegalite_to_png", _with_light_colors(spec), scale=PNG_SCALE))
+    return bytes(_convert("vegalite_to_png", _complete_spec(spec), scale=PNG_SCALE))
 
 
 def export_pdf(spec: Mapping[str, object]) -> bytes:
     """Draw a PDF file, with the colours of the light theme on white."""
-    return bytes(_convert("vegalite_to_pdf", _with_light_colors(spec)))
+    return bytes(_convert("vegalite_to_pdf", _complete_spec(spec)))
 
 
 def _convert(function: str, spec: object, **options: object) -> Any:
@@ -96,8 +97,8 @@ def _to_json(spec: object, indent: int | None = None) -> str:
     return json.dumps(spec, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def _with_light_colors(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace CSS variables by the colours of the light theme, on a white background.
+def _complete_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace CSS variables by the colours of the light theme, on a white background, and add the shapes of a map.
 
     Texts are left as they are, and so are data but for their field `color`.
     """
@@ -114,21 +115,24 @@ def _with_light_colors(spec: Mapping[str, Any]) -> dict[str, Any]:
             return {name: item if name == "title" else resolve(name, item) for name, item in value.items()}
         return [resolve(key, item) for item in value] if isinstance(value, (list, tuple)) else value
 
-    return {key: value if key == "datasets" else resolve(key, value) for key, value in spec.items()} | {
-        "background": "white"
-    }
+    datasets = {"datasets": {WORLD_DATASET: load_topology()}} if is_map(spec) else {}
+    return {key: resolve(key, value) for key, value in spec.items()} | {"background": "white"} | datasets
 
 
 def _draw_figures(figures: Sequence[Figure], id_prefix: str) -> list[Element]:
-    """Draw figures in as few conversions as possible."""
-    svgs: dict[int, Element] = {}
-    for indices in group_specs([figure.spec for figure in figures]):
-        specs = [figures[i].spec for i in indices]
-        root = ElementTree.fromstring(_convert("vegalite_to_svg", join_specs(specs)))
+    """Draw figures in as few conversions as possible; those that differ only in the layers of a map are drawn once."""
+    specs = [without_map_layers(figure.spec) for figure in figures]
+    keys = [json.dumps(spec) for spec in specs]
+    views: dict[str, tuple[Element, Mapping[str, Element]]] = {}
+    for group in group_specs(list(dict(zip(keys, specs, strict=True)).values())):
+        root = ElementTree.fromstring(_convert("vegalite_to_svg", join_specs(group)))
         definitions = {item.get("id", ""): item for defs in root.iter(f"{SVG_NAMESPACE}defs") for item in defs}
-        for i, view in zip(indices, split_views(root, specs), strict=True):
-            svgs[i] = _build_svg(figures[i], view, definitions, f"{id_prefix}-{i + 1}")
-    return [svgs[i] for i in range(len(figures))]
+        for spec, view in zip(group, split_views(root), strict=True):
+            views[json.dumps(spec)] = view, definitions
+    return [
+        _build_svg(figure, *views[key], f"{id_prefix}-{i}")
+        for i, (figure, key) in enumerate(zip(figures, keys, strict=True), 1)
+    ]
 
 
 def _build_svg(figure: Figure, view: Element, definitions: Mapping[str, Element], id_prefix: str) -> Element:
@@ -138,6 +142,7 @@ def _build_svg(figure: Figure, view: Element, definitions: Mapping[str, Element]
     width = spec["width"] + padding["left"] + padding["right"]
     height = spec["height"] + padding["top"] + padding["bottom"]
     group = compact_view(view, definitions, id_prefix)
+    group[:0] = draw_map_layers(spec)
     font_sizes = [float(size) for element in group.iter() if (size := element.get("font-size"))]
     attributes = {
         "class": "chart",

@@ -21,7 +21,8 @@ def draw_map(estimates: list[CountryEstimate], *, is_error: bool = False) -> Ele
 
 
 def color_of(country: str, value: float, *, is_error: bool = False) -> str | None:
-    [mark] = [mark for mark in draw_map([CountryEstimate(country, value)], is_error=is_error).iter("path") if len(mark)]
+    marks = draw_map([CountryEstimate(country, value)], is_error=is_error).iter()
+    [mark] = [mark for mark in marks if mark.tag in ("path", "circle") and len(mark)]
     return mark.get("fill")
 
 
@@ -44,7 +45,7 @@ def test_every_place_of_the_surveys_can_be_mapped() -> None:
 
 def test_small_countries_and_those_without_a_shape_are_dots() -> None:
     svg = draw_map(country_estimates())
-    dots = {path[0].text for path in svg.iter("path") if "transform" in path.attrib and len(path)}
+    dots = {circle[0].text for circle in svg.iter("circle")}
     assert {str(text).split(":")[0] for text in dots} == {"Kosovo", "Hong Kong", "Singapore"}
 
 

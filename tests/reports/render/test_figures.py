@@ -18,7 +18,8 @@ from auditor.reports.charts.theme import build_spec, clean_text
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
 from auditor.reports.charts.world_map import CountryEstimate, difference_map, error_map
 from auditor.reports.document import Figure
-from auditor.reports.render.figure_batches import group_specs
+from auditor.reports.render import figures
+from auditor.reports.render.figure_batches import join_specs
 from auditor.reports.render.figures import (
     MIN_FONT_SIZE_PX,
     export_pdf,
@@ -30,8 +31,6 @@ from auditor.reports.render.figures import (
 from tests.reports.hostile_report import EVIL, NAME
 from tests.support.drawn_figures import (
     country_estimates,
-    draw,
-    find_marks,
     render_page_svg,
     resolve_shared,
     texts_of,
@@ -129,9 +128,7 @@ def test_shapes_of_countries_are_on_a_page_once() -> None:
 
 
 def test_a_figure_looks_the_same_alone_and_among_others(page: tuple[str, list[str]]) -> None:
-    for i, (name, figure) in enumerate(zip(specs(), as_figures(specs()), strict=True)):
-        if name == "error map":
-            continue  # drawn in the size of the first map; see the next test
+    for i, figure in enumerate(as_figures(specs())):
         single_figure = render_page_svg(
             figure.spec, title=figure.title, description=figure.description, id_prefix="alone"
         )
@@ -140,15 +137,23 @@ def test_a_figure_looks_the_same_alone_and_among_others(page: tuple[str, list[st
         assert sorted(in_page.replace(f"figure-{i + 1}", "alone-1")) == sorted(expected)
 
 
-def test_maps_of_two_sizes_are_drawn_at_once_and_have_their_places_and_strokes(page: tuple[str, list[str]]) -> None:
-    assert group_specs(list(specs().values())) == [list(range(len(specs())))]
-    in_page = find_marks(resolve_shared(page[0], page[1][list(specs()).index("error map")]))
-    marks = find_marks(draw(map_spec(is_error=True)))
-    assert len(marks) == len(in_page) > 10
-    for expected, mark in zip(marks, in_page, strict=True):
-        assert mark.title == expected.title
-        assert mark.box == pytest.approx(expected.box, abs=0.25)
-        assert mark.stroke_width == pytest.approx(expected.stroke_width, rel=0.01)
+def test_figures_that_are_equal_but_for_a_maps_layers_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+
+    def join(specs: list[Mapping[str, object]]) -> dict[str, object]:
+        """Join specifications, and note their number."""
+        drawn.append(len(specs))
+        return join_specs(specs)
+
+    monkeypatch.setattr(figures, "join_specs", join)
+    maps = [difference_map([CountryEstimate(name, 0.3)]).spec for name in ("Japan", "Germany", "Singapore")]
+    _, svgs = draw_page(as_figures({str(i): spec for i, spec in enumerate(maps) if spec is not None}))
+    assert drawn == [1]
+    assert [tooltips_of(ElementTree.fromstring(svg)) for svg in svgs] == [
+        ["Japan: +0.30"],
+        ["Germany: +0.30"],
+        ["Singapore: +0.30"],
+    ]
 
 
 def test_equal_figures_have_equal_bytes_whatever_was_drawn_before(page: tuple[str, list[str]]) -> None:
@@ -245,13 +250,6 @@ def test_clip_paths_and_gradients_get_ids_of_the_figure() -> None:
 def test_numbers_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ValueError, match="JSON"):
         render_page_svg(scatter_plot([ScorePair(float("nan"), 0)]), title="", description="", id_prefix="x")
-
-
-def test_two_data_sets_of_one_name_are_refused() -> None:
-    first = map_spec()
-    second = {**first, "datasets": {"world": {"type": "Topology"}}}
-    with pytest.raises(ValueError, match="world"):
-        render_page_svgs(as_figures({"a": first, "b": second}))
 
 
 @pytest.mark.parametrize("name", list(specs()))

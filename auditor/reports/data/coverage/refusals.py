@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Literal
 
@@ -60,7 +60,11 @@ def build_refusals_report(source: ReportSource) -> RefusalsReport | None:
 
 def build_reask_rows(source: ReportSource) -> list[ReaskRow]:
     """Build one row per model whose unreadable answers were asked for again."""
-    return [ReaskRow(model=counts.model, asked=counts.asked, read=counts.repaired) for counts in source.repair_counts]
+    asked, read = Counter[str](), Counter[str]()
+    for count in source.trace_counts:
+        asked[count.model] += count.asked_again
+        read[count.model] += count.asked_again * (count.outcome == Outcome.OK)
+    return [ReaskRow(model=model, asked=n, read=read[model]) for model, n in sorted(asked.items()) if n]
 
 
 def _build_refusal_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from auditor.domain import Outcome, Purpose
 from auditor.error_messages import TRUNCATED_FIX, how_to_fix, normalize_message, provider_message
@@ -11,11 +12,16 @@ from auditor.models.refused_features import REFUSAL_STATUSES, find_refusals
 from auditor.reports.data.failures.schema import FailureGroup, FailuresReport, UnusableModel
 from auditor.storage.database import Database
 from auditor.storage.failure_queries import (
+    PROBE_TABLES,
     FailedRequestCount,
+    ModelOutcomeCount,
     count_failed_requests,
     count_model_outcomes,
     count_unsent_calls,
 )
+
+if TYPE_CHECKING:
+    from auditor.reports.data.report_source import ReportSource
 
 MAX_TOP_FAILURES = 3
 """Failures that a summary lists."""
@@ -33,18 +39,28 @@ JUDGE_PURPOSES = frozenset(
 """Purposes of the calls that a model is sent as a judge."""
 
 
-def build_failures_report(db: Database, audit_id: int) -> FailuresReport:
+def build_failures_report(db: Database, source: ReportSource) -> FailuresReport:
     """List an audit's most important failures, and the models without a usable answer."""
-    failures = load_failure_groups(db, audit_id)
+    failures = load_failure_groups(db, source.audit.id)
     listed, others = failures[:MAX_REPORTED_FAILURES], failures[MAX_REPORTED_FAILURES:]
     return FailuresReport(
         groups=listed,
         not_listed=len(others),
         requests_not_listed=sum(group.requests for group in others),
         unusable=sum(group.unusable for group in failures),
-        unsent_calls=count_unsent_calls(db, audit_id),
-        unusable_models=find_unusable_models(db, audit_id, failures),
+        unsent_calls=count_unsent_calls(db, source.audit.id),
+        unusable_models=find_unusable_models(_count_outcomes(db, source), failures),
     )
+
+
+def _count_outcomes(db: Database, source: ReportSource) -> list[ModelOutcomeCount]:
+    """Counts like those of `count_model_outcomes`, without a pass over the traces and verdicts that are counted."""
+    answers = [*source.trace_counts, *source.sentence_pair_counts]
+    return [
+        *(ModelOutcomeCount(count.model, False, count.outcome, count.n) for count in answers),
+        *(ModelOutcomeCount(count.judge, True, count.outcome, count.n) for count in source.judge_counts),
+        *count_model_outcomes(db, source.audit.id, PROBE_TABLES),
+    ]
 
 
 def load_failure_groups(db: Database, audit_id: int) -> list[FailureGroup]:
@@ -113,16 +129,17 @@ FIX_BY_ANSWER_OUTCOME = {
 """How to fix answers that arrived and cannot be used; the same command does not ask for them again."""
 
 
-def find_unusable_models(db: Database, audit_id: int, failures: Sequence[FailureGroup]) -> list[UnusableModel]:
+def find_unusable_models(
+    outcome_counts: Iterable[ModelOutcomeCount], failures: Sequence[FailureGroup]
+) -> list[UnusableModel]:
     """Find the models of which no answer, or as judges no verdict, can be used, and the main reason.
 
     Args:
-        db: the database.
-        audit_id: the audit; a model from which it has no result at all is left out.
+        outcome_counts: counts of an audit's results; a model from which it has no result at all is left out.
         failures: the audit's failures.
     """
     outcomes_by_role: dict[tuple[bool, str], Counter[str]] = {}
-    for count in count_model_outcomes(db, audit_id):
+    for count in outcome_counts:
         outcomes_by_role.setdefault((count.is_judge, count.name), Counter())[count.outcome] += count.n
     return [
         _build_unusable_model(name, is_judge, outcomes, failures)

@@ -118,7 +118,7 @@ def build_panel_report(
         judges=build_judge_rows(source, matrix),
         fleiss_kappa=agreement_estimate(kappa),
         verdicts=kappa.n_ratings,
-        repeated=source.n_repeated_verdicts,
+        repeated=sum(count.duplicates for count in source.verdict_counts),
         single=kappa.n_dropped,
         krippendorff_alpha=agreement_estimate(alpha),
         gwet_ac1=agreement_estimate(ac1),

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from auditor.domain import Method, Outcome, Purpose, derive_seed
-from auditor.metrics.correlation import pearson
+from auditor.metrics.correlation import pearson_by_row
 from auditor.metrics.error import mae
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.sample_subsets import draw_subset_means, estimate_over_subsets, subset_standard_error
@@ -116,9 +116,7 @@ def _build_subsample_row(
     unused_share = 1 - n_samples / sample_scores.shape[1]
     rng = np.random.default_rng(derive_seed(seed, "samples", model, n_samples))
     subset_means = draw_subset_means(sample_scores, n_samples, 1 if uses_all_samples else N_SUBSETS, rng)
-    r_by_subset = np.array(
-        [np.nan if (subset_r := pearson(scores, truth).value) is None else subset_r for scores in subset_means]
-    )
+    r_by_subset = pearson_by_row(subset_means, truth)
     mae_by_subset = np.array(
         [np.nan if (subset_mae := mae(scores, truth).value) is None else subset_mae for scores in subset_means]
     )

@@ -13,7 +13,7 @@ from auditor.reports.data.failures.build import (
 )
 from auditor.reports.data.failures.schema import FailureGroup
 from auditor.storage.database import open_database
-from auditor.storage.failure_queries import FailedRequestCount
+from auditor.storage.failure_queries import FailedRequestCount, count_model_outcomes
 from tests.support.synthetic_audit import populate
 
 DAY = "2026-01-0{}T00:00:00.000+00:00"
@@ -84,12 +84,12 @@ def test_a_failure_without_a_message_says_so() -> None:
 def test_a_model_without_a_usable_answer_is_named_with_its_main_failure(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audits.db") as db:
         populate(db)
-        assert find_unusable_models(db, 1, load_failure_groups(db, 1)) == []
+        assert find_unusable_models(count_model_outcomes(db, 1), load_failure_groups(db, 1)) == []
         db.write(lambda c: c.exec_driver_sql("UPDATE trace SET outcome='client_error', score=NULL WHERE model='alder'"))
         db.write(lambda c: c.exec_driver_sql("UPDATE score SET score=NULL WHERE model='alder'"))
         db.write(lambda c: c.exec_driver_sql("UPDATE verdict SET outcome='unparsed' WHERE judge='birch'"))
         failures = group_failures([failed("bad", name="alder", unusable=3), failed("x", name="birch")])
-        answers, verdicts = find_unusable_models(db, 1, failures)
+        answers, verdicts = find_unusable_models(count_model_outcomes(db, 1), failures)
     assert (answers.name, answers.is_judge, answers.reason) == ("alder", False, "HTTP 400: bad")
     assert (verdicts.name, verdicts.is_judge) == ("birch", True)
     assert verdicts.reason == f"{verdicts.planned} of {verdicts.planned} are 'unparsed'"
