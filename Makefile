@@ -162,20 +162,33 @@ pictures: dev system
 revision: dev
 	$(BIN)/python -m auditor.storage.migrations "$(m)"
 
-# Inspect AI and promptfoo, beside which the pipeline is measured. Inspect AI wants a newer client of OpenAI's than litellm
-# takes.
+# Inspect AI, DeepEval and promptfoo, beside which the pipeline is measured. Inspect AI wants a newer client of OpenAI's
+# than litellm takes.
 PROMPTFOO := promptfoo@0.123.1
-.venv-bench/.installed: constraints.txt
+DEEPEVAL := deepeval==4.3.1
+.venv-bench/.installed: constraints.txt Makefile
 	@$(PYTHON) -m venv .venv-bench
 	@.venv-bench/bin/python -m pip --disable-pip-version-check -qq install \
-	  "inspect-ai==$$(sed -n 's/^inspect_ai==//p' constraints.txt)" "openai>=3.4,<4"
+	  "inspect-ai==$$(sed -n 's/^inspect_ai==//p' constraints.txt)" "openai>=3.4,<4" $(DEEPEVAL)
 	@if command -v npm >/dev/null; then npm install --silent --no-fund --no-audit --prefix .venv-bench $(PROMPTFOO) node@22; \
 	  else echo "npm is missing: the rows that compare with promptfoo are not measured."; fi
 	@touch $@
 
-# Prints the ratios, and writes docs/benchmarks.json and the table in docs/benchmarks.md: at a quiet time.
-bench: dev models .venv-bench/.installed
-	$(BIN)/python benchmarks/suite.py
+# A wheel of this folder with its bytecode, as users have it, in an environment that finds what it requires in $(VENV).
+.PHONY: wheel
+wheel: dev
+	@rm -rf .venv-wheel build
+	@$(BIN)/python -m venv .venv-wheel
+	@$(PIP) wheel --no-deps --no-build-isolation -w .venv-wheel/dist .
+	@.venv-wheel/bin/python -m pip --disable-pip-version-check -qq install --no-deps .venv-wheel/dist/*.whl
+	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$(.venv-wheel/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/requirements.pth"
+	@.venv-wheel/bin/python -m compileall -q .venv-wheel/lib
+
+# Prints the ratios, and writes docs/benchmarks.json and the table in docs/benchmarks.md: at a quiet time. Some rows only:
+# make bench ONLY=start,report
+bench: models wheel .venv-bench/.installed
+	.venv-wheel/bin/python benchmarks/suite.py $(if $(ONLY),--only "$(ONLY)")
 
 # Simulated audits with known truth, about an hour on two cores; goes on where it was stopped. Writes docs/coverage.md
 # and docs/coverage.json, and fails if an interval breaks the rule outside the known limits.
@@ -183,4 +196,4 @@ coverage: dev
 	$(BIN)/python -m benchmarks.coverage
 
 clean:
-	rm -rf .litellm .scipy .venv-servers $(VENV) demo build dist *.egg-info
+	rm -rf .litellm .scipy .venv-bench .venv-servers .venv-wheel $(VENV) demo build dist *.egg-info

@@ -14,7 +14,6 @@ import asyncio
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from turns import compare, find_module_version, summarize
 
 from auditor.config import AuditConfig
 from auditor.models import litellm_client
@@ -36,8 +35,9 @@ from auditor.storage.database import open_database
 ROOT = Path(__file__).resolve().parent.parent
 KEY = "BENCH_KEY"
 CONCURRENCY = 60
-INSPECT = ROOT / ".venv-bench" / "bin" / "python"
-"""Inspect AI's own environment (`make bench` makes it): it wants a newer client of OpenAI's than litellm takes."""
+PEERS_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
+"""Environment of Inspect AI and DeepEval (`make bench` makes it): Inspect AI wants a newer client of OpenAI's than
+litellm takes."""
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def measure_inspect_ai(url: str, requests: list[dict[str, Any]], folder: str) ->
         json.dumps([{key: request[key] for key in ("model", "messages", "response_format")} for request in requests])
     )
     command = [
-        str(INSPECT),
+        str(PEERS_PYTHON),
         str(Path(__file__).with_name("inspect_loop.py")),
         url,
         str(requests_file),
@@ -172,7 +172,7 @@ def measure_inspect_ai(url: str, requests: list[dict[str, Any]], folder: str) ->
     return figures
 
 
-def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bool) -> dict[str, Any]:
+def measure_turns(url: str, folder: str, samples: int, turns: int, *, with_inspect: bool) -> dict[str, Any]:
     """Time the audit, the bare loop and Inspect AI in turns; return minima and medians of the ratios, and all turns."""
 
     config = make_config(url, samples)
@@ -196,14 +196,14 @@ def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bo
     if inspect_figures:
         turn_seconds["inspect_ai"] = {key: [figures[key] for figures in inspect_figures] for key in ("wall_s", "cpu_s")}
     cpu_ms = [1000 * seconds / n_calls for seconds in turn_seconds["audit"]["cpu_s"]]
-    figures = {"calls": n_calls, "cpu_ms_per_call": min(cpu_ms), "median_cpu_ms_per_call": statistics.median(cpu_ms)}
+    figures: dict[str, Any] = {"calls": n_calls, **summarize("cpu_ms_per_call", cpu_ms)}
+    figures["versions"] = {"inspect_ai": find_module_version(PEERS_PYTHON, "inspect_ai") if with_inspect else None}
     for name in ("bare_litellm", "inspect_ai") if inspect_figures else ("bare_litellm",):
         for key in ("wall_s", "cpu_s"):
-            audit, other = turn_seconds["audit"][key], turn_seconds[name][key]
             ratio = f"{key[:-2]}_ratio_to_{name}"
-            figures[ratio] = min(audit) / min(other)
-            figures[f"median_{ratio}"] = statistics.median(a / b for a, b in zip(audit, other, strict=True))
-    return figures | {"second_run_s": second_run_s, "peak_memory_mb": peak_mb, "turns": turn_seconds}
+            figures |= compare(ratio, turn_seconds["audit"][key], turn_seconds[name][key])
+    load = os.getloadavg()[0]
+    return figures | {"second_run_s": second_run_s, "peak_memory_mb": peak_mb, "load": load, "turns": turn_seconds}
 
 
 def _split_seconds(seconds: list[tuple[float, float]]) -> dict[str, list[float]]:
@@ -221,12 +221,12 @@ def main() -> None:
     os.environ[KEY] = "none"
     os.environ["AUDITOR_TRUST"] = f"{KEY}@127.0.0.1"
     with run_scripted_server() as url, tempfile.TemporaryDirectory() as folder:
-        figures = compare(
+        figures = measure_turns(
             url,
             folder,
             arguments.samples,
             arguments.turns,
-            with_inspect=INSPECT.exists() and not arguments.without_inspect,
+            with_inspect=PEERS_PYTHON.exists() and not arguments.without_inspect,
         )
     print(json.dumps(figures, indent=2))
 

@@ -15,17 +15,13 @@ import asyncio
 import json
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from bench_audit import CONCURRENCY, run_scripted_server
+from turns import summarize
 
 from auditor.models import direct_completion, litellm_client
 from auditor.models.answer_schemas import MoralJudgement
@@ -127,10 +123,7 @@ def main() -> None:
         for _ in range(arguments.turns):
             for name, send in WAYS.items():
                 turns[name].append(asyncio.run(send(url, arguments.calls)))
-    figures: dict[str, Any] = {
-        name: {"min_ms": min(values), "median_ms": statistics.median(values), "turns_ms": values}
-        for name, values in turns.items()
-    }
+    figures: dict[str, Any] = {name: summarize("ms", values) | {"turns_ms": values} for name, values in turns.items()}
     figures["load"] = os.getloadavg()[0]
     figures |= compare_ways({name: min(values) for name, values in turns.items()})
     comparisons = [compare_ways(dict(zip(WAYS, values, strict=True))) for values in zip(*turns.values(), strict=True)]

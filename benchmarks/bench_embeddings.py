@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
-import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from turns import compare
 
 MODEL = "all-MiniLM-L6-v2"
 
@@ -26,6 +24,13 @@ def measure_cpu_s(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
+
+
+def draw_texts(n: int) -> list[str]:
+    """Texts of very different lengths, a third of them twice."""
+    rng = random.Random(0)
+    texts = [" ".join(["People hold norms."] * rng.randint(1, 60)) + f" {i}" for i in range(n * 2 // 3)]
+    return texts + rng.sample(texts, n - len(texts))
 
 
 def main() -> None:
@@ -39,15 +44,12 @@ def main() -> None:
 
     bootstrap.prepare_environment()
     import numpy as np
+    from sentence_transformers import SentenceTransformer
 
     from auditor.models.embeddings import load_encoder
     from auditor.models.weights import pull_weights
 
-    rng = random.Random(0)
-    texts = [" ".join(["People hold norms."] * rng.randint(1, 60)) + f" {i}" for i in range(arguments.texts * 2 // 3)]
-    texts += rng.sample(texts, arguments.texts - len(texts))
-    from sentence_transformers import SentenceTransformer
-
+    texts = draw_texts(arguments.texts)
     encoder, plain_encoder = load_encoder(MODEL), SentenceTransformer(str(pull_weights(MODEL)), device="cpu")
     vectors = encoder.encode(texts)
     plain_vectors = plain_encoder.encode(texts, normalize_embeddings=True, show_progress_bar=False)
@@ -58,14 +60,14 @@ def main() -> None:
         )
         for _ in range(arguments.turns)
     ]
-    encoder_s, plain_s = (min(seconds) for seconds in zip(*turns, strict=True))
+    encoder_s, plain_s = zip(*turns, strict=True)
     figures = {
         "texts": len(texts),
-        "texts_per_cpu_s": len(texts) / encoder_s,
-        "plain_texts_per_cpu_s": len(texts) / plain_s,
-        "cpu_ratio_to_plain": encoder_s / plain_s,
-        "median_cpu_ratio_to_plain": statistics.median(encoder / plain for encoder, plain in turns),
+        "texts_per_cpu_s": len(texts) / min(encoder_s),
+        "plain_texts_per_cpu_s": len(texts) / min(plain_s),
+        **compare("cpu_ratio_to_plain", encoder_s, plain_s),
         "largest_difference": float(np.abs(vectors - plain_vectors).max()),
+        "load": os.getloadavg()[0],
         "turns": turns,
     }
     print(json.dumps(figures, indent=1))

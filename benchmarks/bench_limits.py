@@ -1,8 +1,8 @@
 """At the provider's limit: 10,000 requests a minute over four models of one account, answers of 300 ms.
 
-    python benchmarks/bench_limits.py [--seconds 120] [--rpm 10000] [--delay 0.3] [--concurrency 200]
+    python benchmarks/bench_limits.py [--seconds 120] [--rpm 10000] [--delay 0.3] [--concurrency 200] [--turns 3]
 
-Prints JSON of three runs, each in a process of its own against a server that enforces the limit:
+Prints JSON of three kinds of runs, each in a process of its own against a server that enforces the limit:
 
 - `steady`: the models' `rpm` make up the limit.
 - `bursts`: the same, and for 3 s the server refuses all requests with status 429, once with and once without
@@ -11,7 +11,8 @@ Prints JSON of three runs, each in a process of its own against a server that en
 - `unknown`: no `rpm` is configured, so that the concurrency limit has to find the rate by the server's refusals.
 
 The server's CPU time is not counted. `min_share` is the number of answers of the slowest model in the middle half of
-the run, divided by that of the fastest; all have the same limit and plan the same number of calls.
+the run, divided by that of the fastest; all have the same limit and plan the same number of calls. Of several turns, a
+figure is the smallest, but the recovery the largest; beside it is the median.
 """
 
 from __future__ import annotations
@@ -29,41 +30,47 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from soak import prepare_environment, run_in_audit
+from turns import summarize
+
+from auditor.agents.call_runner import run_calls
+from auditor.agents.run_context import SilentProgress
+from auditor.domain import Answer, Call, Message, Purpose
 
 MODELS = ("m0", "m1", "m2", "m3")
 BURST_S, RECOVERED_SHARE, WINDOW_S = 3.0, 0.95, 3.0
 RUNS = ("steady", "bursts", "unknown")
 
 
+class AnswerCounter(SilentProgress):
+    """Counts outcomes, and the HTTP statuses of all attempts."""
+
+    def __init__(self) -> None:
+        self.outcomes, self.statuses = Counter[str](), Counter[str]()
+
+    def on_answer(self, stage: str, answer: Answer) -> None:
+        self.outcomes[answer.outcome.value] += 1
+        self.statuses.update(str(attempt.http_status) for attempt in answer.attempts)
+
+
+def build_calls(n: int) -> list[Call]:
+    """Calls to the models in turn."""
+    return [
+        Call(name, f"openai/{name}", (Message("user", f"question {i}"),), Purpose.DIRECT, sample=i)
+        for i, name in zip(range(n), itertools.cycle(MODELS), strict=False)
+    ]
+
+
 def run_audit_calls(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Send the calls in this process; return outcomes, CPU and wall seconds, and (seconds, model) of each answer."""
-    from soak import prepare_environment, run_in_audit
-
-    from auditor.agents.call_runner import run_calls
-    from auditor.agents.run_context import SilentProgress
-    from auditor.domain import Call, Message, Purpose
-
     prepare_environment()
     answers: list[tuple[float, str]] = []
-    outcomes: Counter[str] = Counter()
-    statuses: Counter[str] = Counter()
-    calls = [
-        Call(name, f"openai/{name}", (Message("user", f"question {i}"),), Purpose.DIRECT, sample=i)
-        for i, name in zip(range(int(arguments.rpm / 60 * arguments.seconds)), itertools.cycle(MODELS), strict=False)
-    ]
-    models = {call.key: call.name for call in calls}
-
-    class AnswerTimer(SilentProgress):
-        """Counts outcomes, and the HTTP statuses of all attempts."""
-
-        def on_answer(self, stage: str, answer: Any) -> None:
-            outcomes[answer.outcome.value] += 1
-            statuses.update(str(attempt.http_status) for attempt in answer.attempts)
+    calls = build_calls(int(arguments.rpm / 60 * arguments.seconds))
+    models, counter = {call.key: call.name for call in calls}, AnswerCounter()
 
     async def send(context: Any) -> tuple[float, float]:
-        object.__setattr__(context, "progress", AnswerTimer())
+        """Send the calls, and return wall and CPU seconds."""
+        object.__setattr__(context, "progress", counter)
         wall, cpu = time.perf_counter(), _cpu_seconds()
         await run_calls(
             context,
@@ -81,8 +88,8 @@ def run_audit_calls(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "wall_s": wall_s,
         "cpu_s": cpu_s,
-        "outcomes": dict(outcomes),
-        "statuses": dict(statuses),
+        "outcomes": dict(counter.outcomes),
+        "statuses": dict(counter.statuses),
         "answers": answers,
     }
 
@@ -93,7 +100,7 @@ def _cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def summarize(run: dict[str, Any], arguments: argparse.Namespace, burst_ends: list[float]) -> dict[str, Any]:
+def summarize_run(run: dict[str, Any], arguments: argparse.Namespace, burst_ends: list[float]) -> dict[str, Any]:
     """The published figures of one run."""
     times = sorted(at for at, _ in run["answers"])
     first, last = times[0], times[-1]
@@ -114,6 +121,16 @@ def summarize(run: dict[str, Any], arguments: argparse.Namespace, burst_ends: li
         "max_recovery_s": max((arguments.seconds if s is None else s for s in recovery_s), default=None),
         "per_second": [sum(s <= at < s + 1 for at in times) for s in range(int(last) + 1)],
     }
+
+
+def summarize_turns(turns: list[dict[str, Any]]) -> dict[str, Any]:
+    """Smallest and median figures of the turns, of the recovery the largest; and all turns."""
+    figures: dict[str, Any] = {"turns": turns}
+    for key in ("cpu_per_wall", "share_of_permitted_rate", "min_share"):
+        figures |= summarize(key, [turn[key] for turn in turns])
+    if None not in (recoveries := [turn["max_recovery_s"] for turn in turns]):
+        figures |= summarize("max_recovery_s", recoveries) | {"max_recovery_s": max(recoveries)}
+    return figures
 
 
 def find_recovery(times: list[float], end: float, permitted_per_s: float) -> float | None:
@@ -139,7 +156,7 @@ def measure(arguments: argparse.Namespace, run: str) -> dict[str, Any]:
         for name in ("seconds", "rpm", "delay", "concurrency"):
             command += [f"--{name}", str(getattr(arguments, name))]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return summarize(json.loads(output.splitlines()[-1]), arguments, [start + BURST_S for start in starts])
+    return summarize_run(json.loads(output.splitlines()[-1]), arguments, [start + BURST_S for start in starts])
 
 
 def main() -> None:
@@ -150,13 +167,17 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.3)
     parser.add_argument("--concurrency", type=int, default=200)
     parser.add_argument("--only", default=",".join(RUNS))
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     parser.add_argument("--run", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.url:
         print(json.dumps(run_audit_calls(arguments.url, arguments)))
         return
-    figures: dict[str, Any] = {run: measure(arguments, run) for run in arguments.only.split(",")}
+    figures: dict[str, Any] = {
+        run: summarize_turns([measure(arguments, run) for _ in range(arguments.turns)])
+        for run in arguments.only.split(",")
+    }
     print(json.dumps(figures | {"load": os.getloadavg()[0]}, indent=1))
 
 

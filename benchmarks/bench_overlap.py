@@ -1,9 +1,12 @@
-"""Embedding while models answer: an audit of 2,000 reasonings with and without embeddings, answers of 300 ms.
+"""Embedding while models answer: audits of 2,000 reasonings with and without embeddings.
 
     python benchmarks/bench_overlap.py [--calls 2000] [--delay 0.3] [--concurrency 20] [--turns 7]
+    python benchmarks/bench_overlap.py --instant [--calls 2000] [--turns 7]
 
-Each audit runs in a process of its own; the two take turns. Prints JSON: wall and CPU seconds of each turn, the ratios
-of the minima, and the smallest 99th percentile of the event loop's lag with embeddings.
+Answers take 300 ms; with `--instant` they come at once, so that nothing can overlap with waiting, and an audit with
+embeddings is compared with one whose reasonings are embedded after it by plain `encode`. Each audit runs in a process
+of its own; the two take turns. Prints JSON: wall and CPU seconds of each turn, the ratios of the minima and the medians
+of the turns' ratios, and minimum and median of the 99th percentile of the event loop's lag with embeddings.
 """
 
 from __future__ import annotations
@@ -20,31 +23,47 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from bench_audit import run_server
+from turns import compare, summarize
+
+from auditor.config import AuditConfig
 
 LAG_INTERVAL_S = 0.01
 N_CELLS, N_SAMPLES = 40, 50
-ENCODERS = {"without": "none", "with": "all-MiniLM-L6-v2"}
+ENCODER, NO_ENCODER = "all-MiniLM-L6-v2", "none"
 
 
-def run_one_audit(url: str, encoder: str, n_calls: int, concurrency: int) -> None:
+def run_one_audit(arguments: argparse.Namespace) -> None:
     """Run one audit in this process, and print its time and the lag of its event loop."""
-    from auditor.agents import nodes  # imported before the clock starts, as is all that both audits load
-    from auditor.config import AuditConfig
-    from auditor.models import litellm_client
+    from auditor.models import litellm_client  # imported before the clock starts, as is all that both audits load
     from auditor.run import run_audit
 
+    lags = measure_lags_of_audits()
+    litellm_client.load_litellm()
+    config = make_config(arguments)
+    wall, cpu = time.perf_counter(), time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        storage = f"sqlite:///{folder}/audit.db"
+        run_audit(config, storage=storage)
+        if arguments.encode_after:
+            encode_reasonings(storage)
+    figures = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
+    print(json.dumps(figures | {"lag_p99_ms": 1000 * statistics.quantiles(lags, n=100)[98]}))
+
+
+def measure_lags_of_audits() -> list[float]:
+    """Let audits of this process record by how many seconds their event loop is late; returns the growing list."""
+    from auditor.agents import nodes
+
     lags: list[float] = []
+    plan, tasks = nodes.plan, []
 
     async def measure_lag() -> None:
-        """Record by how much the event loop is late."""
+        """Measure until the audit ends."""
         while True:
             start = time.perf_counter()
             await asyncio.sleep(LAG_INTERVAL_S)
             lags.append(time.perf_counter() - start - LAG_INTERVAL_S)
-
-    plan, tasks = nodes.plan, []
 
     async def plan_and_measure(state: Any, runtime: Any) -> Any:
         """The first node, after which the lag is measured."""
@@ -53,24 +72,46 @@ def run_one_audit(url: str, encoder: str, n_calls: int, concurrency: int) -> Non
 
     plan_and_measure.__name__ = "plan"
     nodes.plan = plan_and_measure
-    litellm_client.load_litellm()
-    model = {"name": "m0", "model": "openai/m0", "api_base": url, "api_key": "os.environ/BENCH_KEY"}
-    config = AuditConfig.model_validate(
+    return lags
+
+
+def make_config(arguments: argparse.Namespace) -> AuditConfig:
+    """One model, asked about each cell as often as gives the number of calls."""
+    endpoint = {"api_base": arguments.url, "api_key": "os.environ/BENCH_KEY", "concurrency": arguments.concurrency}
+    return AuditConfig.model_validate(
         {
             "name": "overlap",
             "survey": {"source": "wvs7-sample"},
-            "models": [model | {"concurrency": concurrency}],
+            "models": [{"name": "m0", "model": "openai/m0", **endpoint}],
             "judges": [],
-            "embedding": {"model": encoder},
+            "embedding": {"model": arguments.encoder},
             "limits": {"max_cells": N_CELLS},
-            "probes": {"direct": {"samples": max(2, n_calls // N_CELLS)}},
+            "probes": {"direct": {"samples": max(2, arguments.calls // N_CELLS)}},
         }
     )
-    wall, cpu = time.perf_counter(), time.process_time()
-    with tempfile.TemporaryDirectory() as folder:
-        run_audit(config, storage=f"sqlite:///{folder}/audit.db")
-    figures = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
-    print(json.dumps(figures | {"lag_p99_ms": 1000 * statistics.quantiles(lags, n=100)[98]}))
+
+
+def encode_reasonings(storage: str) -> None:
+    """Embed the reasonings of an audit by plain `encode` of the same weights."""
+    from sentence_transformers import SentenceTransformer
+
+    from auditor.models.weights import pull_weights
+    from auditor.storage import audits, results
+    from auditor.storage.database import open_database
+
+    with open_database(storage) as db:
+        texts = [trace.text for trace in results.load_traces(db, audits.load_audits(db)[0].id) if trace.text]
+    encoder = SentenceTransformer(str(pull_weights(ENCODER)), device="cpu")
+    encoder.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+
+
+def measure_turn(url: str, arguments: argparse.Namespace, options: list[str]) -> dict[str, float]:
+    """Run an audit in a process of its own."""
+    command = [sys.executable, __file__, "--url", url, "--calls", str(arguments.calls), *options]
+    command += ["--concurrency", str(arguments.concurrency)]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    figures: dict[str, float] = json.loads(output.splitlines()[-1])
+    return figures
 
 
 def main() -> None:
@@ -80,36 +121,27 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.3)
     parser.add_argument("--concurrency", type=int, default=20)
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--audit", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--instant", action="store_true")
+    for option in ("--url", "--encoder"):
+        parser.add_argument(option, help=argparse.SUPPRESS)
+    parser.add_argument("--encode-after", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.audit:
-        url, encoder = arguments.audit
-        run_one_audit(url, encoder, arguments.calls, arguments.concurrency)
+    if arguments.url:
+        run_one_audit(arguments)
         return
-    from bench_audit import run_server
-
     os.environ |= {"BENCH_KEY": "none", "AUDITOR_TRUST": "BENCH_KEY@127.0.0.1"}
-    turns: dict[str, list[dict[str, float]]] = {name: [] for name in ENCODERS}
-    with run_server(Path(__file__).with_name("slow_server.py"), arguments.delay, 0.0, "reasonings") as url:
+    base = "after" if arguments.instant else "without"
+    options = {"with": ["--encoder", ENCODER], base: ["--encoder", NO_ENCODER, *["--encode-after"] * arguments.instant]}
+    turns: dict[str, list[dict[str, float]]] = {name: [] for name in options}
+    delay_s = 0.0 if arguments.instant else arguments.delay
+    with run_server(Path(__file__).with_name("slow_server.py"), delay_s, 0.0, "reasonings") as url:
         for _ in range(arguments.turns):
-            for name, encoder in ENCODERS.items():
-                command = [sys.executable, __file__, "--calls", str(arguments.calls), "--audit", url, encoder]
-                command += ["--concurrency", str(arguments.concurrency)]
-                output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-                turns[name].append(json.loads(output.splitlines()[-1]))
-    ratios = {
-        f"{key[:-2]}_ratio": min(turn[key] for turn in turns["with"]) / min(turn[key] for turn in turns["without"])
-        for key in ("wall_s", "cpu_s")
-    }
-    ratios |= {
-        f"median_{key[:-2]}_ratio": statistics.median(
-            turn[key] / base[key] for turn, base in zip(turns["with"], turns["without"], strict=True)
-        )
-        for key in ("wall_s", "cpu_s")
-    }
-    lags_ms = [turn["lag_p99_ms"] for turn in turns["with"]]
-    figures = {"lag_p99_ms": min(lags_ms), "median_lag_p99_ms": statistics.median(lags_ms)}
-    print(json.dumps({**ratios, **figures, "load": os.getloadavg()[0], "turns": turns}, indent=1))
+            for name in options:
+                turns[name].append(measure_turn(url, arguments, options[name]))
+    figures: dict[str, Any] = summarize("lag_p99_ms", [turn["lag_p99_ms"] for turn in turns["with"]])
+    for key in ("wall_s", "cpu_s"):
+        figures |= compare(f"{key[:-2]}_ratio", *([turn[key] for turn in some] for some in turns.values()))
+    print(json.dumps(figures | {"load": os.getloadavg()[0], "turns": turns}, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Whole processes beside each other: `auditor run`, promptfoo and Inspect AI answer and judge the same items.
+"""Whole processes beside each other: `auditor run`, promptfoo, Inspect AI and DeepEval answer and judge the same items.
 
-    python benchmarks/bench_peers.py [--items 1020] [--turns 7] [--promptfoo PATH] [--inspect PYTHON] [--only TOOLS]
+    python benchmarks/bench_peers.py [--items 1020] [--turns 7] [--only TOOLS]
 
 The scripted server answers at once, in a process whose CPU time is not counted; 60 requests are in flight. Each item is
-answered by one model and judged by another: 2 calls. promptfoo grades each answer with a model (`llm-rubric`); Inspect
-AI sends the requests of the audit and scores them by a function. No tool embeds texts or reuses an answer. Start-up is
-the time of a job of one item. Prints JSON: ratios of the shortest turns, medians of the turns' ratios, and every turn;
-the figures of a peer that is not installed are null.
+answered by one model and judged by another: 2 calls. promptfoo and DeepEval grade each answer with a model
+(`llm-rubric`, `GEval`); Inspect AI sends the requests of the audit and scores them by a function. No tool embeds texts
+or reuses an answer. Start-up is the time of a job of one item. Prints JSON: ratios of the shortest turns, medians of
+the turns' ratios, and every turn; the figures of a peer that is not installed are missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,17 +24,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from bench_audit import CONCURRENCY, INSPECT, KEY, load_requests, make_config, run_server
+from bench_audit import CONCURRENCY, KEY, PEERS_PYTHON, ROOT, load_requests, make_config, run_server
 from peer_server import GRADER_MODEL
+from turns import compare, find_module_version, find_version, summarize
 
 from auditor.config import AuditConfig
 
 CELLS = 51
 """Of the audit: 17 countries x 3 topics."""
-PROMPTFOO = Path(__file__).resolve().parent.parent / ".venv-bench" / "node_modules" / ".bin" / "promptfoo"
+PROMPTFOO = ROOT / ".venv-bench" / "node_modules" / ".bin" / "promptfoo"
+DEEPEVAL_SETTINGS = {
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
+    **dict.fromkeys(("DEEPEVAL_DISABLE_DOTENV", "DEEPEVAL_NO_INSPECT_PROMPT"), "1"),
+}
 PROMPTFOO_SETTINGS = {
     f"PROMPTFOO_{name}": "1" for name in ("DISABLE_TELEMETRY", "DISABLE_UPDATE", "DISABLE_REMOTE_GENERATION")
 }
@@ -75,7 +76,7 @@ def auditor_job(url: str, samples: int, max_cells: int | None) -> Job:
     return write
 
 
-def promptfoo_job(program: Path, url: str, questions: list[str]) -> Job:
+def promptfoo_job(url: str, questions: list[str]) -> Job:
     """A job of `promptfoo eval`, with one graded test for each question."""
 
     def provider(model: str) -> dict[str, Any]:
@@ -96,12 +97,23 @@ def promptfoo_job(program: Path, url: str, questions: list[str]) -> Job:
         }
         (folder / "promptfooconfig.json").write_text(json.dumps(content), encoding="utf-8")
         options = ["--no-cache", "--no-progress-bar", "--no-table", "-j", str(CONCURRENCY)]
-        return [str(program), "eval", "-c", "promptfooconfig.json", *options]
+        return [str(PROMPTFOO), "eval", "-c", "promptfooconfig.json", *options]
 
     return write
 
 
-def inspect_job(python: Path, url: str, requests: list[dict[str, Any]]) -> Job:
+def deepeval_job(url: str, questions: list[str]) -> Job:
+    """A job of DeepEval, with one graded test case for each question."""
+
+    def write(folder: Path) -> list[str]:
+        (folder / "questions.json").write_text(json.dumps(questions))
+        program = Path(__file__).with_name("deepeval_loop.py")
+        return [str(PEERS_PYTHON), str(program), url, "questions.json", str(CONCURRENCY), GRADER_MODEL]
+
+    return write
+
+
+def inspect_job(url: str, requests: list[dict[str, Any]]) -> Job:
     """A job of Inspect AI on the requests of an audit."""
 
     def write(folder: Path) -> list[str]:
@@ -110,7 +122,7 @@ def inspect_job(python: Path, url: str, requests: list[dict[str, Any]]) -> Job:
             json.dumps([{name: request[name] for name in fields} for request in requests])
         )
         program = Path(__file__).with_name("inspect_loop.py")
-        return [str(python), str(program), url, "requests.json", str(CONCURRENCY)]
+        return [str(PEERS_PYTHON), str(program), url, "requests.json", str(CONCURRENCY)]
 
     return write
 
@@ -125,62 +137,53 @@ def record_requests(url: str, samples: int) -> list[dict[str, Any]]:
         return load_requests(f"sqlite:///{folder}/audit.db", config)
 
 
-def find_version(command: list[str]) -> str | None:
-    """What a command prints; None if it cannot be run."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        return None
-
-
-def measure(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Run all tools in turns; return versions, start-up, every turn, and the ratios of the minima."""
-    samples = max(1, arguments.items // CELLS)
+def make_jobs(url: str, items: int) -> dict[str, tuple[Job, Job]]:
+    """For each tool a job of all items, and one of one item."""
+    samples = max(1, items // CELLS)
     requests = record_requests(url, samples)
     questions = [
         "\n".join(message["content"] for message in request["messages"])
         for request in requests
         if request["model"] == "openai/m0"
     ]
-    inspect_version = "import inspect_ai; print(inspect_ai.__version__)"
-    versions = {
-        "auditor": version("auditor"),
-        "promptfoo": find_version([str(arguments.promptfoo), "--version"]),
-        "inspect_ai": find_version([str(arguments.inspect), "-c", inspect_version]),
-    }
-    jobs = {
+    return {
         "auditor": (auditor_job(url, samples, None), auditor_job(url, 1, 1)),
-        "promptfoo": tuple(promptfoo_job(arguments.promptfoo, url, some) for some in (questions, questions[:1])),
-        "inspect_ai": tuple(inspect_job(arguments.inspect, url, some) for some in (requests, requests[:2])),
+        "promptfoo": (promptfoo_job(url, questions), promptfoo_job(url, questions[:1])),
+        "inspect_ai": (inspect_job(url, requests), inspect_job(url, requests[:2])),
+        "deepeval": (deepeval_job(url, questions), deepeval_job(url, questions[:1])),
     }
-    tools = arguments.only.split(",")
-    turns: dict[str, list[dict[str, float]]] = {name: [] for name in jobs if versions[name] and name in tools}
-    start_up: dict[str, list[dict[str, float]]] = {name: [] for name in turns}
+
+
+def find_versions() -> dict[str, str | None]:
+    """The versions of the tools; None for those that are not installed."""
+    return {
+        "auditor": version("auditor"),
+        "promptfoo": find_version([str(PROMPTFOO), "--version"]),
+        "inspect_ai": find_module_version(PEERS_PYTHON, "inspect_ai"),
+        "deepeval": find_module_version(PEERS_PYTHON, "deepeval"),
+    }
+
+
+def measure(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run all tools in turns; return versions, start-up, every turn, and the ratios of the minima."""
+    jobs, versions = make_jobs(url, arguments.items), find_versions()
+    tools = [name for name in arguments.only.split(",") if versions[name]]
+    turns: dict[str, list[dict[str, float]]] = {name: [] for name in tools}
+    start_up: dict[str, list[dict[str, float]]] = {name: [] for name in tools}
     with tempfile.TemporaryDirectory() as settings:
-        environment = PROMPTFOO_SETTINGS | {"PROMPTFOO_CONFIG_DIR": settings, "PYTHONDONTWRITEBYTECODE": ""}
+        environment = PROMPTFOO_SETTINGS | DEEPEVAL_SETTINGS | {"PROMPTFOO_CONFIG_DIR": settings}
         for _ in range(arguments.turns):
-            for name in turns:
+            for name in tools:
                 turns[name].append(run_process(jobs[name][0], environment))
                 start_up[name].append(run_process(jobs[name][1], environment))
-    figures: dict[str, Any] = {"calls": len(requests), "versions": versions, "start_up": start_up, "turns": turns}
-    for name in jobs:
-        start_up_s = [turn["wall_s"] for turn in start_up.get(name, ())]
-        figures[f"start_up_s_of_{name}"] = min(start_up_s, default=None)
-        figures[f"median_start_up_s_of_{name}"] = statistics.median(start_up_s) if start_up_s else None
-        for key in ("wall_s", "cpu_s"):
-            figures |= compare_turns(turns["auditor"], turns.get(name), key, f"{key[:-2]}_ratio_to_{name}")
+    n_calls = 2 * CELLS * max(1, arguments.items // CELLS)
+    figures: dict[str, Any] = {"calls": n_calls, "versions": versions, "start_up": start_up, "turns": turns}
+    for name in tools:
+        figures |= summarize(f"start_up_s_of_{name}", [turn["wall_s"] for turn in start_up[name]])
+        for key in ("wall_s", "cpu_s") if name != "auditor" else ():
+            seconds, peer_seconds = ([turn[key] for turn in turns[tool]] for tool in ("auditor", name))
+            figures |= compare(f"{key[:-2]}_ratio_to_{name}", seconds, peer_seconds)
     return figures
-
-
-def compare_turns(
-    turns: list[dict[str, float]], peer_turns: list[dict[str, float]] | None, key: str, name: str
-) -> dict[str, float | None]:
-    """The ratio of the minima under `name`, and the median of the ratios; None without turns of the peer."""
-    if not peer_turns:
-        return {name: None, f"median_{name}": None}
-    ratios = [turn[key] / peer_turn[key] for turn, peer_turn in zip(turns, peer_turns, strict=True)]
-    minima = [min(turn[key] for turn in some) for some in (turns, peer_turns)]
-    return {name: minima[0] / minima[1], f"median_{name}": statistics.median(ratios)}
 
 
 def main() -> None:
@@ -188,13 +191,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=1020)
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--promptfoo", type=Path, default=PROMPTFOO)
-    parser.add_argument("--inspect", type=Path, default=INSPECT)
-    parser.add_argument("--only", default="auditor,promptfoo,inspect_ai")
+    parser.add_argument("--only", default="auditor,promptfoo,inspect_ai,deepeval")
     arguments = parser.parse_args()
     os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
     # promptfoo's folder also has the version of Node.js that it wants.
-    os.environ["PATH"] = os.pathsep.join((str(arguments.promptfoo.parent), os.environ["PATH"]))
+    os.environ["PATH"] = os.pathsep.join((str(PROMPTFOO.parent), os.environ["PATH"]))
     with run_server(Path(__file__).with_name("peer_server.py")) as url:
         figures = measure(url, arguments)
     print(json.dumps(figures | {"load": os.getloadavg()[0]}, indent=1))

@@ -1,6 +1,6 @@
 """Building the report of audits of about a thousand, a hundred thousand and a million recorded calls.
 
-    python benchmarks/bench_report.py [--sizes small,middle,large] [--turns 3]
+    python benchmarks/bench_report.py [--sizes small,middle,large] [--turns 7]
 
 Prints JSON: for each size, seconds and memory of a process that does nothing else, and the size of the page, as minimum
 and median of the turns; memory as the largest of them. Filling the database takes minutes for the largest, and is not
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,7 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+from turns import summarize
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # for `tests`; auditor is the installed one
 
 SIZES: dict[str, dict[str, Any]] = {
     "small": {"models": 4, "countries": 9, "topics": 7, "samples": 1, "judges": 3},
@@ -59,12 +61,11 @@ def measure_in_process(url: str) -> dict[str, Any]:
     return figures
 
 
-def summarize(turns: list[dict[str, Any]]) -> dict[str, Any]:
+def summarize_turns(turns: list[dict[str, Any]]) -> dict[str, Any]:
     """Minimum and median time and the largest memory of the turns, with all turns."""
     figures = turns[0] | {"peak_memory_mb": max(turn["peak_memory_mb"] for turn in turns), "turns": turns}
     for key in ("seconds", "cpu_seconds"):
-        seconds = [turn[key] for turn in turns]
-        figures |= {key: min(seconds), f"median_{key}": statistics.median(seconds)}
+        figures |= summarize(key, [turn[key] for turn in turns])
     return figures
 
 
@@ -72,7 +73,7 @@ def main() -> None:
     """Fill a database of each size, and measure it in a fresh process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default=",".join(SIZES))
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -87,7 +88,7 @@ def main() -> None:
             url = f"sqlite:///{folder}/audit.db"
             with open_database(url) as db:
                 populate(db, **SIZES[name])
-            figures_by_size[name] = summarize([measure_in_process(url) for _ in range(arguments.turns)])
+            figures_by_size[name] = summarize_turns([measure_in_process(url) for _ in range(arguments.turns)])
     if {"middle", "large"} <= figures_by_size.keys():
         times = [
             (figures_by_size[name][key] / figures_by_size[name]["calls"])
@@ -95,7 +96,7 @@ def main() -> None:
             for key in ("seconds", "median_seconds")
         ]
         figures_by_size["large_to_middle"] = {"ratio": times[0] / times[2], "median_ratio": times[1] / times[3]}
-    print(json.dumps(figures_by_size, indent=1))
+    print(json.dumps(figures_by_size | {"load": os.getloadavg()[0]}, indent=1))
 
 
 if __name__ == "__main__":

@@ -17,8 +17,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from auditor.metrics.attenuation import crossed_corrected
 from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate
@@ -197,11 +195,7 @@ def main() -> None:
     for i in range(len(plans)):
         row = _mean_row([table[i] for table in tables])
         bias, corrected_bias, coverage = np.mean([truth_table[i] for truth_table in truth_tables], axis=0)
-        truth_cells = (
-            f"{bias:+.4f}",
-            f"{corrected_bias:+.4f}",
-            f"{100 * coverage:.0f}%",
-        )
+        truth_cells = (f"{bias:+.4f}", f"{corrected_bias:+.4f}", f"{100 * coverage:.0f}%")
         figures = (format_styled(getattr(row, column.key), column.style, column.digits) for column in PLAN_COLUMNS[1:])
         study_lines.append(f"| {' | '.join([row.name, *figures])} |")
         truth_lines.append(f"| {' | '.join([row.name, *truth_cells])} |")

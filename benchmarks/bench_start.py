@@ -3,8 +3,8 @@
     python benchmarks/bench_start.py [--turns 7] [--project FOLDER]
 
 The commands read the audit of `auditor demo`. Counted are CPU and wall time, as minimum and median of the turns; a
-ratio is that of the minima. Bytecode is compiled beforehand, also where PYTHONDONTWRITEBYTECODE is set, which doubles
-the time of a start.
+ratio is that of the minima. `make bench` installs a wheel, whose bytecode is compiled; PYTHONDONTWRITEBYTECODE, which
+would double the time of a start, is unset.
 `--project` measures another checkout of auditor, with its own environment in `.venv`, for a comparison.
 """
 
@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+from turns import compare, summarize
 
 LIGHT_IMPORT = "import pydantic, sqlalchemy, numpy"
 LITELLM_IMPORT = "import litellm"
@@ -70,14 +69,12 @@ def measure(command: list[str], folder: str) -> Usage:
     return Usage(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall_s)
 
 
-def compare(turns: list[tuple[Usage, Usage]]) -> dict[str, Any]:
+def compare_usages(turns: list[tuple[Usage, Usage]]) -> dict[str, Any]:
     """Times of a command beside those of its reference: minima, medians, their ratios, and all turns."""
     figures: dict[str, Any] = {}
     for field, ratio in (("cpu_s", "ratio"), ("wall_s", "wall_ratio")):
         times, references = ([getattr(usage, field) for usage in usages] for usages in zip(*turns, strict=True))
-        figures |= {field: min(times), f"median_{field}": statistics.median(times)}
-        figures[ratio] = min(times) / min(references)
-        figures[f"median_{ratio}"] = statistics.median(a / b for a, b in zip(times, references, strict=True))
+        figures |= summarize(field, times) | compare(ratio, times, references)
     return figures | {"turns": turns}
 
 
@@ -91,7 +88,7 @@ def measure_starts(python: str, url: str, folder: str, turns: int) -> dict[str, 
         measure([*auditor, *arguments], folder)
     figures: dict[str, Any] = {"load": os.getloadavg()[0]}
     for name, (arguments, reference) in COMMANDS.items():
-        figures[name] = compare(
+        figures[name] = compare_usages(
             [
                 (measure([*auditor, *arguments], folder), measure([python, "-c", reference], folder))
                 for _ in range(turns)

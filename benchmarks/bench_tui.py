@@ -4,10 +4,10 @@
 
 Makes a database of about 100,000 conflicts (10,000 with 8 models), of which some are decided, starts the program at a
 pseudo-terminal and prints JSON. `beside_textual_s` is the time from the start of the process to the first conflict on
-the screen, less that of a process that only imports textual: of the shortest of the turns, and as their median. For
-each key: `answer`, until the first output after it,
-and `rest`, until the last output before 60 ms of silence; for a decision `next`, until the next conflict is on the
-screen. All in milliseconds as median, 95th percentile and most.
+the screen, less that of a process that only imports textual: of the shortest of the turns, and as their median. Each
+turn makes ten decisions; `decision_to_next_ms` is the time from each until the next conflict is on the screen, of all
+turns. In the last turn, for each key: `answer`, until the first output after it, and `rest`, until the last output
+before 60 ms of silence. Times of keys and decisions in milliseconds as median, 95th percentile and most.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # for `tests`; auditor is the installed one
 
 from auditor.domain import Conflict, Decision, Rating
 from auditor.storage import results
@@ -49,7 +49,7 @@ KEYS = {
     "next in the queue": ["]"] * 20,
     "undo and redo": ["u", "r"] * 8,
 }
-N_DECISIONS, DECISION_PAUSE_S = 30, 0.6
+N_DECISIONS, DECISION_PAUSE_S = 10, 0.6
 """A decision key acts only when the conflict has been on the screen for a while."""
 FIRST_CONFLICT = b"1 of"
 """Beside the list's first conflicts."""
@@ -143,6 +143,13 @@ class Terminal:
         os.write(self.fd, b"1")
         return self.wait(position, unlike=self.matched)[2] - sent_at
 
+    def decide_many(self, conflicts: int) -> list[float]:
+        """Open the first conflict and decide; seconds of each decision."""
+        position = rf"([\d,]+) of {conflicts:,}".encode()
+        os.write(self.fd, b"\r")
+        self.wait(position)
+        return [self.decide(position) for _ in range(N_DECISIONS)]
+
     def stop(self) -> None:
         os.write(self.fd, b"\x11")
         while select.select([self.fd], [], [], 5)[0]:
@@ -178,7 +185,20 @@ def measure_import() -> float:
     return time.monotonic() - start
 
 
+def measure_keys(terminal: Terminal) -> dict[str, dict[str, dict[str, float]]]:
+    """Times of each action's keys."""
+    delays_by_action = {}
+    for action, key_sequence in KEYS.items():
+        delays = [terminal.press(key) for key in key_sequence]
+        delays_by_action[action] = {
+            "answer": summarize_times([first_delay for first_delay, _ in delays]),
+            "rest": summarize_times([last_delay for _, last_delay in delays]),
+        }
+    return delays_by_action
+
+
 def main() -> None:
+    """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--ratings", type=int, default=2000)
@@ -191,32 +211,23 @@ def main() -> None:
         url = f"sqlite:///{folder}/audits.db"
         with open_database(url) as db:
             conflicts = make_database(db, arguments.models, arguments.ratings)
-        starts = []
+        starts, decisions = [], list[float]()
         for turn in range(arguments.turns):
             import_s = measure_import()
             terminal = Terminal(url, folder, arguments.width, arguments.height)
             starts.append(terminal.measure_start() | {"import_textual_s": import_s})
             terminal.wait(f"of {conflicts:,}".encode())
-            if turn < arguments.turns - 1:
-                terminal.stop()
-        delays_by_action = {}
-        for action, key_sequence in KEYS.items():
-            delays = [terminal.press(key) for key in key_sequence]
-            delays_by_action[action] = {
-                "answer": summarize_times([first_delay for first_delay, _ in delays]),
-                "rest": summarize_times([last_delay for _, last_delay in delays]),
-            }
-        position = rf"([\d,]+) of {conflicts:,}".encode()
-        os.write(terminal.fd, b"\r")
-        terminal.wait(position)
-        decisions = [terminal.decide(position) for _ in range(N_DECISIONS)]
-        terminal.stop()
+            if turn == arguments.turns - 1:
+                delays_by_action = measure_keys(terminal)
+            decisions += terminal.decide_many(conflicts)
+            terminal.stop()
     figures = {
         "conflicts": conflicts,
         "ratings": arguments.ratings,
         **summarize_starts(starts),
         "decision_to_next_ms": summarize_times(decisions),
         "keys_ms": delays_by_action,
+        "load": os.getloadavg()[0],
     }
     print(json.dumps(figures, indent=1))
 

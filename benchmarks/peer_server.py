@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # for `tests`; auditor is the installed one
 
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
 

@@ -35,18 +35,18 @@ class Figure(NamedTuple):
 class Bench(NamedTuple):
     """A script, its arguments for a full and a quick run, the figures that are published, and the number of turns.
 
-    `turns` is passed to the script in a full run; None if it takes none: it measures once, over many calls.
+    `turns` is passed to the script in a full run.
     """
 
     script: str
     full: tuple[str, ...]
     quick: tuple[str, ...]
     figures: tuple[Figure, ...]
-    turns: int | None = None
+    turns: int = 7
 
     def arguments(self, *, quick: bool) -> tuple[str, ...]:
         """The script's arguments."""
-        return self.quick if quick else (*self.full, *(() if self.turns is None else ("--turns", str(self.turns))))
+        return self.quick if quick else (*self.full, "--turns", str(self.turns))
 
 
 def _look_up(figures: dict[str, Any], path: str) -> float | None:
@@ -57,6 +57,10 @@ def _look_up(figures: dict[str, Any], path: str) -> float | None:
     return None if value is None else float(value)
 
 
+SMALL_JOB_PEERS = (("inspect_ai", "Inspect AI"), ("deepeval", "DeepEval"))
+"""Peers that do the job of 2,000 calls only."""
+
+
 def _peer_figures(size: str, max_goal: float, *others: Figure) -> tuple[Figure, ...]:
     """Rows of whole processes compared with promptfoo, and their start-up."""
     return (
@@ -65,8 +69,7 @@ def _peer_figures(size: str, max_goal: float, *others: Figure) -> tuple[Figure, 
         *others,
         *(
             Figure(f"Start-up of {name} alone: a job of one item", f"start_up_s_of_{tool}", "s")
-            for tool, name in (("auditor", "auditor"), ("promptfoo", "promptfoo"), ("inspect_ai", "Inspect AI"))
-            if tool != "inspect_ai" or others
+            for tool, name in (("auditor", "auditor"), ("promptfoo", "promptfoo"), *(SMALL_JOB_PEERS if others else ()))
         ),
     )
 
@@ -77,6 +80,7 @@ def _start_figures() -> tuple[Figure, ...]:
     rows = (
         ("status", "`auditor status`", light_import, 2.8),
         ("estimate", "`auditor estimate`", light_import, 2.8),
+        ("verify", "`auditor verify`", light_import, None),
         ("report_json", "`auditor report --format json`", light_import, 3.5),
         ("report_html", "`auditor report`", light_import, 5.5),
         ("second_run", "A run whose answers are all recorded", "litellm", 0.6),
@@ -121,7 +125,6 @@ SUITE = {
             Figure("An audit, CPU compared with Inspect AI", "cpu_ratio_to_inspect_ai", "×"),
             Figure("CPU of the whole pipeline a call", "cpu_ms_per_call", "ms"),
         ),
-        turns=7,
     ),
     "call": Bench(
         "bench_call.py",
@@ -137,26 +140,26 @@ SUITE = {
                 min_goal=0.1,
             ),
         ),
-        turns=7,
     ),
     "rate": Bench(
         "bench_rate.py",
         (),
-        ("--calls", "1200"),
+        ("--calls", "1200", "--turns", "1"),
         (Figure("Share of the possible rate: 300 ms answers, 200 in flight", "share", "", min_goal=0.95),),
+        turns=3,
     ),
     "rate of answers that differ": Bench(
         "bench_rate.py",
         ("--spread", "0.5"),
-        ("--spread", "0.5", "--calls", "1200"),
+        ("--spread", "0.5", "--calls", "1200", "--turns", "1"),
         (Figure("Share of the possible rate: answers of 150 to 450 ms", "share", "", min_goal=0.95),),
+        turns=3,
     ),
     "start": Bench(
         "bench_start.py",
         (),
         ("--turns", "1"),
         (Figure("`auditor --help`, wall time", "help.wall_s", "s", max_goal=0.3), *_start_figures()),
-        turns=7,
     ),
     "report": Bench(
         "bench_report.py",
@@ -168,12 +171,12 @@ SUITE = {
                 "Time a call, a million compared with a hundred thousand", "large_to_middle.ratio", "×", max_goal=1.2
             ),
         ),
-        turns=3,
+        turns=5,
     ),
     "metrics": Bench(
         "bench_metrics.py",
         (),
-        ("--scale", "0.05"),
+        ("--scale", "0.05", "--turns", "1"),
         (
             Figure("SaGE, compared with loops", "semantic_graph_entropy.ratio", "× as fast"),
             Figure("Transitivity of 200 items, compared with networkx", "transitivity_200.ratio", "× as fast"),
@@ -184,7 +187,6 @@ SUITE = {
         (),
         ("--texts", "90", "--turns", "1"),
         (Figure("Embedding, CPU compared with plain `encode`", "cpu_ratio_to_plain", "×", max_goal=1.05),),
-        turns=7,
     ),
     "overlap": Bench(
         "bench_overlap.py",
@@ -194,20 +196,43 @@ SUITE = {
             Figure("2,000 reasonings, wall time with embeddings compared with none", "wall_ratio", "×", max_goal=1.2),
             Figure("99th percentile of the event loop's lag meanwhile", "lag_p99_ms", "ms", max_goal=20),
         ),
-        turns=7,
+        turns=5,
+    ),
+    "overlap with an instant server": Bench(
+        "bench_overlap.py",
+        ("--instant",),
+        ("--instant", "--calls", "80", "--turns", "1"),
+        (
+            Figure(
+                "2,000 reasonings of an instant server, CPU compared with plain `encode` of all after the run",
+                "cpu_ratio",
+                "×",
+                max_goal=1.0,
+            ),
+        ),
+        turns=5,
     ),
     "limits": Bench(
         "bench_limits.py",
-        ("--only", "steady,bursts"),
-        ("--only", "steady,bursts", "--seconds", "30"),
+        ("--only", "steady"),
+        ("--only", "steady", "--seconds", "20", "--turns", "1"),
         (
             Figure("CPU of 10,000 requests a minute, answers of 300 ms", "steady.cpu_per_wall", "cores", max_goal=1.0),
             Figure("Share of the permitted rate", "steady.share_of_permitted_rate", "", min_goal=0.95),
             Figure("Answers of the slowest of four equal models, compared with the fastest", "steady.min_share", "×"),
+        ),
+        turns=3,
+    ),
+    "limits after bursts": Bench(
+        "bench_limits.py",
+        ("--only", "bursts", "--seconds", "60"),
+        ("--only", "bursts", "--seconds", "30", "--turns", "1"),
+        (
             Figure(
                 "Back to 95% of the permitted rate after 3 s of status 429", "bursts.max_recovery_s", "s", max_goal=10
             ),
         ),
+        turns=3,
     ),
     "peers": Bench(
         "bench_peers.py",
@@ -222,8 +247,8 @@ SUITE = {
                 "×",
                 max_goal=0.25,
             ),
+            Figure("Whole process, wall time compared with DeepEval, 2,000 calls", "wall_ratio_to_deepeval", "×"),
         ),
-        turns=7,
     ),
     "peers with ten times the calls": Bench(
         "bench_peers.py",
@@ -245,6 +270,5 @@ SUITE = {
             ),
             Figure("From a decision to the next conflict, median", "decision_to_next_ms.median", "ms", max_goal=50),
         ),
-        turns=7,
     ),
 }

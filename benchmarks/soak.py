@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,8 +30,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # for `tests`; auditor is the installed one
 
 from bench_audit import KEY, run_scripted_server
 
@@ -129,6 +128,23 @@ class LagMonitor:
             self.loop.append(time.perf_counter() - start - 0.1)
 
 
+def fit_memory_slope(memory: list[tuple[int, float]]) -> float:
+    """MB by which the memory grows in 10,000 calls, from (calls, MB) without the first fifth; 0 of too few samples."""
+    after_warm_up = [sample for sample in memory if sample[0] > memory[-1][0] / 5]
+    if len(after_warm_up) < 3:
+        return 0.0
+    n_calls, memory_mb = zip(*after_warm_up, strict=True)
+    return float(np.polyfit(np.array(n_calls) / 10_000, memory_mb, 1)[0])
+
+
+def make_calls(numbers: Iterable[int]) -> list[Call]:
+    """A call for each number, none like another."""
+    return [
+        Call("m", "openai/m", (Message("user", f"question {i}"),), Purpose.DIRECT, sample=i, params={"seed": i})
+        for i in numbers
+    ]
+
+
 async def run_soak(context: Any, calls: int, requested_at: float) -> dict[str, Any]:
     """Run the calls in chunks while measuring memory and delays; return the figures."""
 
@@ -140,26 +156,13 @@ async def run_soak(context: Any, calls: int, requested_at: float) -> dict[str, A
     first_answer_s = time.perf_counter() - requested_at
     ends = [(0, time.perf_counter(), cpu_seconds_by_process())]
     for start in range(0, calls, CHUNK):
-        chunk = [
-            Call("m", "openai/m", (Message("user", f"question {i}"),), Purpose.DIRECT, sample=i, params={"seed": i})
-            for i in range(start, min(start + CHUNK, calls))
-        ]
+        chunk = make_calls(range(start, min(start + CHUNK, calls)))
         outcomes.update(answer.outcome.value for answer in (await run_calls(context, "soak", chunk)).values())
         memory.append((start + len(chunk), resident_mb()))
         ends.append((start + len(chunk), time.perf_counter(), cpu_seconds_by_process()))
     monitor_task.cancel()
     (middle_calls, middle_s, middle_cpu_s), (_, end_s, end_cpu_s) = ends[(len(ends) - 1) // 2], ends[-1]
-    n_later = calls - middle_calls
-    after_warm_up = [sample for sample in memory if sample[0] > calls / 5] or memory
-    slope = (
-        float(
-            np.polyfit(
-                [n_calls / 10_000 for n_calls, _ in after_warm_up], [memory_mb for _, memory_mb in after_warm_up], 1
-            )[0]
-        )
-        if len(after_warm_up) > 2
-        else 0.0
-    )
+    n_later, slope = calls - middle_calls, fit_memory_slope(memory)
     return {
         "calls": calls,
         "outcomes": dict(outcomes),

@@ -5,7 +5,7 @@
 Figures are ratios within one run wherever they can be. On a busy machine they are worth little. Beside each benchmark
 its command, the load before it, the machine, the versions and all turns are printed and stored. With `--only`, the rows
 of the other benchmarks stay as they are. `--quick` prints only. Without a peer to compare with, its rows say *not
-measured*.
+measured*. Figures of an installed wheel only are published: `make bench` runs this script in its environment.
 """
 
 from __future__ import annotations
@@ -13,30 +13,25 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from published_figures import SUITE, Bench, Figure
+from turns import describe_machine, is_wheel
 
 FOLDER = Path(__file__).resolve().parent
 DOCS = FOLDER.parent / "docs"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
-PACKAGES = ("auditor", "litellm", "numpy", "sqlalchemy", "textual", "torch")
-"""Packages whose versions are printed."""
 
 
 def run_benchmark(bench: Bench, *, quick: bool) -> dict[str, Any]:
     """Run a script and return the JSON that it printed; `run` has its command, its turns and the machine before it."""
     arguments = bench.arguments(quick=quick)
     run: dict[str, Any] = {"command": " ".join(("python", f"benchmarks/{bench.script}", *arguments))}
-    run |= {"turns": 1 if bench.turns is None or quick else bench.turns, "machine": describe_machine()}
+    run |= {"turns": 1 if quick else bench.turns, "machine": describe_machine()}
     command = [sys.executable, str(FOLDER / bench.script), *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER.parent)
     if process.returncode:
@@ -59,26 +54,6 @@ def build_details(figures_by_benchmark: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def describe_machine() -> dict[str, Any]:
-    """Describe the machine and its load."""
-    model = next(
-        (line.split(":", 1)[1].strip() for line in _read_lines("/proc/cpuinfo") if line.startswith("model name")), None
-    )
-    return {
-        "at": datetime.now(UTC).isoformat(timespec="minutes"),
-        "processor": model or platform.processor() or "unknown",
-        "cores": os.cpu_count(),
-        "load_before": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in PACKAGES if find_spec(name)},
-        "system": platform.system(),
-    }
-
-
-def _read_lines(path: str) -> list[str]:
-    return Path(path).read_text().splitlines() if Path(path).exists() else []
-
-
 def _format_system(machine: dict[str, Any]) -> str:
     return f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}"
 
@@ -88,14 +63,8 @@ def _format_time(machine: dict[str, Any]) -> str:
 
 
 def build_table(figures_by_benchmark: dict[str, Any]) -> str:
-    """Format the figures as a Markdown table, under the machines and times of their benchmarks."""
-    runs_by_machine: dict[str, list[str]] = {}
-    for name, figures in figures_by_benchmark.items():
-        machine = figures["run"]["machine"]
-        runs_by_machine.setdefault(_format_system(machine), []).append(f"{name} ({_format_time(machine)})")
+    """Format the figures as a Markdown table, and how each benchmark was measured as a second one."""
     lines = [
-        *(f"{system}. Measured at, and load before: {', '.join(runs)}." for system, runs in runs_by_machine.items()),
-        "",
         "| What | Figure | Median | Turns | Goal | |",
         "|---|---|---|---|---|---|",
     ]
@@ -111,11 +80,30 @@ def build_table(figures_by_benchmark: dict[str, Any]) -> str:
                 _verdict(figure, value),
             )
             lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_build_runs_table(figures_by_benchmark)])
+
+
+def _build_runs_table(figures_by_benchmark: dict[str, Any]) -> list[str]:
+    """Lines of the table of commands, times, loads and versions, under the machines."""
+    lines = ["| Command | At | Load before | Versions |", "|---|---|---|---|"]
+    systems: dict[str, None] = {}
+    for figures in figures_by_benchmark.values():
+        machine = figures["run"]["machine"]
+        systems.setdefault(
+            f"{_format_system(machine)}, auditor installed from {machine.get('installed_from', 'source')}"
+        )
+        versions = machine["versions"] | figures.get("versions", {})
+        shown = ", ".join(f"{name} {number}" for name, number in versions.items() if number)
+        lines.append(
+            f"| `{figures['run']['command'].removeprefix('python benchmarks/')}` | {machine['at']} "
+            f"| {machine['load_before']} | {shown} |"
+        )
+    return [f"{'; '.join(systems)}.", "", *lines]
 
 
 def _format_value(figure: Figure, value: float) -> str:
-    return f"{value:.3g} {figure.unit}".strip()
+    number = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{number} {figure.unit}".strip()
 
 
 def _format_goal(figure: Figure) -> str:
@@ -159,6 +147,9 @@ def main() -> None:
     if unknown := set(arguments.only.split(",")) - set(SUITE):
         parser.error(f"--only: no benchmark {', '.join(sorted(unknown))}. How to fix: Name some of {', '.join(SUITE)}.")
     keeps_docs = arguments.keep_docs or arguments.quick
+    if not keeps_docs and not is_wheel():
+        parser.error("auditor is not installed from a wheel here. How to fix: Run make bench, or pass --keep-docs.")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     measured: dict[str, Any] = {}
     for name in arguments.only.split(","):
         start = time.monotonic()

@@ -1,7 +1,11 @@
-"""Every benchmark is in the suite or run apart from it; that of survey imports runs on a small file."""
+"""Every benchmark is in the suite or run apart from it; that of survey imports runs on a small file.
+
+Of the suite: only a wheel's figures are published, and a row without a figure says so.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
@@ -45,3 +49,28 @@ def test_names_of_benchmarks_can_be_listed_with_commas() -> None:
     names = re.findall(r'^    "([^"]+)": Bench\(', suite, re.MULTILINE)
     assert len(names) > 10
     assert not [name for name in names if "," in name], "`suite.py --only` takes a list, and all by default"
+
+
+def test_figures_of_a_source_tree_are_not_published() -> None:
+    command = [sys.executable, str(BENCHMARK.with_name("suite.py")), "--only", "metrics"]
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert process.returncode == 2
+    assert (
+        "auditor is not installed from a wheel here. How to fix: Run make bench, or pass --keep-docs." in process.stderr
+    )
+
+
+def test_a_row_without_a_figure_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARK.parent))
+    suite, turns = importlib.import_module("suite"), importlib.import_module("turns")
+    run = {"command": "python benchmarks/bench_peers.py", "turns": 7, "machine": turns.describe_machine()}
+    figures = {"run": run, "versions": {"promptfoo": "1.2.3", "deepeval": None}}
+    figures |= turns.compare("wall_ratio_to_promptfoo", [9.0, 6.0, 7.0], [10.0, 10.0, 10.0])
+    table = suite.build_table({"peers": figures})
+    assert "with promptfoo, 2,000 calls | 0.6 × | 0.7 × | 7 | ≤ 0.9 | met |" in table
+    assert "with Inspect AI, 2,000 calls | not measured |  |  | ≤ 0.25 |  |" in table
+    assert "with DeepEval, 2,000 calls | not measured |  |  |  |  |" in table
+    assert "promptfoo 1.2.3 |" in table
+    assert "pydantic " in table
+    assert "vl_convert " in table
+    assert "deepeval" not in table
