@@ -171,6 +171,7 @@ SUITE = {
                 "Time a call, a million compared with a hundred thousand", "large_to_middle.ratio", "×", max_goal=1.2
             ),
         ),
+        turns=5,
     ),
     "metrics": Bench(
         "bench_metrics.py",
@@ -195,6 +196,7 @@ SUITE = {
             Figure("2,000 reasonings, wall time with embeddings compared with none", "wall_ratio", "×", max_goal=1.2),
             Figure("99th percentile of the event loop's lag meanwhile", "lag_p99_ms", "ms", max_goal=20),
         ),
+        turns=5,
     ),
     "overlap with an instant server": Bench(
         "bench_overlap.py",
@@ -208,6 +210,7 @@ SUITE = {
                 max_goal=1.0,
             ),
         ),
+        turns=5,
     ),
     "limits": Bench(
         "bench_limits.py",

@@ -102,7 +102,8 @@ def _build_runs_table(figures_by_benchmark: dict[str, Any]) -> list[str]:
 
 
 def _format_value(figure: Figure, value: float) -> str:
-    return f"{value:.3g} {figure.unit}".strip()
+    number = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{number} {figure.unit}".strip()
 
 
 def _format_goal(figure: Figure) -> str:
