@@ -14,16 +14,18 @@ from auditor.config.cross_table_rules import (
     require_distinct_models,
     require_enough_judges,
     require_known_rewriter,
+    require_local_weights,
     require_no_renamed_models,
     require_recorded_answers,
     require_same_model_for_shared_names,
+    require_same_rate_limits,
     require_simulated_models_only,
     require_standalone_task,
     require_unique_names,
     require_usable_weights,
     require_weights_source,
 )
-from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
+from auditor.config.model_section import REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
 from auditor.config.probes import DirectProbe, Probes
 from auditor.config.rephrasing import check_language
 from auditor.config.sections import (
@@ -205,15 +207,10 @@ class AuditConfig(ConfigSection):
         return self
 
     @model_validator(mode="after")
-    def _require_local_weights(self) -> AuditConfig:
-        """Require local weights of every model if the probe `logprob` scores continuations."""
-        if self.probes.logprob and self.probes.logprob.method == "continuation":
-            for model in self.models:
-                if model.weights is None and not model.model.startswith(EMBEDDED_PREFIX):
-                    raise ValueError(
-                        f"model '{model.name}' has no weights on this machine; probes.logprob.method = 'continuation' "
-                        "requires them. How to fix: Set the model's key 'weights', or choose another method."
-                    )
+    def _check_models(self) -> AuditConfig:
+        """Check what models need on this machine, and the limits that they share; see the rules that are called."""
+        require_local_weights(self.models, self.probes)
+        require_same_rate_limits([*self.models, *self.judge_models])
         return self
 
     @model_validator(mode="after")

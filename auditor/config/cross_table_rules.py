@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.config.model_section import REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
+from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
 from auditor.config.probes import Probes, ReviewProbe
 from auditor.config.sections import PanelSection
 from auditor.domain import ENGLISH
@@ -94,6 +94,35 @@ def require_distinct_models(models: list[ModelSection]) -> None:
                 f"models: '{twin.name}' and '{model.name}' are the same model with the same parameters, so they would "
                 "share every answer. How to fix: Remove one of them, or change its parameters."
             )
+
+
+def require_local_weights(models: Sequence[ModelSection], probes: Probes) -> None:
+    """Require local weights of every model if the probe `logprob` scores continuations."""
+    if probes.logprob is None or probes.logprob.method != "continuation":
+        return
+    for model in models:
+        if model.weights is None and not model.model.startswith(EMBEDDED_PREFIX):
+            raise ValueError(
+                f"model '{model.name}' has no weights on this machine; probes.logprob.method = 'continuation' "
+                "requires them. How to fix: Set the model's key 'weights', or choose another method."
+            )
+
+
+def require_same_rate_limits(models: Sequence[ModelSection]) -> None:
+    """Reject different limits per minute of models that share those of their account."""
+    sharing_models = [model for model in models if model.rate_limit_scope == "account"]
+    for key in ("rpm", "tpm"):
+        first_by_account: dict[object, ModelSection] = {}
+        for model in sharing_models:
+            if (limit := getattr(model, key)) is None:
+                continue
+            first = first_by_account.setdefault(model.rate_limit_key, model)
+            if limit != getattr(first, key):
+                raise ValueError(
+                    f"models '{first.name}' and '{model.name}' share one limit {key} of their account, but it is "
+                    f"{getattr(first, key)} and {limit}. How to fix: Set {key} for one of them only, or remove "
+                    "rate_limit_scope from both."
+                )
 
 
 def require_recorded_answers(

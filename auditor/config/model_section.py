@@ -26,6 +26,22 @@ DEFAULT_SERVER_CONCURRENCY, DEFAULT_PROVIDER_CONCURRENCY = 8, 100
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_SLOW_TIMEOUT_S = 600.0
 """Default for models with `reasoning` and for local servers, as in the clients of OpenAI and Anthropic."""
+PROVIDERS_WITH_MODEL_LIMITS = frozenset(
+    {
+        "openai",  # developers.openai.com/api/docs/guides/rate-limits: they vary by model; some models share one
+        "azure",  # learn.microsoft.com/azure/ai-foundry/openai/quotas-limits: per region, subscription and model
+        "anthropic",  # docs.anthropic.com/api/rate-limits: applied separately for each model
+        "gemini",  # ai.google.dev/gemini-api/docs/rate-limits: per project, and by model
+        "vertex_ai",  # docs.cloud.google.com, quotas: requests per minute per project per base model
+        "bedrock",  # docs.aws.amazon.com/bedrock/latest/userguide/quotas-runtime.html: per model, per Region
+        "cohere_chat",  # docs.cohere.com/docs/rate-limits: Chat API (per model)
+        "together_ai",  # docs.together.ai/docs/rate-limits: per organization and per model
+    }
+)
+"""Providers that document rate limits of each model (read in November 2026), by litellm's names.
+
+Others limit an account (Fireworks AI, Mistral, OpenRouter), or do not say.
+"""
 
 
 class ReasoningSection(ConfigSection):
@@ -117,9 +133,17 @@ class ModelSection(ConfigSection):
     """Maximum number of requests to this model at the same time. If not set: 8 for a server in `api_base`. For a
     provider, the number starts at 20 and is adjusted to the account's rate limits, up to 100."""
     rpm: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of requests to this model per minute."""
+    """Maximum number of requests to this model per minute. With `rate_limit_scope = "account"`, of all models of the
+    account together; give it once then."""
     tpm: Annotated[int, Field(ge=1)] | None = None
-    """Maximum number of tokens (sent and received, as estimated) per minute for this model."""
+    """Maximum number of tokens (sent and received, as estimated) per minute for this model, or for the account as with
+    `rpm`."""
+    rate_limit_scope: Literal["model", "account"] | None = None
+    """What the provider's rate limits hold for: each `model`, or the `account`, which is all models with the same
+    provider, `api_key` and `api_base`. After status 429 (too many requests), requests to that model or account wait. If
+    not set: `model` for providers that document limits of each model (OpenAI, Azure OpenAI, Anthropic, Google Gemini,
+    Vertex AI, Bedrock, Cohere, Together AI); for others, requests to the account wait, and `rpm` and `tpm` hold for
+    the model."""
     timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Time limit of one request, in seconds. If not set: 600 for a model with `reasoning`, an embedded model, or a
     server in your network (`api_base` with a loopback or private address); 60 for all others."""
@@ -176,6 +200,14 @@ class ModelSection(ConfigSection):
     def max_concurrency(self) -> int:
         """Requests in flight at most, chosen or by default."""
         return self.concurrency or (DEFAULT_SERVER_CONCURRENCY if self.api_base else DEFAULT_PROVIDER_CONCURRENCY)
+
+    @property
+    def resolved_rate_limit_scope(self) -> Literal["model", "account"]:
+        """Whether a refusal by status 429 concerns the model or its account, as set or as its provider documents."""
+        provider = self.model.split("/", 1)[0]
+        # With `api_base` it is another server that speaks the provider's protocol, but for Azure's resources.
+        is_documented = provider in PROVIDERS_WITH_MODEL_LIMITS and (self.api_base is None or provider == "azure")
+        return self.rate_limit_scope or ("model" if is_documented else "account")
 
     @property
     def rate_limit_key(self) -> tuple[str, str | None, str | None]:

@@ -163,13 +163,14 @@ class Limits(ConfigSection):
     are a random selection determined by `seed`, spread evenly over countries and topics. The other cells do not count
     as missing. If you raise the number, the answers to the earlier cells are reused."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 6
-    """Maximum number of times that one question is sent to a model, if requests fail."""
+    """Maximum number of times that one question is sent to a model, if requests fail. Refusals by status 429 (too many
+    requests) do not count: the question is sent again until `deadline_s`. With 1, nothing is sent again."""
     deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Time limit of one question to a model, in seconds, including failed requests and the waits between them. If not
     set: 120, or twice the model's `timeout_s` if that is longer."""
     max_retry_wait_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 120.0
     """Longest wait in seconds that a provider may ask for before a request is sent again (`Retry-After`). If it asks
-    for a longer wait, the question fails at once, and other questions to the account wait at most this long. Waits
+    for a longer wait, the question fails at once, and other questions to the model wait at most this long. Waits
     count towards `deadline_s`, which may end them sooner."""
 
     def resolved_deadline_s(self, timeout_s: float) -> float:

@@ -31,9 +31,9 @@ by the table's dotted path."""
 def hash_settings(settings: dict[str, Any]) -> str:
     """SHA-256 of the settings that determine the results.
 
-    Left out are `TABLES_WITHOUT_EFFECT` and `limits.max_retry_wait_s`. Of a file only the name counts, not the folder,
-    so that a project can be moved. A key that an earlier version did not have counts only if it differs from its
-    default, so that audits of that version keep their hash.
+    Left out are `TABLES_WITHOUT_EFFECT`, `limits.max_retry_wait_s` and `rate_limit_scope` of models. Of a file only the
+    name counts, not the folder, so that a project can be moved. A key that an earlier version did not have counts only
+    if it differs from its default, so that audits of that version keep their hash.
 
     Args:
         settings: the JSON of an `AuditConfig`; it is changed.
@@ -41,6 +41,8 @@ def hash_settings(settings: dict[str, Any]) -> str:
     for key in TABLES_WITHOUT_EFFECT:
         del settings[key]
     del settings["limits"]["max_retry_wait_s"]
+    for model in _list_models(settings):
+        del model["rate_limit_scope"]
     _restore_earlier_defaults(settings)
     for name in [name for name, probe in settings["probes"].items() if probe is None and name not in EARLIEST_PROBES]:
         del settings["probes"][name]
@@ -49,6 +51,11 @@ def hash_settings(settings: dict[str, Any]) -> str:
         for key in [key for key, default in defaults.items() if key in table and table[key] == default]:
             del table[key]
     return canonical_hash(_strip_folders(settings))
+
+
+def _list_models(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tables of models and of judges."""
+    return [*settings["models"], *(settings["judges"] if isinstance(settings["judges"], list) else [])]
 
 
 def _find_table(tables: dict[str, Any], path: str) -> dict[str, Any]:
@@ -62,8 +69,7 @@ def _find_table(tables: dict[str, Any], path: str) -> dict[str, Any]:
 
 def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
     """Give keys that are not set, or have no effect, the form that earlier versions hashed; changes `settings`."""
-    judges = settings["judges"] if isinstance(settings["judges"], list) else []
-    for model in (*settings["models"], *judges):
+    for model in _list_models(settings):
         for key in ("reasoning", "capabilities", "base_model", "verdicts"):
             if model[key] is None:
                 del model[key]

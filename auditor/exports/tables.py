@@ -132,7 +132,7 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written to.
     """
-    from auditor.reports.paper_files import render_paper_files  # loads scipy and all of the report's sections
+    from auditor.reports.paper_files import render_paper_files  # loads all of the report's sections (0.4 s)
 
     make_folder(folder)
     files = render_paper_files(report)

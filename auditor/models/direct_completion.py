@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib.metadata
 import inspect
 import json
 import logging
@@ -178,14 +179,20 @@ async def _prepare_and_check(litellm: ModuleType, request: Request) -> PreparedR
     direct = await _record_request(lambda: _send(litellm, prepared, request))
     public = await _record_request(lambda: litellm.acompletion(**request, **PUBLIC_OPTIONS))
     if direct != public:
-        global _public_only
-        _public_only = True
-        log.warning(
-            "litellm %s builds requests otherwise than this version of auditor knows. All requests take litellm's "
-            "public function, which needs more CPU time.",
-            getattr(litellm, "__version__", ""),
-        )
+        _use_public_function_only()
     return prepared
+
+
+def _use_public_function_only() -> None:
+    """Send all further requests by litellm's public function; the first call says so, and why."""
+    global _public_only
+    if not _public_only:
+        _public_only = True  # before the notice: another kind of requests may be checked at the same time
+        log.warning(
+            "litellm %s builds requests differently than auditor expects; all requests are sent by litellm's public "
+            "function, which takes more CPU time.",
+            importlib.metadata.version("litellm"),
+        )
 
 
 class _RequestRecorded(BaseException):
@@ -219,13 +226,14 @@ async def _record_request(start: Callable[[], Awaitable[Any]]) -> list[tuple[Any
 def _prepare(litellm: ModuleType, request: Request) -> PreparedRequest | None:
     """Capture the arguments that litellm passes to its HTTP handler for requests of one kind.
 
-    None if litellm uses another handler for it, if it fails, or if the seed cannot be replaced in the arguments.
+    None if litellm uses another handler for it or has none of that name, if it fails, or if the seed cannot be replaced
+    in the arguments.
     """
     has_seed = request.get("seed") is not None
-    handler = _capturing_handler(litellm)
     captured: list[dict[str, Any]] = []
     token = _CAPTURED.set(captured)
     try:
+        handler = _capturing_handler(litellm)
         # The coroutine is closed without being awaited: the handler has recorded its arguments by then.
         _build(litellm, request | {"seed": SEED_MARKER} if has_seed else request).close()
     except Exception:  # noqa: BLE001 - building the request itself raises it again, and it is reported then
@@ -256,11 +264,11 @@ def _capturing_handler(litellm: ModuleType) -> Any:
     class CapturingHandler(BaseLLMHTTPHandler):
         """A handler that records its arguments and sends nothing while `_CAPTURED` is set."""
 
-        def completion(self, **kwargs: Any) -> Any:  # type: ignore[override]
+        def completion(self, *args: Any, **kwargs: Any) -> Any:
             """Send a request, or record its arguments while `_CAPTURED` is set."""
             captured = _CAPTURED.get()
-            if captured is None:
-                return super().completion(**kwargs)
+            if captured is None or args:  # a prepared request has its arguments by name
+                return super().completion(*args, **kwargs)
             captured.append(kwargs)
             return _skip_sending()
 

@@ -99,7 +99,8 @@ def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure
         outcome = Outcome.CLIENT_ERROR if isinstance(unacceptable, RedirectRefused) else Outcome.SERVER_ERROR
         return RequestFailure(outcome, False, False, str(unacceptable), status)
     text = _describe_error(error, exchange)
-    if isinstance(error, (asyncio.TimeoutError, load_litellm().Timeout)) and status not in BLOCKING_STATUSES:
+    is_timeout = isinstance(error, (asyncio.TimeoutError, load_litellm().Timeout))
+    if is_timeout and status not in (*BLOCKING_STATUSES, 429):  # these statuses say enough without the body
         if status is not None and status < 300:
             text = f"the request timed out after {_format_bytes(exchange.response_size)} of the answer"
         return RequestFailure(Outcome.TIMEOUT, True, False, text or "no answer before the timeout", status)

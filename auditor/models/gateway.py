@@ -10,27 +10,24 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome
-from auditor.errors import AuditorError, RunInterrupted
+from auditor.errors import AuditorError
+from auditor.models.account_limits import LimitChangeCallback, NotifyCallback
 from auditor.models.budget import Budget, charge_unknown_attempts, estimate_max_tokens, require_prices
 from auditor.models.capability_registry import CapabilityRegistry, StructureDescriber, describe_schema, prepare_call
 from auditor.models.capability_store import CapabilityStore, MemoryCapabilityStore
 from auditor.models.dispatch import Dispatcher, LocalDispatcher
-from auditor.models.limiter import sleep_unless_stopped
-from auditor.models.model_connection import LimitChangeCallback, ModelConnection, NotifyCallback, connect_models
+from auditor.models.limiter import backoff_delay, sleep_unless_stopped
+from auditor.models.model_connection import ModelConnection, connect_models
 from auditor.models.provider_request import ProviderReply
-from auditor.models.retries import CallProgress, no_retry_reason, retry_delay
+from auditor.models.retries import CallProgress, no_retry_reason
 
-MAX_UNREACHABLE_ATTEMPTS = 2
 MAX_INCONCLUSIVE_CALLS = 4
 """Failed calls to a model, one after another, after which further calls no longer wait for a first success."""
-
-
 ACCEPTED_OUTCOMES = (Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED)
 """Outcomes by which a successful response shows that the server accepts the request; an HTTP error shows nothing."""
 
@@ -63,31 +60,25 @@ class Gateway:
             spent_usd: what this audit has cost before.
             seed: of the jitter of retries.
             stop_event: once set, no request is sent any more.
-            on_limit_change: called when the number of requests that a model may have in flight changes, with its
-                account, the old limit, the new limit and the reason.
+            on_limit_change: called when the number of requests that a model may have in flight changes.
             dispatcher: sends the requests; a `LocalDispatcher` by default.
-            notify: called with a sentence when requests wait for long because a provider asks for it, at the first
-                failure of each kind, and when a model is stopped.
+            notify: called with a sentence of what a user should know, such as a long wait or a new kind of failure.
             capability_store: of this audit; one in memory by default.
-            describe_structure: describes a requested structure in words; called with the schema's name, the limit on
-                the words of each of its texts, and the language. By default it returns the JSON schema.
+            describe_structure: describes a requested structure in words; by default it returns the JSON schema.
 
         Raises:
             ConfigError: an API key is not in the environment, or there is a budget and a model's price is unknown.
             ModelSetupError: an embedded model cannot be started.
         """
-        self._limits = limits
-        self._rng = random.Random(seed)
-        self._stop_event = stop_event or threading.Event()
-        models = list(models)
-        require_prices(models, limits)
+        self._limits, self._describe_structure = limits, describe_structure
+        self._rng, self._stop_event = random.Random(seed), stop_event or threading.Event()
+        require_prices(models := list(models), limits)
         self._dispatcher = dispatcher or LocalDispatcher(models)
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._capabilities = CapabilityRegistry(capability_store or MemoryCapabilityStore())
-        self._describe_structure = describe_structure
         # Models of one server and effort share a capability, so only one of them finds it out at a time.
         self._discovery_locks: defaultdict[CapabilityKey, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._connections = connect_models(models, limits, on_limit_change, notify, self._stop_event.is_set)
+        self._connections = connect_models(models, limits, on_limit_change, notify, self._stop_event.is_set, self._rng)
 
     def needs_discovery(self, call: Call) -> bool:
         """Whether no response has shown yet what the server of a call's model accepts in a call like this one.
@@ -182,49 +173,41 @@ class Gateway:
     ) -> Answer:
         """Send a call until it succeeds, may not be retried, or a limit is reached; the answer has all attempts.
 
-        Requests that find out what the server accepts are attempts, but no retries.
-
-        Args:
-            connection: to the model.
-            call: the call to send.
-            earlier: an answer to the same call, whose attempts and cost are added; None for none.
+        Requests that find out what the server accepts are attempts, but no retries. The attempts and the cost of an
+        earlier answer to the same call are added.
 
         Raises:
             RunInterrupted: the run was stopped before a request was sent for this call.
             AuditorError: no request can be sent.
         """
-        progress = CallProgress(*((list(earlier.attempts), [earlier.cost_usd]) if earlier else ([], [])))
+        progress = CallProgress.after(earlier)
         answer = Answer(call.key, Outcome.TIMEOUT)
-        # Has been paid for, so it is the answer if a request with more room for thinking is not answered.
-        cut_off_answer: Answer | None = None
         while progress.n_tries < self._limits.max_attempts:
-            if (blocked_answer := connection.blocked_answer(call)) is not None:
-                return progress.complete(cut_off_answer or blocked_answer)
+            blocked_answer = connection.blocked_answer(call, has_attempts=bool(progress.attempts))
+            if blocked_answer is not None:
+                return progress.complete(blocked_answer)
             capability = self.capability(call)
             reply = await self._send_when_allowed(connection, call, capability, progress)
-            if reply is None:  # blocked, stopped or past the deadline since it began to wait; earlier attempts are kept
+            if reply is None:  # blocked, stopped or past the deadline since it began to wait
                 if connection.blocked_answer(call) is not None:
                     continue
-                if progress.attempts:
-                    break
-                raise RunInterrupted
+                deadline_s = None if self._stop_event.is_set() else connection.deadline_s
+                return progress.complete(progress.explain_unsent(answer, deadline_s))
             answer = reply.answer
             if answer.outcome is Outcome.OVER_BUDGET:
-                return progress.complete(cut_off_answer or answer)
+                break
             progress.add(answer)
             if self._capabilities.step(call, capability, reply):
                 if answer.outcome is Outcome.TRUNCATED:
-                    cut_off_answer = answer
-                if cut_off_answer is None or self.capability(call).thinking_tokens >= capability.thinking_tokens:
+                    progress.cut_off_answer = answer
+                if not progress.cut_off_answer or self.capability(call).thinking_tokens >= capability.thinking_tokens:
                     continue
                 break  # the server refuses more room for thinking
-            progress.n_tries += 1
-            reason = await self._wait_before_retry(connection, reply, progress)
-            if reason:
+            progress.count_try(answer)
+            if (reason := await self._wait_before_retry(connection, reply, progress)) is not None:
                 answer = progress.append_error_reason(answer, reason)
-            if reason is not None:
                 break
-        return progress.complete(answer if answer.outcome.is_answer else cut_off_answer or answer)
+        return progress.complete(answer)
 
     async def _send_when_allowed(
         self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
@@ -242,17 +225,17 @@ class Gateway:
         estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
         if not self.budget.allows(estimated_usd):
             return over_budget
-        async with self._request_slot(connection, call, capability) as progress.sent_at:
-            is_before_deadline = progress.deadline is None or time.monotonic() < progress.deadline
-            if not is_before_deadline or connection.blocked_answer(call) is not None or self._stop_event.is_set():
+        tokens = estimate_max_tokens(call, capability)
+        async with connection.request_slot(tokens, progress.deadline) as sent_at:
+            if sent_at is None or connection.blocked_answer(call) is not None or self._stop_event.is_set():
                 return None
             if not self.budget.reserve(estimated_usd):
                 return over_budget
             # The deadline starts with the first request: waiting for a first slot does not count.
-            timeout_s = connection.section.resolved_timeout_s
-            progress.deadline = progress.deadline or time.monotonic() + self._limits.resolved_deadline_s(timeout_s)
+            progress.deadline = progress.deadline or time.monotonic() + connection.deadline_s
             reply = await self._send_attempt(connection, call, capability, progress)
             self.budget.settle_reservation(estimated_usd, reply.answer.cost_usd)
+            connection.record_response(reply.failure, sent_at)
         return reply
 
     async def _wait_before_retry(
@@ -261,33 +244,21 @@ class Gateway:
         """Wait before the next attempt and return None; if there will be no next attempt, return why.
 
         The reason is added to the call's error. It is empty after a success, or if the error says enough by itself. The
-        model is blocked if the failure shows that every further request would fail too.
+        model is blocked if the failure shows that every further request would fail too. The wait that the provider asks
+        for is part of the wait for the next slot.
         """
+        connection.block_if_unusable(reply, progress.n_tries)
         failure = reply.failure
-        if failure and (
-            failure.blocks_model
-            or (reply.unreachable and not connection.is_confirmed and progress.n_tries >= MAX_UNREACHABLE_ATTEMPTS)
-        ):
-            connection.blocking_failure = failure
-        connection.record_response(failure, progress.sent_at)
         if failure is None or not failure.is_retryable:
             return ""
-        wait_s, retry_after_s = retry_delay(failure, progress.n_tries, self._rng), failure.retry_after_s or 0.0
-        deadline, timeout_s = progress.deadline or 0.0, connection.section.resolved_timeout_s
-        reason = no_retry_reason(failure, wait_s, progress.n_tries, deadline, self._limits, timeout_s)
+        backoff_s = 0.0 if failure.outcome is Outcome.RATE_LIMITED else backoff_delay(progress.n_tries, self._rng)
+        wait_s = max(backoff_s, failure.retry_after_s or 0.0)
+        if failure.outcome is Outcome.RATE_LIMITED:  # a refusal that the deadline cuts off might count as charged
+            wait_s = connection.limiter.wait_s() + progress.attempts[-1].latency_s
+        reason = no_retry_reason(failure, wait_s, progress, self._limits, connection.deadline_s)
         if reason is None:
-            connection.limiter.announce_wait(retry_after_s, retry_after_s)
-            await sleep_unless_stopped(wait_s, self._stop_event.is_set)
+            await sleep_unless_stopped(backoff_s, self._stop_event.is_set)
         return "" if reason is None and self._stop_event.is_set() else reason
-
-    @asynccontextmanager
-    async def _request_slot(
-        self, connection: ModelConnection, call: Call, capability: Capability
-    ) -> AsyncIterator[float]:
-        """Wait until the rate and concurrency limits allow a request, or until the run is stopped; yield that time."""
-        await connection.rate_limiter.acquire(estimate_max_tokens(call, capability))
-        async with connection.limiter.slot() as admitted_at:
-            yield admitted_at
 
     async def _send_attempt(
         self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress

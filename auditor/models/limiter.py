@@ -1,8 +1,8 @@
-"""Concurrency and rate limits of a model: an adaptive limit on parallel requests, and backoff after 429.
+"""Concurrency limit of a model: an adaptive limit on parallel requests, and pauses after 429.
 
 The limit doubles after each round of successes until the provider first answers 429, as in TCP's slow start. A 429
-decreases it; it then returns to its earlier value along the curve of CUBIC (RFC 9438), at first fast and then slowly,
-and grows by a small factor beyond.
+decreases it, and holds requests back until the provider accepts one again. The limit then returns to its earlier value
+along the curve of CUBIC (RFC 9438), at first fast and then slowly, and grows by a small factor beyond.
 """
 
 from __future__ import annotations
@@ -15,19 +15,24 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 
+from auditor.models.request_gate import RequestGate
+
 INITIAL_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 60.0
+MAX_DOUBLINGS = 30
+"""Beyond these the backoff is at its maximum anyway, and larger powers are no floating-point numbers."""
+MAX_PAUSE_JITTER = 0.1
+"""Requests wait up to this share longer than the provider asks."""
+MIN_BACKOFF_SHARE = 0.25
+"""At least this share of the backoff is waited: a provider may refuse again and again after the wait it asked for."""
 DEFAULT_INITIAL_CONCURRENCY, MAX_CONCURRENCY = 20, 100
 """Requests in flight for one model: the initial limit and the highest."""
 DECREASE_FACTOR, INCREASE_FACTOR = 0.8, 1.05
 RECOVERY_S = 15.0
-"""In this time after a decrease, or after the pause that the provider asks for, the limit returns to its old value."""
-RATE_BURST_S = 1.0
-"""Requests of so many seconds may be sent together: providers enforce limits per minute over shorter periods, such as
-1,000 a second for 60,000 a minute (OpenAI, Rate limits)."""
+"""In this time after the provider accepts requests again, the limit returns to its value before the decrease."""
+OTHERS_FIRST_S = 0.1
+"""A refused model may send a probe so much later than its account, so that another model's request is the probe."""
 MIN_ROUND_SIZE = 4
-MIN_ANNOUNCED_WAIT_S = 5.0
-"""A longer wait that a provider asks for is announced."""
 STOP_POLL_INTERVAL_S = 0.5
 """How often a wait checks whether the run is to stop."""
 MIN_UTILIZATION = 0.8
@@ -35,7 +40,7 @@ MIN_UTILIZATION = 0.8
 
 
 class ConcurrencyLimiter:
-    """Adaptive limit on the requests in flight for one model; a model that is refused does not hold up the others.
+    """Adaptive limit on the requests in flight for one model, and pauses of the model and its account after 429.
 
     Attributes:
         limit: requests that may be in flight now, rounded down.
@@ -43,106 +48,127 @@ class ConcurrencyLimiter:
 
     def __init__(
         self,
+        gate: RequestGate,
         max_limit: int = MAX_CONCURRENCY,
         *,
         initial_limit: int = DEFAULT_INITIAL_CONCURRENCY,
         clock: Callable[[], float] = time.monotonic,
         on_change: Callable[[int, int, str], None] = lambda before, after, reason: None,
         is_stopped: Callable[[], bool] = lambda: False,
-        max_wait_s: float = math.inf,
-        on_wait: Callable[[float, float], None] = lambda wait_s, retry_after_s: None,
+        account_gate: RequestGate | None = None,
         account_slots: asyncio.Semaphore | None = None,
     ) -> None:
         """Create a limiter with no request in flight.
 
         Args:
+            gate: holds back requests to this model.
             max_limit: highest value of the limit.
             initial_limit: its value at the beginning.
             clock: monotonic time in seconds.
             on_change: called after each change of the limit with the old limit, the new limit and the reason.
-            is_stopped: whether the run is to stop; waiting requests are then let through at once.
-            max_wait_s: longest time that requests are held back, whatever the provider asks.
-            on_wait: called once for each long wait with its length and the wait the provider asked for, in seconds.
+            is_stopped: whether no request is sent any more; waiting requests are then let through at once.
+            account_gate: holds back requests to all models of an account; None if each has limits of its own.
             account_slots: fixed limit on the requests in flight that all models of an account share; None for none.
         """
         self.limit = float(min(initial_limit, max_limit))
-        self._max_limit = max_limit
-        self._clock = clock
+        self._max_limit, self._clock = max_limit, clock
+        self._gate, self._account_gate = gate, account_gate
+        self._gates = (gate,) if account_gate is None else (account_gate, gate)
+        self._has_own_limit = False
         # Requests in flight now, their maximum in this round, and successes in this round.
         self._in_flight = self._peak_in_flight = self._clean_responses = 0
         self._in_slow_start = True
-        # Time by `clock` until which requests are held back, and the wait in seconds that the provider asked for last.
-        self._closed_until, self._retry_after_s = -math.inf, 0.0
-        # The limit before and after the last decrease, its time, and whether a request sent after it has succeeded.
+        # The limit before and after the last decrease, its time, and that of the first success of a request sent later.
         self._limit_before_decrease = self._decreased_limit = self.limit
-        self._decreased_at, self._has_succeeded_since = -math.inf, True
-        self._announced_until = -math.inf
-        self._max_wait_s, self._on_wait = max_wait_s, on_wait
-        self._waiting_turns: deque[asyncio.Future[None]] = deque()
+        self._decreased_at = self._recovering_since = -math.inf
+        # Requests that wait for a slot: those of calls that were sent before, and the others.
+        self._waiting_retries, self._waiting_turns = deque[asyncio.Future[None]](), deque[asyncio.Future[None]]()
+        self._n_retries_at_gate = 0
         self._on_change, self._is_stopped = on_change, is_stopped
         self._account_slots = account_slots or nullcontext()
 
+    def wait_s(self) -> float:
+        """Seconds for which requests are held back after a 429, unless the provider accepts one before."""
+        return max(gate.wait_s() for gate in self._gates)
+
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[float]:
-        """Wait until the limits and the provider's `retry-after` allow another request; hold its slots until exit.
+    async def slot(self, *, is_retry: bool = False) -> AsyncIterator[float]:
+        """Wait until the limits and the pauses after 429 allow another request; hold its slots until exit.
 
-        Yields the time, by `clock`, at which the request may be sent.
+        Args:
+            is_retry: whether the call was sent before: its time is running, so it goes before calls that were not.
+
+        Yields the time, by the clock, at which the request may be sent.
         """
-        if self._waiting_turns or self._in_flight >= int(self.limit):
-            await self._wait_for_slot()
-        else:
-            self._in_flight += 1
-        try:
-            while True:
-                await self._wait_while_closed()
+        while True:
+            await self._take_slot(is_retry)
+            try:
                 async with self._account_slots:
-                    if self._is_stopped() or self._closed_until <= self._clock():
-                        self._peak_in_flight = max(self._peak_in_flight, self._in_flight)
-                        yield self._clock()
+                    if (is_stopped := self._is_stopped()) or not self.wait_s():
+                        probes = [None if is_stopped else gate.enter() for gate in self._gates]
+                        try:
+                            yield self._clock()
+                        finally:
+                            for gate, probe in zip(self._gates, probes, strict=True):
+                                gate.leave(probe)
                         return
+            finally:
+                self._in_flight -= 1
+                self._admit_waiting()
+
+    async def _wait_at_gates(self) -> None:
+        """Wait until requests are not held back any more, or until the run is stopped; no slot is held."""
+        while not self._is_stopped():
+            # The account's first: one that is closed announces the wait once, not each of its models.
+            closed_gate = next((gate for gate in self._gates if gate.wait_s()), None)
+            if closed_gate is None:
+                return
+            await closed_gate.wait_for_change(min(closed_gate.wait_s(), STOP_POLL_INTERVAL_S))
+
+    async def _take_slot(self, is_retry: bool) -> None:
+        """Wait until requests are not held back and a slot is free, and take it."""
+        self._n_retries_at_gate += is_retry
+        try:
+            await self._wait_at_gates()
+            turn = asyncio.get_running_loop().create_future()
+            (self._waiting_retries if is_retry else self._waiting_turns).append(turn)
         finally:
-            self._release_slot()
-
-    async def _wait_while_closed(self) -> None:
-        """Wait for as long as the provider asked, or until the run is stopped; no slot of the account is held."""
-        while not self._is_stopped() and (wait_s := self._closed_until - self._clock()) > 0:
-            self.announce_wait(wait_s, self._retry_after_s)
-            await asyncio.sleep(min(wait_s, STOP_POLL_INTERVAL_S))  # another 429 may prolong the wait
-
-    async def _wait_for_slot(self) -> None:
-        """Wait in a queue, first in, first out, until a slot is free."""
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting_turns.append(turn)
+            self._n_retries_at_gate -= is_retry
+            self._admit_waiting()
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # a slot was granted just before this task was cancelled
-                self._release_slot()
+                self._in_flight -= 1
+                self._admit_waiting()
             raise
 
-    def _release_slot(self) -> None:
-        """Free a slot, and grant it to the next waiting request."""
-        self._in_flight -= 1
-        self._admit_waiting()
-
     def _admit_waiting(self) -> None:
-        """Grant free slots to waiting requests, first in, first out."""
-        while self._waiting_turns and self._in_flight < int(self.limit):
-            turn = self._waiting_turns.popleft()
+        """Grant free slots to waiting requests, in order: to retries first, even to those that wait at a gate."""
+        while self._in_flight < int(self.limit):
+            turns = self._waiting_retries or (deque() if self._n_retries_at_gate else self._waiting_turns)
+            if not turns:
+                return
+            turn = turns.popleft()
             if not turn.done():
                 self._in_flight += 1
+                self._peak_in_flight = max(self._peak_in_flight, self._in_flight)
                 turn.set_result(None)
 
     def record_success(self, sent_at: float) -> None:
         """Record a request that succeeded; the limit grows with the time after a decrease, then by rounds of successes.
 
         Args:
-            sent_at: time at which it was sent, as `slot` yielded it.
+            sent_at: time at which it was sent, as `slot` yielded it; if before the last decrease, nothing grows.
         """
-        self._has_succeeded_since = self._has_succeeded_since or sent_at > self._decreased_at
-        recovery = (self._clock() - max(self._decreased_at, self._closed_until)) / RECOVERY_S
+        for gate in self._gates:
+            gate.record_acceptance(sent_at)
+        if sent_at <= self._decreased_at:
+            return
+        self._recovering_since = min(self._recovering_since, self._clock())
+        recovery = (self._clock() - self._recovering_since) / RECOVERY_S
         if recovery < 1:
-            gap = (self._limit_before_decrease - self._decreased_limit) * (1 - max(0.0, recovery)) ** 3
+            gap = (self._limit_before_decrease - self._decreased_limit) * (1 - recovery) ** 3
             self._set_limit(max(self.limit, self._limit_before_decrease - gap), "recovery after 429")
             return
         self._clean_responses += 1
@@ -154,37 +180,55 @@ class ConcurrencyLimiter:
             self._set_limit(min(self._max_limit, self.limit * (2 if self._in_slow_start else INCREASE_FACTOR)), reason)
         self._clean_responses, self._peak_in_flight = 0, self._in_flight
 
-    def record_throttling(self, retry_after_s: float | None, sent_at: float) -> None:
+    def record_throttling(self, retry_after_s: float | None, sent_at: float) -> bool:
         """Record an answer with status 429: hold requests back, and decrease the limit once per episode.
 
-        Another decrease follows only for a request that was sent after the last one, and only if a request sent after
-        it has succeeded or `RECOVERY_S` have passed: while the provider refuses everything, a lower limit is no help.
+        An episode lasts until the provider accepts a request again: while it refuses everything, a lower limit is no
+        help.
 
         Args:
             retry_after_s: how long the provider asks to wait; None if it does not say.
             sent_at: time at which the request was sent, as `slot` yielded it.
+
+        Returns:
+            Whether it holds back the account's other models too.
         """
-        now, self._retry_after_s = self._clock(), retry_after_s or 0.0
-        is_new_episode = self._has_succeeded_since or now >= max(self._decreased_at, self._closed_until) + RECOVERY_S
         self._clean_responses, self._in_slow_start = 0, False
-        self._closed_until = max(self._closed_until, now + min(self._retry_after_s, self._max_wait_s))
-        if sent_at > self._decreased_at and is_new_episode:
+        not_before, account_gate = -math.inf, self._account_gate
+        if account_gate is not None and not self._concerns_account(account_gate, retry_after_s or 0.0):
+            account_gate = None
+        if account_gate is not None:
+            account_gate.record_refusal(retry_after_s, sent_at)
+            not_before = account_gate.closed_until + OTHERS_FIRST_S
+        if self._gate.record_refusal(retry_after_s, sent_at, not_before):
             self._limit_before_decrease = self.limit
             self._decreased_limit = max(1.0, self.limit * DECREASE_FACTOR)
-            self._decreased_at, self._has_succeeded_since = now, False
+            self._decreased_at, self._recovering_since = self._clock(), math.inf
             self._set_limit(self._decreased_limit, "too many requests (429)")
+        return account_gate is not None
 
-    def announce_wait(self, wait_s: float, retry_after_s: float) -> None:
-        """Call `on_wait` for a wait that is longer than `MIN_ANNOUNCED_WAIT_S` and has not been announced yet.
+    def _concerns_account(self, account_gate: RequestGate, retry_after_s: float) -> bool:
+        """Whether a 429 holds back the account's other models too.
+
+        Not if the model stays refused although the account was accepted in between: it has a limit of its own. Nor if
+        the provider asks for too long a wait: the other models find out by themselves whether it holds for them.
+        """
+        if not self._gate.n_refusals:
+            self._has_own_limit = False
+        elif account_gate.accepted_at > self._gate.refused_at:
+            self._has_own_limit = True
+        return not self._has_own_limit and retry_after_s <= self._gate.max_wait_s
+
+    def record_server_error(self, retry_after_s: float | None, sent_at: float) -> None:
+        """Record a server error or a timeout: it starts a new round, and leaves the limit unchanged.
 
         Args:
-            wait_s: how long requests wait from now, in seconds.
-            retry_after_s: how long the provider asked to wait, in seconds.
+            retry_after_s: how long the provider asks to wait, as with status 503; no request is sent meanwhile.
+            sent_at: time at which the request was sent, as `slot` yielded it.
         """
-        wait_end = self._clock() + wait_s
-        if wait_s > MIN_ANNOUNCED_WAIT_S and wait_end > self._announced_until + MIN_ANNOUNCED_WAIT_S:
-            self._announced_until = wait_end
-            self._on_wait(wait_s, retry_after_s)
+        self._clean_responses = 0
+        if retry_after_s:
+            self._gate.record_refusal(retry_after_s, sent_at)
 
     def _set_limit(self, limit: float, reason: str) -> None:
         """Change the limit; `on_change` is called if its whole number changes."""
@@ -192,51 +236,6 @@ class ConcurrencyLimiter:
         self._admit_waiting()
         if previous_limit != int(limit):
             self._on_change(previous_limit, int(limit), reason)
-
-    def record_server_error(self) -> None:
-        """Record a server error or a timeout: it starts a new round and leaves the limit unchanged."""
-        self._clean_responses = 0
-
-
-class RateLimiter:
-    """Limits on requests per minute (`rpm`) and tokens per minute (`tpm`); None for no limit.
-
-    Requests are admitted in the order in which they ask, whatever their size (generic cell rate algorithm, ITU-T
-    I.371): each is scheduled after the time that the earlier ones take at the limit, less `RATE_BURST_S`.
-    """
-
-    def __init__(
-        self,
-        rpm: int | None,
-        tpm: int | None,
-        is_stopped: Callable[[], bool] = lambda: False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Create a limiter of each kind; once `is_stopped` returns True, no request waits any more.
-
-        Args:
-            rpm, tpm: requests and tokens per minute.
-            is_stopped: whether the run is to stop.
-            clock: monotonic time in seconds.
-        """
-        self._is_stopped, self._clock = is_stopped, clock
-        self._limits_per_s = tuple((per_minute or math.inf) / 60 for per_minute in (rpm, tpm))
-        # Times by `clock` at which all admitted requests are within each limit.
-        self._conforming_at = [-math.inf, -math.inf]
-
-    def reserve(self, tokens: float) -> float:
-        """Admit a request of about this many tokens; return how long it has to wait, in seconds."""
-        now = self._clock()
-        starts = [max(conforming_at, now) for conforming_at in self._conforming_at]
-        amounts = (1.0, tokens)
-        self._conforming_at = [
-            start + amount / per_s for start, amount, per_s in zip(starts, amounts, self._limits_per_s, strict=True)
-        ]
-        return max(0.0, max(starts) - RATE_BURST_S - now)
-
-    async def acquire(self, tokens: float) -> None:
-        """Wait until a request of about this many tokens is within both limits, or until the run is stopped."""
-        await sleep_unless_stopped(self.reserve(tokens), self._is_stopped)
 
 
 def backoff_delay(attempt: int, rng: random.Random) -> float:
@@ -248,8 +247,30 @@ def backoff_delay(attempt: int, rng: random.Random) -> float:
         attempt: number of attempts so far, from 1.
         rng: source of the jitter.
     """
-    backoff_s = min(MAX_BACKOFF_S, INITIAL_BACKOFF_S * 2 ** (attempt - 1))
+    backoff_s = _max_backoff(attempt)
     return rng.uniform(backoff_s / 2, backoff_s)
+
+
+def _max_backoff(attempt: int) -> float:
+    """Longest backoff in seconds after a number of attempts."""
+    return float(min(MAX_BACKOFF_S, INITIAL_BACKOFF_S * 2.0 ** min(attempt - 1, MAX_DOUBLINGS)))
+
+
+def pause_delay(n_refusals: int, retry_after_s: float, rng: random.Random) -> float:
+    """Seconds for which requests are held back after a refusal: about as long as the provider asks, else the backoff.
+
+    Both have jitter, so that several programs with one account do not send their probes together. The backoff has full
+    jitter: refusals use up no attempts, and one request, the probe, is the price of a short pause.
+
+    Args:
+        n_refusals: number of consecutive refusals, from 1.
+        retry_after_s: how long the provider asks to wait; 0 if it does not say.
+        rng: source of the jitter.
+    """
+    if not retry_after_s:
+        return rng.uniform(0, _max_backoff(n_refusals))
+    min_pause_s = MIN_BACKOFF_SHARE * backoff_delay(n_refusals, rng)
+    return max(retry_after_s * rng.uniform(1, 1 + MAX_PAUSE_JITTER), min_pause_s)
 
 
 async def sleep_unless_stopped(seconds: float, is_stopped: Callable[[], bool]) -> None:

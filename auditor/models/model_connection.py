@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import functools
+import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
-from auditor.config import ENV_PREFIX, Limits, ModelSection
+from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Outcome
 from auditor.error_messages import how_to_fix
 from auditor.errors import ModelSetupError
-from auditor.models.endpoint import embedded_slots
+from auditor.models.account_limits import AccountLimits, LimitChangeCallback, NotifyCallback
 from auditor.models.failure_streaks import ModelFailures
 from auditor.models.failures import RequestFailure
-from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter
+from auditor.models.limiter import ConcurrencyLimiter
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
-from auditor.models.provider_request import failed_answer
-from auditor.models.retries import ModelSuspension, pause_notice
+from auditor.models.provider_request import ProviderReply, failed_answer
+from auditor.models.rate_limiter import RateLimiter
+from auditor.models.retries import ModelSuspension, suspension_notice
 
-# Called with the account, the old limit, the new limit and the reason.
-LimitChangeCallback = Callable[[str, int, int, str], None]
-# Called with a sentence for the user.
-NotifyCallback = Callable[[str], None]
+MAX_UNREACHABLE_ATTEMPTS = 2
 
 
 @dataclass(slots=True)
@@ -35,10 +33,12 @@ class ModelConnection:
     Attributes:
         section: the model's section in the config.
         price: per token; None if unknown.
+        deadline_s: time limit of a call, in seconds.
         limiter: of its requests in flight, which also takes a slot of its account.
-        rate_limiter: the model's limits per minute.
+        rate_limiter: limits per minute, of the model or of its account.
         first_request_lock: held by the first call, which shows whether the model can be used.
-        suspension: set while the provider asks for too long a wait.
+        suspension: set while the provider refuses every request, or asks for too long a wait.
+        account_suspensions: of the models of its account, this one included.
         is_confirmed: whether the first call showed that the model can be used.
         n_inconclusive_calls: number of calls that were to show what the server accepts, and failed.
         blocking_failure: a failure that every further request would repeat; None if there was none.
@@ -47,38 +47,70 @@ class ModelConnection:
 
     section: ModelSection
     price: TokenPrice | None
+    deadline_s: float
     limiter: ConcurrencyLimiter
     rate_limiter: RateLimiter
     first_request_lock: asyncio.Lock
     suspension: ModelSuspension
+    account_suspensions: Sequence[ModelSuspension]
     failures: ModelFailures
     is_confirmed: bool = False
     n_inconclusive_calls: int = 0
     blocking_failure: RequestFailure | None = None
 
-    def blocked_answer(self, call: Call) -> Answer | None:
-        """The answer to a call if no request may be sent for it; None if one may."""
+    def blocked_answer(self, call: Call, *, has_attempts: bool = False) -> Answer | None:
+        """The answer to a call if no request may be sent for it, or no further one; None if one may."""
         if self.blocking_failure is not None:
             return failed_answer(call, self.blocking_failure)
         if (stopped_answer := self.failures.streak(call.purpose).stopped_answer(call)) is not None:
             return stopped_answer
-        reason = self.suspension.reason
-        return None if reason is None else Answer(call.key, Outcome.RATE_LIMITED, error=reason)
+        if (cause := self.suspension.cause) is None:
+            return None
+        error = f"no {'further ' if has_attempts else ''}request was sent: {cause}"
+        return Answer(call.key, Outcome.RATE_LIMITED, error=error)
+
+    @asynccontextmanager
+    async def request_slot(self, tokens: float, deadline: float | None) -> AsyncIterator[float | None]:
+        """Wait until all limits allow a request, or until the run is stopped; hold its slots until exit.
+
+        Args:
+            tokens: about how many tokens it takes.
+            deadline: end of the call's time, by `time.monotonic`; None before its first request.
+
+        Yields:
+            The time at which it may be sent, by the limiter's clock; None if the deadline passed before.
+        """
+        async with AsyncExitStack() as stack:
+            sent_at: float | None = None
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    await self.rate_limiter.acquire(tokens)
+                    sent_at = await stack.enter_async_context(self.limiter.slot(is_retry=deadline is not None))
+            yield sent_at
 
     def record_response(self, failure: RequestFailure | None, sent_at: float) -> None:
-        """Update the suspension and the model's concurrency limit after a request.
+        """Update the suspension and the limits after a request, before its slots are released.
 
         Args:
             failure: None for a success.
-            sent_at: time at which the request was sent, as the limiter's `slot` yielded it.
+            sent_at: time at which the request was sent, as `request_slot` yielded it.
         """
         self.suspension.record_response(failure)
         if failure is None:
             self.limiter.record_success(sent_at)
         elif failure.outcome is Outcome.RATE_LIMITED:
-            self.limiter.record_throttling(failure.retry_after_s, sent_at)
+            if self.limiter.record_throttling(failure.retry_after_s, sent_at):
+                for suspension in self.account_suspensions:
+                    suspension.record_account_refusal(failure)
         elif failure.outcome in (Outcome.SERVER_ERROR, Outcome.TIMEOUT):
-            self.limiter.record_server_error()
+            self.limiter.record_server_error(failure.retry_after_s, sent_at)
+
+    def block_if_unusable(self, reply: ProviderReply, n_tries: int) -> None:
+        """Block the model if a reply to the request number `n_tries` shows that every further request would fail."""
+        failure = reply.failure
+        is_unreachable = reply.unreachable and not self.is_confirmed and n_tries >= MAX_UNREACHABLE_ATTEMPTS
+        if failure is not None and (failure.blocks_model or is_unreachable):
+            self.blocking_failure = failure
 
     def unusable_error(self, failure: RequestFailure) -> ModelSetupError:
         """The error for a model that cannot be used, with a fix that depends on the failure."""
@@ -100,76 +132,53 @@ def connect_models(
     on_limit_change: LimitChangeCallback,
     notify: NotifyCallback,
     is_stopped: Callable[[], bool],
+    rng: random.Random,
 ) -> dict[str, ModelConnection]:
-    """Create the state of each model, by its name; models of one account share its slots.
+    """Create the state of each model, by its name.
 
     Args:
         models: all models that may be called, with unique names.
         limits: of the audit.
         on_limit_change: called when the number of requests that a model may have in flight changes.
-        notify: called with a sentence when requests wait for long because a provider asks for it.
+        notify: called with a sentence when requests wait for long, or are not sent, because a provider refuses them.
         is_stopped: whether the run was stopped.
+        rng: source of the jitter of pauses.
     """
-    clock = time.monotonic
-    account_slots = {
-        account: asyncio.Semaphore(_max_account_requests([m for m in models if m.rate_limit_key == account]))
-        for account in {model.rate_limit_key for model in models}
+    accounts = {
+        key: AccountLimits([m for m in models if m.rate_limit_key == key], limits, notify, rng)
+        for key in {model.rate_limit_key for model in models}
     }
     return {
-        model.name: ModelConnection(
-            section=model,
-            price=token_price(model),
-            limiter=ConcurrencyLimiter(
-                model.max_concurrency,
-                initial_limit=embedded_slots(model.model) or DEFAULT_INITIAL_CONCURRENCY,
-                clock=clock,
-                on_change=functools.partial(on_limit_change, _describe_account(model)),
-                is_stopped=is_stopped,
-                max_wait_s=limits.max_retry_wait_s,
-                on_wait=functools.partial(_notify_pause, notify, _describe_account(model)),
-                account_slots=account_slots[model.rate_limit_key],
-            ),
-            rate_limiter=RateLimiter(model.rpm, model.tpm, is_stopped, clock),
-            first_request_lock=asyncio.Lock(),
-            suspension=ModelSuspension(limits, clock),
-            failures=ModelFailures(model.name, notify),
-        )
+        model.name: _connect(model, accounts[model.rate_limit_key], limits, on_limit_change, notify, is_stopped)
         for model in models
     }
 
 
-def _max_account_requests(account_models: Sequence[ModelSection]) -> int:
-    """Requests that may be in flight for an account: the sum of the `concurrency` that its models set.
-
-    If none sets it, the largest default. An embedded model's limit is at most the slots of its servers: requests that
-    wait in a server would time out.
-    """
-    configured_limit = sum(model.concurrency for model in account_models if model.concurrency) or max(
-        model.max_concurrency for model in account_models
+def _connect(
+    model: ModelSection,
+    account: AccountLimits,
+    limits: Limits,
+    on_limit_change: LimitChangeCallback,
+    notify: NotifyCallback,
+    is_stopped: Callable[[], bool],
+) -> ModelConnection:
+    """Create the state of one model; the arguments are those of `connect_models`, and the limits of its account."""
+    deadline_s = limits.resolved_deadline_s(model.resolved_timeout_s)
+    suspension = ModelSuspension(
+        limits,
+        deadline_s,
+        lambda cause, wait_s: notify(suspension_notice(model.name, cause, wait_s)),
+        time.monotonic,
     )
-    slots = embedded_slots(account_models[0].model)
-    return configured_limit if slots is None else min(configured_limit, slots)
-
-
-def _notify_pause(notify: NotifyCallback, account: str, wait_s: float, retry_after_s: float) -> None:
-    """Notify the user that requests to a model wait.
-
-    Args:
-        notify: called with the message.
-        account: description of the model's account.
-        wait_s: how long requests wait, in seconds.
-        retry_after_s: how long the provider asks to wait, in seconds.
-    """
-    notify(pause_notice(account, wait_s, retry_after_s))
-
-
-def _describe_account(section: ModelSection) -> str:
-    """Describe a model's account for a message: provider, host, the name of the key's variable, and the model's."""
-    provider, key_reference, base_url = section.rate_limit_key
-    words = [
-        provider,
-        f"at {urlsplit(base_url).hostname}" if base_url else "",
-        f"by {key_reference.removeprefix(ENV_PREFIX)}" if key_reference else "",
-        f"for {section.name}",
-    ]
-    return " ".join(filter(None, words))
+    account.suspensions.append(suspension)
+    return ModelConnection(
+        section=model,
+        price=token_price(model),
+        deadline_s=deadline_s,
+        limiter=account.make_limiter(model, on_limit_change, lambda: is_stopped() or suspension.cause is not None),
+        rate_limiter=account.make_rate_limiter(model, is_stopped),
+        first_request_lock=asyncio.Lock(),
+        suspension=suspension,
+        account_suspensions=account.suspensions,
+        failures=ModelFailures(model.name, notify),
+    )

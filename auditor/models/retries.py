@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,8 +11,9 @@ from typing import TypeVar
 
 from auditor.config import Limits
 from auditor.domain import Answer, Attempt, Outcome, total_cost
+from auditor.errors import RunInterrupted
 from auditor.models.failures import RequestFailure
-from auditor.models.limiter import backoff_delay
+from auditor.models.limiter import MAX_BACKOFF_S
 
 T = TypeVar("T", Answer, Attempt)
 
@@ -27,67 +27,88 @@ class CallProgress:
         costs: of each request in US dollars; None if unknown.
         deadline: end of the call's time, by `time.monotonic`; None before its first request.
         n_tries: number of requests that count towards `limits.max_attempts`.
-        sent_at: time at which the last request was sent, by the clock of its account's limiter.
+        cut_off_answer: an answer that was cut off while the model was thinking; None if there is none. It was paid for,
+            so it is the answer if a request with more room for thinking is not answered.
     """
 
     attempts: list[Attempt]
     costs: list[float | None]
     deadline: float | None = None
     n_tries: int = 0
-    sent_at: float = -math.inf
+    cut_off_answer: Answer | None = None
+
+    @classmethod
+    def after(cls, earlier: Answer | None) -> CallProgress:
+        """What has been sent for a call with an earlier answer; nothing if that is None."""
+        return cls([], []) if earlier is None else cls(list(earlier.attempts), [earlier.cost_usd])
 
     def add(self, answer: Answer) -> None:
         """Add the attempt and the cost of an answer."""
         self.attempts += answer.attempts
         self.costs.append(answer.cost_usd)
 
+    def count_try(self, answer: Answer) -> None:
+        """Count the last request towards `limits.max_attempts`, unless it was refused by status 429."""
+        self.n_tries += answer.outcome is not Outcome.RATE_LIMITED
+
     def append_error_reason(self, answer: Answer, reason: str) -> Answer:
         """Add the reason for not retrying to the error of the last attempt and of the answer, and return the answer."""
+        if not reason:
+            return answer
         if self.attempts:
             self.attempts[-1] = append_error_reason(self.attempts[-1], reason)
         return append_error_reason(answer, reason)
 
+    def explain_unsent(self, answer: Answer, deadline_s: float | None) -> Answer:
+        """The last answer, if no further request was sent; with the reason if the call was refused until its deadline.
+
+        Args:
+            answer: to the last request.
+            deadline_s: time limit of the call, in seconds, which has passed; None if the run was stopped instead.
+
+        Raises:
+            RunInterrupted: no request was sent for the call.
+        """
+        if not self.attempts:
+            raise RunInterrupted
+        if answer.outcome is not Outcome.RATE_LIMITED or deadline_s is None:
+            return answer
+        return self.append_error_reason(answer, deadline_message(deadline_s))
+
     def complete(self, answer: Answer) -> Answer:
-        """The answer with all attempts and their cost."""
+        """The answer, or the one that was cut off if that is none, with all attempts and their cost."""
+        answer = answer if answer.outcome.is_answer else self.cut_off_answer or answer
         return replace(answer, attempts=tuple(self.attempts), cost_usd=total_cost(self.costs))
 
 
-def retry_delay(failure: RequestFailure, n_attempts: int, rng: random.Random) -> float:
-    """Seconds to wait before another attempt.
-
-    After a 429 the backoff is added to the wait that the provider asks for; else the longer of both is taken.
-
-    Args:
-        failure: of the last attempt.
-        n_attempts: number of attempts so far.
-        rng: source of the backoff's jitter.
-    """
-    backoff_s, retry_after_s = backoff_delay(n_attempts, rng), failure.retry_after_s or 0.0
-    return backoff_s + retry_after_s if failure.outcome is Outcome.RATE_LIMITED else max(backoff_s, retry_after_s)
-
-
 def no_retry_reason(
-    failure: RequestFailure, wait_s: float, n_attempts: int, deadline: float, limits: Limits, timeout_s: float
+    failure: RequestFailure, wait_s: float, progress: CallProgress, limits: Limits, deadline_s: float
 ) -> str | None:
     """Why a failed request is not retried: a message, empty if the error says enough; None if it is retried.
 
     Args:
         failure: of the last attempt.
         wait_s: wait before the next attempt, in seconds.
-        n_attempts: number of attempts so far.
-        deadline: end of the call's time, by `time.monotonic`.
+        progress: of the call.
         limits: of the audit.
-        timeout_s: time limit of one request to the model, in seconds.
+        deadline_s: time limit of the call, in seconds.
     """
     retry_after_s = failure.retry_after_s or 0.0
     if retry_after_s > limits.max_retry_wait_s:
         return long_wait_message(retry_after_s, limits)
-    if n_attempts >= limits.max_attempts:
+    if limits.max_attempts == 1 or progress.n_tries >= limits.max_attempts:
         return ""
-    if time.monotonic() + wait_s < deadline:
+    if time.monotonic() + wait_s < (progress.deadline or 0.0):
         return None
-    deadline_limit = f"limits.deadline_s = {limits.resolved_deadline_s(timeout_s):g} s is too short for it"
-    return f"the provider asks to wait {format_duration(retry_after_s)}, and {deadline_limit}" if retry_after_s else ""
+    if retry_after_s:
+        deadline_limit = f"limits.deadline_s = {deadline_s:g} s is too short for it"
+        return f"the provider asks to wait {format_duration(retry_after_s)}, and {deadline_limit}"
+    return deadline_message(deadline_s) if failure.outcome is Outcome.RATE_LIMITED else ""
+
+
+def deadline_message(deadline_s: float) -> str:
+    """Message that a provider refused a call by status 429 until its time limit of `deadline_s` seconds."""
+    return f"the provider refused it until limits.deadline_s = {deadline_s:g} s was over"
 
 
 def append_error_reason(failed_request: T, reason: str) -> T:
@@ -102,35 +123,75 @@ def long_wait_message(retry_after_s: float, limits: Limits) -> str:
 
 
 class ModelSuspension:
-    """Suspends requests to a model whose provider repeatedly asks for a longer wait than the config allows.
+    """Suspends requests to a model whose provider refuses all of them, or asks for a longer wait than is allowed.
 
-    A single response may ask for it by mistake. Only if another one does so at least `limits.max_retry_wait_s` later,
-    with no success between them, are requests suspended until the time that the provider named.
+    A single response may ask for too long a wait by mistake. Only if another one does so at least
+    `limits.max_retry_wait_s` later, with no success between them, are requests suspended until the time that the
+    provider named. If every request is refused by status 429 for the time limit of a call, they are suspended for that
+    time: each further call would end in the same way.
     """
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
-        """Create the state of a model whose requests are not suspended; `clock` returns a time in seconds."""
-        self._limits, self._clock = limits, clock
-        # Times by `clock`: of the first response since the last success that asked for a too long wait, and of the end
-        # of the suspension.
+    def __init__(
+        self,
+        limits: Limits,
+        deadline_s: float,
+        on_suspend: Callable[[str, float], None] = lambda cause, wait_s: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Create the state of a model whose requests are not suspended.
+
+        Args:
+            limits: of the audit.
+            deadline_s: time limit of a call to the model, in seconds.
+            on_suspend: called when requests are suspended, with the cause, a clause, and the time in seconds.
+            clock: monotonic time in seconds.
+        """
+        self._limits, self._deadline_s, self._on_suspend, self._clock = limits, deadline_s, on_suspend, clock
+        # Refusals further apart are not consecutive, since the model was not asked meanwhile.
+        self._max_gap_s = deadline_s + max(limits.max_retry_wait_s, MAX_BACKOFF_S)
+        # Times of the first refusal since the last success, and of the first that asked for too long a wait.
+        self._refused_since: float | None = None
         self._first_long_wait_at: float | None = None
-        self._suspended_until = 0.0
+        self._refused_at = self._suspended_until = -math.inf
+        self._refuses_all = False
 
     def record_response(self, failure: RequestFailure | None) -> None:
         """Record how a request ended: its failure, or None for a success, which lifts a suspension."""
         now, max_wait_s = self._clock(), self._limits.max_retry_wait_s
         if failure is None:
-            self._first_long_wait_at, self._suspended_until = None, 0.0
-        elif failure.outcome is Outcome.RATE_LIMITED and (failure.retry_after_s or 0.0) > max_wait_s:
-            self._first_long_wait_at = now if self._first_long_wait_at is None else self._first_long_wait_at
-            if now - self._first_long_wait_at >= max_wait_s > 0:
-                self._suspended_until = now + (failure.retry_after_s or 0.0)
+            self._refused_since = self._first_long_wait_at = None
+            self._suspended_until = -math.inf
+        elif failure.outcome is Outcome.RATE_LIMITED:
+            if self._refused_since is None or now - max(self._refused_at, self._suspended_until) > self._max_gap_s:
+                self._refused_since = now
+            self._refused_at = now
+            if (retry_after_s := failure.retry_after_s or 0.0) > max_wait_s:
+                self._first_long_wait_at = now if self._first_long_wait_at is None else self._first_long_wait_at
+                if now - self._first_long_wait_at >= max_wait_s > 0:
+                    self._suspend(retry_after_s, refuses_all=False)
+            elif now - self._refused_since >= self._deadline_s:
+                self._suspend(self._deadline_s, refuses_all=True)
+
+    def record_account_refusal(self, failure: RequestFailure) -> None:
+        """Record the refusal of a request to another model of the account, if this model is refused too."""
+        if self._refused_since is not None:
+            self.record_response(failure)
+
+    def _suspend(self, wait_s: float, *, refuses_all: bool) -> None:
+        """Suspend requests for a time in seconds."""
+        was_suspended = self.cause is not None
+        self._suspended_until, self._refuses_all = self._clock() + wait_s, refuses_all
+        if not was_suspended:
+            self._on_suspend(self.cause or "", wait_s)
 
     @property
-    def reason(self) -> str | None:
-        """Why requests are suspended now; None if they are not."""
-        remaining_s = self._suspended_until - self._clock()
-        return f"no request was sent: {long_wait_message(remaining_s, self._limits)}" if remaining_s > 0 else None
+    def cause(self) -> str | None:
+        """Why requests are suspended now, as a clause; None if they are not."""
+        if (remaining_s := self._suspended_until - self._clock()) <= 0:
+            return None
+        if self._refuses_all:
+            return f"the provider has refused every request for {format_duration(self._deadline_s)} (status 429)"
+        return long_wait_message(remaining_s, self._limits)
 
 
 def pause_notice(account: str, wait_s: float, retry_after_s: float) -> str:
@@ -139,15 +200,31 @@ def pause_notice(account: str, wait_s: float, retry_after_s: float) -> str:
     Args:
         account: description of the account.
         wait_s: how long requests wait.
-        retry_after_s: how long the provider asks to wait.
+        retry_after_s: how long the provider asks to wait; 0 if it does not say.
     """
     resumes_at = datetime.now().astimezone() + timedelta(seconds=wait_s)
     # The date is shown for a wait of 12 hours or more.
     end_time = f"{resumes_at:%H:%M:%S}" if wait_s < 43_200 else f"{resumes_at:%Y-%m-%d %H:%M}"
+    if not retry_after_s:
+        return f"Waiting until {end_time}: {account} refuses requests (status 429)."
     cap_note = (
         f", limited by limits.max_retry_wait_s to {format_duration(wait_s)}" if retry_after_s > wait_s + 1 else ""
     )
     return f"Waiting until {end_time}: {account} asks for a pause of {format_duration(retry_after_s)}{cap_note}."
+
+
+def suspension_notice(model_name: str, cause: str, wait_s: float) -> str:
+    """Message that calls to a model are not sent for a time, and what to do.
+
+    Args:
+        model_name: name of the model in the config.
+        cause: why, as a clause.
+        wait_s: for how long, in seconds.
+    """
+    return (
+        f"'{model_name}' gets no requests for {format_duration(wait_s)}: {cause}. Its calls fail meanwhile as "
+        "rate_limited. To request them later, run the same command again."
+    )
 
 
 def format_duration(seconds: float) -> str:

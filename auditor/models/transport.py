@@ -9,8 +9,6 @@ received, and counts requests, so that no library's own retry goes unnoticed.
 from __future__ import annotations
 
 import codecs
-import functools
-import ipaddress
 import json
 import math
 from collections.abc import AsyncIterator, Callable
@@ -19,6 +17,7 @@ from typing import Any
 
 import httpx
 
+from auditor.models.metadata_hosts import is_metadata_host
 from auditor.redaction import redact, register_secrets
 
 MAX_RESPONSE_BYTES = 8_000_000
@@ -26,8 +25,6 @@ MAX_RESPONSE_BYTES = 8_000_000
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "x-amz-security-token")
 AWS_SIGNATURE_SCHEME = "AWS4-HMAC-SHA256"
 """Start of an `Authorization` header that holds a signature of this one request, and no secret."""
-METADATA_HOSTS = frozenset({"metadata.google.internal", "metadata", "instance-data"})
-"""Hosts of cloud metadata services, which hand out a machine's own credentials."""
 CONNECT_TIMEOUT_SHARE = 0.9
 """Share of a request's time limit that connecting to the server may take."""
 MAX_CONNECT_TIMEOUT_S = 60.0
@@ -268,19 +265,6 @@ def _remember_credentials(headers: httpx.Headers) -> None:
         if (value := headers.get(name)) is not None and not value.startswith(AWS_SIGNATURE_SCHEME):
             # Without the scheme before the last space, such as `Bearer`.
             register_secrets(value.rpartition(" ")[2])
-
-
-@functools.cache
-def is_metadata_host(host: str) -> bool:
-    """Whether a host is a link-local address or a cloud's metadata service, which hands out a machine's credentials."""
-    if host.lower().rstrip(".") in METADATA_HOSTS:
-        return True
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    # The IPv6 address of AWS's metadata service is not link-local.
-    return address.is_link_local or address == ipaddress.ip_address("fd00:ec2::254")
 
 
 def _never_connected(error: httpx.TransportError) -> bool:

@@ -55,7 +55,7 @@ def run_audit(
         config = load_config(config)
     survey = load_planned_survey(config)
     from auditor.agents.graph_runner import run_graph  # loads langgraph (2 s)
-    from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
+    from auditor.agents.run_context import SilentProgress  # loads numpy (0.1 s)
 
     check_probe_input(config, survey)
     url = resolve_storage_url(storage, config)
@@ -140,7 +140,7 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
     Returns:
         Number of conflicts that are still open.
     """
-    from auditor.reports.data.audit_status import load_audit_status  # loads scipy (1 s)
+    from auditor.reports.data.audit_status import load_audit_status
 
     bootstrap.prepare_environment()
     with open_database(resolve_storage_url(storage), create=False) as db:
@@ -157,7 +157,7 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
 async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database, n_open_conflicts: int) -> None:
     """Resume the audit's graph from its checkpoint; no model is called."""
     from auditor.agents.graph_runner import resume_graph  # loads langgraph (2 s)
-    from auditor.agents.run_context import OfflineClient, RunContext  # loads scipy (1 s)
+    from auditor.agents.run_context import OfflineClient, RunContext  # loads numpy (0.1 s)
 
     survey = audits.load_audit_survey(db, audit)
     context = RunContext(config, survey, audit.id, planned_cells(survey), db, client=OfflineClient())

@@ -60,10 +60,10 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
     changed_keys = sorted(
         key for key in stored_leaves.keys() | new_leaves.keys() if stored_leaves.get(key) != new_leaves.get(key)
     )
-    # Sections that change no result, as in `AuditConfig.hash`.
-    sections = ("storage", "check", "run", "telemetry")
+    # Sections and keys that change no result, as in `AuditConfig.hash`.
+    sections, keys = ("storage", "check", "run", "telemetry"), ("max_retry_wait_s", "rate_limit_scope")
     shown_keys = [
-        key for key in changed_keys if key.split(".", 1)[0] not in sections and key != "limits.max_retry_wait_s"
+        key for key in changed_keys if key.split(".", 1)[0] not in sections and key.rsplit(".", 1)[-1] not in keys
     ]
     omitted_note = f" and {len(shown_keys) - MAX_SHOWN_KEYS} more" if len(shown_keys) > MAX_SHOWN_KEYS else ""
     change_summary = f"changed since its last run: {', '.join(shown_keys[:MAX_SHOWN_KEYS])}{omitted_note}"

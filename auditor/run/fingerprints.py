@@ -29,7 +29,7 @@ def fingerprint(config: AuditConfig) -> str:
     Raises:
         ConfigError: a judge's own prompt cannot be used.
     """
-    from auditor.agents.call_builders import describe_aspects, load_review_prompt  # loads scipy (1 s)
+    from auditor.agents.call_builders import describe_aspects, load_review_prompt  # loads numpy (0.1 s)
     from auditor.agents.model_call import file_digest
 
     # Prompts are stored in one folder per language.

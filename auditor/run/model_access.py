@@ -66,7 +66,7 @@ def run_with_models(
         ModelSetupError, StorageError: the message says what is wrong, and how to fix it.
         RunInterrupted: a signal stopped it.
     """
-    from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
+    from auditor.agents.run_context import SilentProgress  # loads numpy (0.1 s)
 
     require_engine(config)
     remember_secrets(list_secret_variables(config))

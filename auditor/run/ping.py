@@ -94,7 +94,7 @@ def plan_pings(config: AuditConfig) -> PingPlan:
 
 def _plan_ping(config: AuditConfig, survey: Survey, model: ModelSection) -> PlannedPing:
     """Choose what one model is asked."""
-    from auditor.agents.sentence_pairs import build_sentence_pairs  # loads scipy (1 s)
+    from auditor.agents.sentence_pairs import build_sentence_pairs
     from auditor.models.logprobs import supported_measures
 
     if model.model.startswith((REPLAY_PREFIX, SIMULATED_PREFIX)) or not has_key(model):
@@ -163,7 +163,7 @@ def ping_models(config: AuditConfig, plan: PingPlan, on_result: PingCallback | N
 
 async def _ping_all(config: AuditConfig, plan: PingPlan, on_result: PingCallback) -> list[PingResult]:
     """Open a gateway for the models that are asked, and ask them."""
-    from auditor.agents.structure_instruction import describe_structure  # loads scipy (1 s)
+    from auditor.agents.structure_instruction import describe_structure
     from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
 
     limits = config.limits.model_copy(update={"max_attempts": MAX_ATTEMPTS})

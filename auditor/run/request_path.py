@@ -62,7 +62,7 @@ async def open_request_path(
         UsageError: there is no usable cluster, or a package is not installed.
         ModelSetupError: an embedded model cannot be started.
     """
-    from auditor.agents.recording import RecordingClient  # loads scipy (1 s)
+    from auditor.agents.recording import RecordingClient  # loads numpy (0.1 s)
     from auditor.run.batches.batching_client import BatchingClient  # loads httpx (0.5 s)
     from auditor.run.replay import ReplayClient, load_records  # loads the survey readers (0.1 s)
 
@@ -101,7 +101,7 @@ def _create_gateway(
     rediscover: bool,
 ) -> Gateway:
     """Create the gateway, whose costs, limits and capabilities are read from and written to the audit's database."""
-    from auditor.agents.structure_instruction import describe_structure  # loads scipy (1 s)
+    from auditor.agents.structure_instruction import describe_structure
     from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
 
     return Gateway(

@@ -88,6 +88,8 @@ def test_the_hash_ignores_storage_raters_and_retry_waits(tmp_path: Path) -> None
     assert config.hash != config.model_copy(update={"seed": 1}).hash
     patient = config.limits.model_copy(update={"max_retry_wait_s": 600.0})
     assert config.hash == config.model_copy(update={"limits": patient}).hash
+    scoped = [model.model_copy(update={"rate_limit_scope": "account"}) for model in config.models]
+    assert config.hash == config.model_copy(update={"models": scoped}).hash
 
 
 def test_every_field_is_documented() -> None:

@@ -137,3 +137,22 @@ def test_reasoning_and_capabilities_change_the_hash() -> None:
     lines = ('reasoning = { effort = "low" }', "capabilities = { seed = false }", "timeout_s = 5")
     configs: list[AuditConfig] = [read(GOOD), *(read(GOOD + line) for line in lines)]
     assert len({config.hash for config in configs}) == len(configs)
+
+
+@pytest.mark.parametrize(
+    ("settings", "scope"),
+    [
+        ({"model": "openai/gpt-5"}, "model"),
+        ({"model": "openai/gpt-5", "api_base": "http://localhost:8000/v1"}, "account"),
+        ({"model": "azure/mine", "api_base": "https://x.openai.azure.com"}, "model"),
+        ({"model": "anthropic/claude"}, "model"),
+        ({"model": "fireworks_ai/x"}, "account"),
+        ({"model": "unheard_of/x"}, "account"),
+        ({"model": "openai/gpt-5", "rate_limit_scope": "account"}, "account"),
+        ({"model": "unheard_of/x", "rate_limit_scope": "model"}, "model"),
+    ],
+)
+def test_a_refusal_concerns_the_account_unless_the_provider_documents_limits_of_each_model(
+    settings: dict[str, Any], scope: str
+) -> None:
+    assert model(**settings).resolved_rate_limit_scope == scope

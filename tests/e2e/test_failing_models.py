@@ -106,15 +106,25 @@ def test_a_failing_model_is_stopped_the_other_finishes_and_the_exit_code_is_4(
     assert {request.body["model"] for request in server.requests} == {"scripted-a"}
 
 
-def test_a_run_whose_answers_are_all_rate_limited_exits_with_4(server: FakeServer, tmp_path: Path) -> None:
+def test_a_run_whose_answers_are_all_rate_limited_exits_with_4_and_resumes(server: FakeServer, tmp_path: Path) -> None:
     server.script = lambda _: error(429, "slow down", headers={"retry-after": "0"})
-    output = run(
-        tmp_path, config(server.url, 2, judges=[], probes={"direct": {"samples": 1}}, limits={"max_attempts": 1})
-    )
+    audit = config(server.url, 2, judges=[], probes={"direct": {"samples": 10}}, limits={"deadline_s": 4})
+    output = run(tmp_path, audit)
     assert output.returncode == 4
-    assert "no usable answer from 'model-a', 'model-b' (HTTP 429: slow down)." in output.stderr
+    *_, last_line = output.stderr.strip().splitlines()
+    assert "there is no usable answer from 'model-a'" in last_line
+    assert last_line.count("(HTTP 429: slow down") in (1, 2)  # one reason for both, or one for each
+    for model in ("model-a", "model-b"):
+        assert f"'{model}' gets no requests for 4 s: the provider has refused every request for 4 s" in output.stderr
+    assert "To request them later, run the same command again." in output.stderr
+    assert "(direct, HTTP 429): no request was sent" not in output.stderr
     assert "no answers" in auditor("status", cwd=tmp_path).stdout  # a cost of calls that were sent, and cost nothing
-    assert len(server.requests) >= 18  # a rate limit stops no model
+    assert 2 <= len(server.requests) <= 30
+    assert "Set `rpm` and `tpm`" in auditor("errors", cwd=tmp_path).stdout
+    server.requests.clear()
+    server.script = answer
+    assert run(tmp_path, audit).returncode == 0
+    assert len(server.requests) == 2 * 9 * 10
 
 
 def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ ENDS = (" always justifiable", " never justifiable")
 ATTEMPTS = 2
 SHORT_S, LONG_S = 0.8, 60.0
 """Time limits of a request: for servers that never reply, and for all others."""
+REFUSED_S = 5.0
+"""Time limit of a call that is always refused by status 429: it is repeated until then."""
 MAX_WAIT_S = 5.0
 """Longest wait that a provider may ask for; below the deadline of a call."""
 DEFAULT_CONCURRENCY = 12
@@ -169,6 +171,9 @@ async def _run_all(
     sections = {case.id: section_of(case, server) for case in cases}
     template = _template(folder / "template.db", list(sections.values()))
     gateway = Gateway(sections.values(), limits, capability_store=_store_of(cases, sections))
+    for case in cases:
+        if case.is_refused:
+            gateway._connections[case.id].deadline_s = REFUSED_S
     semaphore = asyncio.Semaphore(concurrency)
 
     async def run_in_turn(case: Case) -> Result:

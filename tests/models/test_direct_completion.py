@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.metadata
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -161,12 +163,48 @@ async def test_all_requests_are_public_once_one_differs(
         return build(litellm, request | {"temperature": 0.123})
 
     monkeypatch.setattr(direct_completion, "_build", build_otherwise)
+    # The first requests of both models are checked at the same time.
+    first, second, *others = [
+        chat_request
+        for pair in zip(*(chat_requests(server, m) for m in PREPARED_MODELS[:2]), strict=True)
+        for chat_request in pair
+    ]
+    await asyncio.gather(*(litellm_client.complete_chat(**chat_request) for chat_request in (first, second)))
+    for chat_request in others:
+        await litellm_client.complete_chat(**chat_request)
+    assert len(server.requests) == 2 + len(others)
+    assert all(r.body.get("temperature") != 0.123 for r in server.requests)
+    [notice] = [record.getMessage() for record in caplog.records if record.name == direct_completion.__name__]
+    assert notice == (
+        f"litellm {importlib.metadata.version('litellm')} builds requests differently than auditor expects; all "
+        "requests are sent by litellm's public function, which takes more CPU time."
+    )
+    monkeypatch.setattr(direct_completion, "_public_only", False)
+
+
+@pytest.mark.parametrize(
+    ("private_module", "n_notices"),
+    [
+        ("litellm.llms.custom_httpx.llm_http_handler", 0),  # each request is built by litellm, and none is prepared
+        ("litellm.litellm_core_utils.litellm_logging", 1),
+    ],
+)
+async def test_requests_are_sent_by_a_litellm_without_the_private_interfaces(
+    server: FakeServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    private_module: str,
+    n_notices: int,
+) -> None:
+    server.script = lambda _: family_reply(PREPARED_MODELS[0])
+    for cached in (direct_completion._capturing_handler, direct_completion._silent_logging_class):
+        monkeypatch.setattr(direct_completion, cached.__name__, cached.__wrapped__)
+    monkeypatch.setitem(sys.modules, private_module, None)  # its import raises ImportError
     requests = chat_requests(server, PREPARED_MODELS[0])
     for chat_request in requests:
         await litellm_client.complete_chat(**chat_request)
-    assert len(server.requests) == len(requests)
-    assert all(r.body.get("temperature") != 0.123 for r in server.requests)
-    assert caplog.text.count("builds requests otherwise") == 1
+    assert [r.body["messages"] for r in server.requests] == [r["messages"] for r in requests]
+    assert sum(record.name == direct_completion.__name__ for record in caplog.records) == n_notices
     monkeypatch.setattr(direct_completion, "_public_only", False)
 
 

@@ -188,3 +188,12 @@ def test_only_the_message_of_an_error_is_shown_without_secrets() -> None:
     body = {"error": {"message": "bad key sk-secret-123456\n<\x1b[0m", "type": "x"}, "filler": "y" * 10_000}
     failure = classify_failure(ValueError("x"), received(401, body))
     assert failure.error == "bad key [key removed] < [0m"
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(429, Outcome.RATE_LIMITED), (401, Outcome.CLIENT_ERROR)])
+def test_a_refusal_whose_body_comes_too_late_is_no_timeout(status: int, outcome: Outcome) -> None:
+    exchange = received(status, '{"error": {"mess')
+    exchange.headers["retry-after"] = "7"
+    failure = classify_failure(TimeoutError(), exchange)
+    assert failure.outcome is outcome
+    assert failure.retry_after_s == (7.0 if status == 429 else None)

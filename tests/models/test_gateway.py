@@ -115,7 +115,6 @@ async def test_an_unknown_price_is_unknown_and_missing_usage_is_charged_by_estim
     [
         (lambda _: error(500, "oops"), Outcome.SERVER_ERROR, 3),
         (lambda _: error(503, "busy"), Outcome.SERVER_ERROR, 3),
-        (lambda _: error(429, "slow", headers={"retry-after": "0"}), Outcome.RATE_LIMITED, 3),
         (lambda _: error(400, "bad"), Outcome.CLIENT_ERROR, 1),
         (lambda _: error(422, "bad"), Outcome.CLIENT_ERROR, 1),
         (lambda _: error(403, "Your model requires moderation and your input was flagged"), Outcome.REFUSED, 1),
@@ -144,6 +143,25 @@ async def test_each_failure_has_its_outcome_and_is_retried_only_by_the_gateway(
     assert KEY not in repr(failed_answer)
 
 
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "0"}, {"retry-after": "-5"}, {"retry-after": "soon"}])
+async def test_a_refused_call_is_repeated_until_its_time_is_over(server: FakeServer, headers: dict[str, str]) -> None:
+    await ask(section(server), call(0))  # the first request includes slow set-up
+    server.requests.clear()
+    server.script = lambda _: error(429, "slow", headers=headers)
+    [refused_answer] = await ask(section(server), call(1), deadline_s=1.0)
+    assert refused_answer.outcome is Outcome.RATE_LIMITED
+    assert 3 < len(refused_answer.attempts) == len(server.requests) < 12
+    assert "the provider refused it until limits.deadline_s = 1 s was over" in (refused_answer.error or "")
+    assert {attempt.outcome for attempt in refused_answer.attempts} == {Outcome.RATE_LIMITED}
+
+
+async def test_with_one_attempt_a_refused_call_is_not_repeated(server: FakeServer) -> None:
+    server.script = lambda r: error(429, "slow") if r.number else answer(r)
+    _, refused_answer = await ask(section(server), call(0), call(1), max_attempts=1)
+    assert (refused_answer.outcome, refused_answer.error) == (Outcome.RATE_LIMITED, "slow")
+    assert len(server.requests) == 2
+
+
 async def test_a_server_that_recovers_is_retried(server: FakeServer) -> None:
     server.script = lambda r: error(503, "busy") if r.number < 2 else answer(r)
     [retried_answer] = await ask(section(server), call())
@@ -165,6 +183,20 @@ async def test_a_spent_quota_is_no_rate_limit(server: FakeServer) -> None:
     with pytest.raises(ModelSetupError, match="quota"):
         await ask(section(server), call())
     assert len(server.requests) == 1
+
+
+async def test_a_quota_that_is_spent_while_requests_wait_after_a_429_costs_one_request(server: FakeServer) -> None:
+    spent = error(429, "You exceeded your current quota", code="insufficient_quota", headers={"retry-after": "1"})
+    gateway = Gateway([section(server, concurrency=20)], Limits())
+    try:
+        assert (await gateway.complete(call(0))).outcome is Outcome.OK
+        refused = error(429, "slow", headers={"retry-after": "1"})
+        server.script = lambda r: replace(refused, delay_s=0.3) if r.number <= 20 else spent
+        answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(1, 61)))
+    finally:
+        await gateway.close()
+    assert {a.outcome for a in answers} == {Outcome.CLIENT_ERROR}
+    assert len(server.requests) == 1 + 20 + 1
 
 
 async def test_the_deadline_covers_all_attempts_of_a_call(server: FakeServer) -> None:

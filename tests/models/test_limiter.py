@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Coroutine, Generator
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,13 @@ from auditor.models.limiter import (
     DEFAULT_INITIAL_CONCURRENCY,
     MAX_BACKOFF_S,
     MAX_CONCURRENCY,
-    RATE_BURST_S,
+    MAX_PAUSE_JITTER,
     RECOVERY_S,
     ConcurrencyLimiter,
-    RateLimiter,
     backoff_delay,
+    pause_delay,
 )
+from auditor.models.request_gate import RequestGate
 
 
 class Clock:
@@ -28,18 +30,25 @@ class Clock:
         return self.now
 
 
-async def use_all_slots(limiter: ConcurrencyLimiter) -> None:
+def make_limiter(max_limit: int = MAX_CONCURRENCY, *, clock: Clock | None = None, **options: Any) -> ConcurrencyLimiter:
+    """A limiter whose gate waits for exactly as long as the provider asks."""
+    clock = clock or Clock()
+    gate = RequestGate(lambda n_refusals, retry_after_s: retry_after_s, clock=clock)
+    return ConcurrencyLimiter(gate, max_limit, clock=clock, **options)
+
+
+async def use_all_slots(limiter: ConcurrencyLimiter, sent_at: float = 0.0) -> None:
     """Run as many requests at once as the limit allows; all succeed."""
     async with AsyncExitStack() as stack:
         for _ in range(int(limiter.limit)):
             await stack.enter_async_context(limiter.slot())
     for _ in range(max(4, int(limiter.limit) + 1)):
-        limiter.record_success(0.0)
+        limiter.record_success(sent_at)
 
 
 async def test_the_limit_doubles_until_throttled_and_beyond_its_old_value_grows_slowly() -> None:
     clock = Clock()
-    limiter = ConcurrencyLimiter(clock=clock)
+    limiter = make_limiter(clock=clock)
     limits = [limiter.limit]
     for _ in range(4):
         await use_all_slots(limiter)
@@ -51,13 +60,13 @@ async def test_the_limit_doubles_until_throttled_and_beyond_its_old_value_grows_
         assert limiter.limit == expected_limit
         limiter.record_success(clock.now + 0.1)
     clock.now += RECOVERY_S
-    await use_all_slots(limiter)
+    await use_all_slots(limiter, clock.now)
     assert limiter.limit == pytest.approx(1.05 * 64)
 
 
 async def test_one_episode_of_429_cuts_the_limit_once_and_it_returns() -> None:
     clock = Clock()
-    limiter = ConcurrencyLimiter(clock=clock)
+    limiter = make_limiter(clock=clock)
     for clock.now in (1.0, 1.5, 2.0, 4.0):
         for sent_at in (0.5, clock.now):
             limiter.record_throttling(2.0, sent_at)
@@ -66,7 +75,7 @@ async def test_one_episode_of_429_cuts_the_limit_once_and_it_returns() -> None:
     limiter.record_throttling(None, clock.now)
     assert limiter.limit == 16
     limits = []
-    for clock.now in (6.0, 6.0 + 0.4 * RECOVERY_S, 6.0 + RECOVERY_S - 0.001):  # requests are held back until 6.0
+    for clock.now in (6.0, 6.0 + 0.4 * RECOVERY_S, 6.0 + RECOVERY_S - 0.001):  # a request is accepted at 6.0
         limiter.record_success(clock.now)
         limits.append(limiter.limit)
     assert limits == [16, pytest.approx(20 - 4 * 0.6**3), pytest.approx(20)]
@@ -76,40 +85,70 @@ async def test_one_episode_of_429_cuts_the_limit_once_and_it_returns() -> None:
     for _ in range(100):
         clock.now += 100
         limiter.record_throttling(None, clock.now)
+    assert limiter.limit == pytest.approx(16)  # only probes were sent: their refusals say nothing about the limit
+    for _ in range(100):
+        limiter.record_success(clock.now + 1)
+        clock.now += 2
+        limiter.record_throttling(None, clock.now)
     assert limiter.limit == 1
 
 
-async def test_throttling_pauses_no_longer_than_the_maximum_wait() -> None:
+async def test_server_errors_hold_requests_back_only_for_as_long_as_the_provider_asks() -> None:
     clock = Clock()
-    announced: list[tuple[float, float]] = []
-    limiter = ConcurrencyLimiter(
-        clock=clock, max_wait_s=60.0, on_wait=lambda wait_s, asked_s: announced.append((wait_s, asked_s))
-    )
-    limiter.record_throttling(86_400.0, clock.now)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1), limiter.slot():
-            pass
-    clock.now += 60.0
-    async with asyncio.timeout(60), limiter.slot():
-        pass
-    assert announced == [(60.0, 86_400.0)]
-    limit_before = limiter.limit
-    clock.now += RECOVERY_S
-    limiter.record_throttling(None, clock.now)
-    assert limiter.limit < limit_before  # the pause after a cut is bounded, too
+    limiter = make_limiter(clock=clock)
+    limiter.record_server_error(None, clock.now)
+    assert limiter.wait_s() == 0
+    limiter.record_server_error(7.0, clock.now)
+    assert (limiter.wait_s(), limiter.limit) == (7.0, DEFAULT_INITIAL_CONCURRENCY)
+
+
+async def test_a_call_that_was_sent_goes_before_calls_that_were_not() -> None:
+    limiter, order = make_limiter(1), list[str]()
+
+    async def send(name: str) -> None:
+        async with limiter.slot(is_retry=name.startswith("retry")):
+            order.append(name)
+
+    async with asyncio.TaskGroup() as tasks, limiter.slot():
+        for name in ("new 1", "new 2", "retry 1", "retry 2"):
+            tasks.create_task(send(name))
+            await asyncio.sleep(0)
+        assert order == []
+    assert order == ["retry 1", "retry 2", "new 1", "new 2"]
+
+
+async def test_a_retry_that_waits_out_a_pause_goes_before_calls_that_wait_for_a_slot() -> None:
+    clock, order = Clock(), list[str]()
+    limiter = make_limiter(1, clock=clock)
+
+    async def send(name: str) -> None:
+        async with limiter.slot(is_retry=name.startswith("retry")):
+            order.append(name)
+
+    async with asyncio.TaskGroup() as tasks:
+        async with limiter.slot() as sent_at:
+            tasks.create_task(send("new 1"))
+            await asyncio.sleep(0)
+            clock.now += 1
+            limiter.record_throttling(5.0, sent_at)
+            tasks.create_task(send("retry 1"))
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        clock.now += 5
+    assert order == ["retry 1", "new 1"]
 
 
 async def test_server_errors_stop_growth_and_do_not_cut_the_limit() -> None:
-    limiter = ConcurrencyLimiter(clock=Clock())
+    limiter = make_limiter()
     for _ in range(5):
         for _ in range(DEFAULT_INITIAL_CONCURRENCY - 1):
             limiter.record_success(0.0)
-        limiter.record_server_error()
+        limiter.record_server_error(None, 0.0)
     assert limiter.limit == DEFAULT_INITIAL_CONCURRENCY
 
 
 async def test_an_unused_limit_does_not_grow() -> None:
-    limiter = ConcurrencyLimiter(clock=Clock())
+    limiter = make_limiter()
     for _ in range(1000):
         async with limiter.slot():
             pass
@@ -118,7 +157,7 @@ async def test_an_unused_limit_does_not_grow() -> None:
 
 
 async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
-    limiter = ConcurrencyLimiter(5)
+    limiter = make_limiter(5)
     in_flight = peak_in_flight = n_finished = 0
 
     async def work() -> None:
@@ -135,7 +174,7 @@ async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
 
 
 async def test_only_as_many_waiting_tasks_are_woken_as_slots_are_free() -> None:
-    limiter, n_requests, steps = ConcurrencyLimiter(10, initial_limit=2), 2000, 0
+    limiter, n_requests, steps = make_limiter(10, initial_limit=2), 2000, 0
 
     async def send_request() -> None:
         async with limiter.slot():
@@ -161,7 +200,7 @@ async def test_only_as_many_waiting_tasks_are_woken_as_slots_are_free() -> None:
 
 
 async def test_a_woken_task_that_is_cancelled_wakes_the_next() -> None:
-    limiter = ConcurrencyLimiter(1)
+    limiter = make_limiter(1)
     async with limiter.slot():
         woken_task, next_task = (asyncio.create_task(acquire_and_release(limiter)) for _ in range(2))
         await asyncio.sleep(0)
@@ -175,7 +214,7 @@ async def acquire_and_release(limiter: ConcurrencyLimiter) -> None:
 
 
 async def test_a_cancelled_wait_leaves_no_slot_occupied() -> None:
-    limiter = ConcurrencyLimiter(1)
+    limiter = make_limiter(1)
     async with limiter.slot():
         slot_task = asyncio.create_task(limiter.slot().__aenter__())
         await asyncio.sleep(0)
@@ -183,37 +222,6 @@ async def test_a_cancelled_wait_leaves_no_slot_occupied() -> None:
         await asyncio.gather(slot_task, return_exceptions=True)
     async with asyncio.timeout(60), limiter.slot():
         pass
-
-
-def test_requests_are_paced_in_the_order_in_which_they_ask_whatever_their_size() -> None:
-    clock = Clock()
-    limiter = RateLimiter(rpm=600, tpm=6000, clock=clock)
-    waits = [limiter.reserve(tokens) for tokens in (1, 1000, 1, 1, 1)]
-    # 1000 tokens take 10 s at 100 tokens a second, and none of the later requests overtakes them.
-    assert waits == [0, 0, *(pytest.approx(10.01 + i / 100 - RATE_BURST_S) for i in range(3))]
-    clock.now += 60
-    assert limiter.reserve(1) == 0
-
-
-def test_no_more_requests_than_the_limit_of_a_minute_and_a_second_are_admitted_in_a_minute() -> None:
-    clock = Clock()
-    limiter = RateLimiter(rpm=10_000, tpm=None, clock=clock)
-    waits = [limiter.reserve(100) for _ in range(20_000)]
-    assert sum(wait_s == 0 for wait_s in waits) == pytest.approx(10_000 / 60, abs=1)
-    assert sum(wait_s < 60 for wait_s in waits) == pytest.approx(10_000 * 61 / 60, abs=1)
-
-
-async def test_a_rate_limit_delays_calls_but_admits_one_larger_than_a_minutes_tokens() -> None:
-    rate = RateLimiter(rpm=3, tpm=100)
-    async with asyncio.timeout(60):
-        await rate.acquire(1000)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.2):
-            await rate.acquire(50)
-    unlimited = RateLimiter(None, None)
-    async with asyncio.timeout(60):
-        for _ in range(100):
-            await unlimited.acquire(1e9)
 
 
 def test_backoff_doubles_with_equal_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,3 +234,18 @@ def test_backoff_doubles_with_equal_jitter(monkeypatch: pytest.MonkeyPatch) -> N
         for w in ws
     )
     assert max(waits[-1]) > 50
+
+
+def test_a_pause_is_as_long_as_the_provider_asks_or_the_backoff_both_with_jitter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 1.0)
+    rng = random.Random(1)
+    asked = [pause_delay(n, 20.0, rng) for n in range(1, 12) for _ in range(50)]
+    assert 20.0 <= min(asked) < max(asked) <= 20.0 * (1 + MAX_PAUSE_JITTER)
+    assert len(set(asked)) > 500
+    for n, longest in ((1, 1.0), (4, 8.0), (6, 32.0), (7, MAX_BACKOFF_S), (2_000, MAX_BACKOFF_S)):
+        pauses = [pause_delay(n, 0.0, rng) for _ in range(500)]
+        assert 0 <= min(pauses) < 0.05 * longest < 0.95 * longest < max(pauses) <= longest
+    # A provider that asks for a too short wait again and again is not believed.
+    assert [pause_delay(n, 0.02, rng) > 1.0 for n in (1, 2, 3, 6, 7, 11)] == [False, False, False, True, True, True]

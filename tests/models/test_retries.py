@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from auditor.config import Limits
-from auditor.domain import Outcome
+from auditor.domain import Answer, Outcome
 from auditor.models.failures import RequestFailure
-from auditor.models.retries import ModelSuspension, format_duration, pause_notice
+from auditor.models.retries import (
+    CallProgress,
+    ModelSuspension,
+    format_duration,
+    no_retry_reason,
+    pause_notice,
+    suspension_notice,
+)
+
+DEADLINE_S = 300.0
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 @pytest.mark.parametrize(
@@ -24,19 +42,111 @@ def test_a_wait_past_midnight_names_its_day() -> None:
 
 def test_a_model_is_suspended_only_while_its_provider_insists() -> None:
     now = 0.0
-    suspension = ModelSuspension(Limits(max_retry_wait_s=120), clock=lambda: now)
+    suspension = ModelSuspension(Limits(max_retry_wait_s=120), DEADLINE_S, clock=lambda: now)
     too_long = RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, 3600.0)
     suspension.record_response(too_long)
     suspension.record_response(too_long)  # of a request that went out at the same time
-    assert suspension.reason is None
+    assert suspension.cause is None
     now = 120.0
     suspension.record_response(RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, 60.0))
-    assert suspension.reason is None
+    assert suspension.cause is None
     suspension.record_response(too_long)
-    assert "asks to wait 60 min" in (suspension.reason or "")
+    assert "asks to wait 60 min" in (suspension.cause or "")
     now = 120.0 + 3600.0
-    assert suspension.reason is None
+    assert suspension.cause is None
     suspension.record_response(too_long)
-    assert suspension.reason is not None
+    assert suspension.cause is not None
     suspension.record_response(None)
-    assert suspension.reason is None
+    assert suspension.cause is None
+
+
+def refusal(retry_after_s: float | None = None) -> RequestFailure:
+    """A failure by status 429."""
+    return RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, retry_after_s)
+
+
+@pytest.mark.parametrize("retry_after_s", [None, 2.0])
+def test_a_model_that_is_always_refused_is_suspended_after_a_calls_time(retry_after_s: float | None) -> None:
+    clock, notices = Clock(), list[str]()
+    suspension = ModelSuspension(
+        Limits(), DEADLINE_S, lambda cause, wait_s: notices.append(suspension_notice("m", cause, wait_s)), clock
+    )
+    for clock.now in (0.0, 150.0, 299.0):
+        suspension.record_response(refusal(retry_after_s))
+        assert suspension.cause is None
+    suspension.record_response(None)
+    for clock.now in (300.0, 450.0, 599.0):
+        suspension.record_response(refusal(retry_after_s))
+        assert suspension.cause is None
+    for clock.now in (600.0, 601.0):  # 601.0: of a request that was in flight
+        suspension.record_response(refusal(retry_after_s))
+        assert suspension.cause == "the provider has refused every request for 5 min (status 429)"
+    assert notices == [
+        "'m' gets no requests for 5 min: the provider has refused every request for 5 min (status 429). Its calls fail "
+        "meanwhile as rate_limited. To request them later, run the same command again."
+    ]
+    clock.now = 901.0
+    assert suspension.cause is None
+    suspension.record_response(refusal(retry_after_s))  # the next call finds out whether it is still refused
+    assert suspension.cause is not None
+    assert len(notices) == 2
+
+
+def test_refusals_between_which_a_model_was_not_asked_do_not_suspend_it() -> None:
+    clock = Clock()
+    suspension = ModelSuspension(Limits(), DEADLINE_S, clock=clock)
+    for clock.now in (0.0, 1000.0, 2000.0, 2299.0):
+        suspension.record_response(refusal())
+        assert suspension.cause is None
+    clock.now = 2300.0
+    suspension.record_response(refusal())
+    assert suspension.cause is not None
+
+
+def test_refusals_of_the_account_count_for_a_model_that_was_refused_too() -> None:
+    clock = Clock()
+    refused, idle = (ModelSuspension(Limits(), DEADLINE_S, clock=clock) for _ in range(2))
+    refused.record_response(refusal())
+    for clock.now in range(0, 301, 60):
+        for suspension in (refused, idle):
+            suspension.record_account_refusal(refusal())
+    assert refused.cause is not None
+    assert idle.cause is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "wait_s", "n_tries", "reason"),
+    [
+        (refusal(), 20.0, 0, None),
+        (refusal(20.0), 20.0, 99, ""),
+        (refusal(20.0), 20.0, 5, None),
+        (refusal(), 400.0, 0, "the provider refused it until limits.deadline_s = 300 s was over"),
+        (
+            refusal(100.0),
+            400.0,
+            0,
+            "the provider asks to wait 100 s, and limits.deadline_s = 300 s is too short for it",
+        ),
+        (refusal(3600.0), 3600.0, 0, "the provider asks to wait 60 min, longer than limits.max_retry_wait_s = 120 s"),
+        (RequestFailure(Outcome.SERVER_ERROR, True, False, "busy", 503), 400.0, 0, ""),
+        (RequestFailure(Outcome.SERVER_ERROR, True, False, "busy", 503), 4.0, 5, None),
+        (RequestFailure(Outcome.SERVER_ERROR, True, False, "busy", 503), 4.0, 6, ""),
+    ],
+)
+def test_a_failed_request_is_repeated_within_the_limits(
+    failure: RequestFailure, wait_s: float, n_tries: int, reason: str | None
+) -> None:
+    progress = CallProgress([], [], deadline=time.monotonic() + DEADLINE_S, n_tries=n_tries)
+    assert no_retry_reason(failure, wait_s, progress, Limits(max_attempts=6), DEADLINE_S) == reason
+
+
+def test_a_refusal_counts_as_an_attempt_only_if_nothing_is_repeated() -> None:
+    progress = CallProgress([], [], deadline=time.monotonic() + DEADLINE_S)
+    for outcome in (Outcome.RATE_LIMITED, Outcome.SERVER_ERROR, Outcome.RATE_LIMITED):
+        progress.count_try(Answer("key", outcome))
+    assert progress.n_tries == 1
+    assert no_retry_reason(refusal(), 0.0, progress, Limits(max_attempts=1), DEADLINE_S) == ""
+
+
+def test_a_pause_without_a_time_to_wait_is_announced_as_a_refusal() -> None:
+    assert pause_notice("openai", 8.0, 0.0).endswith(": openai refuses requests (status 429).")

@@ -13,7 +13,8 @@ from auditor.config import Limits
 from auditor.domain import Answer, Outcome
 from auditor.models import transport
 from auditor.models.gateway import Gateway
-from auditor.models.transport import MAX_RESPONSE_BYTES, is_metadata_host
+from auditor.models.metadata_hosts import is_metadata_host
+from auditor.models.transport import MAX_RESPONSE_BYTES
 from tests.models.test_gateway import call, section
 from tests.support.fake_server import FakeServer, Reply, answer, completion
 

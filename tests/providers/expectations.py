@@ -23,7 +23,7 @@ class Expectation:
     Attributes:
         outcome: as stored, or `model_setup_error`.
         form: of a structured answer; None where none arrives.
-        discovery_requests: requests beyond the one that answers (or beyond the retries of a 429).
+        discovery_requests: requests beyond the one that answers.
         words: part of the text that the user is shown; empty for none.
         altered: parameters that the product says were dropped or changed; None if not checked.
         retry_after_s: the wait that the provider asks for; None if it asks for none.

@@ -14,6 +14,7 @@ from auditor.agents.verdict_parsing import parse_verdict
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Answer, AnswerForm, Call, Cell, Outcome, Trace
 from auditor.errors import ModelSetupError
+from auditor.models import litellm_client
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import supported_measures
 from auditor.surveys import load_survey
@@ -23,6 +24,8 @@ from tests.support.fake_server import FakeServer
 CELL = Cell("Germany", "divorce")
 TRACE = Trace("author", CELL, 0, Outcome.OK, 0.5, "Step 1. People there accept it.\nStep 2. So it is fine.")
 MAX_ATTEMPTS = 2
+REFUSED_DEADLINE_S = 3.0
+"""Time limit of a call that is always refused by status 429: such refusals do not count as attempts."""
 SETUP_ERROR = "model_setup_error"
 """Outcome of a situation in which the run ends with a `ModelSetupError`, before anything else is spent."""
 
@@ -70,7 +73,7 @@ def model_section(dialect: Dialect, situation: Situation) -> ModelSection:
     return ModelSection.model_validate(keys)
 
 
-def audit_config(section: ModelSection) -> AuditConfig:
+def audit_config(section: ModelSection, deadline_s: float | None = None) -> AuditConfig:
     """An audit with the defaults of a user's, of this model alone; a longer wait than 5 s ends a call."""
     return AuditConfig.model_validate(
         {
@@ -78,7 +81,7 @@ def audit_config(section: ModelSection) -> AuditConfig:
             "survey": {"source": "wvs7-sample", "countries": [CELL.country], "topics": [CELL.topic]},
             "embedding": {"model": "none"},
             "models": [section.model_dump(exclude_unset=True), {"name": "peer", "model": "openai/peer"}],
-            "limits": {"max_attempts": MAX_ATTEMPTS, "max_retry_wait_s": 5},
+            "limits": {"max_attempts": MAX_ATTEMPTS, "max_retry_wait_s": 5, "deadline_s": deadline_s},
             "probes": {"direct": {}, "logprob": {}},
             "seed": 7,
         }
@@ -104,7 +107,9 @@ async def observe(dialect: Dialect, situation: Situation, server: FakeServer, ke
     conversation = Conversation(dialect, situation)
     server.requests.clear()
     server.script = conversation
-    config = audit_config(model_section(dialect, situation))
+    litellm_client.load_litellm()  # before the time of a call runs
+    deadline_s = REFUSED_DEADLINE_S if situation is Situation.RATE_LIMIT else None
+    config = audit_config(model_section(dialect, situation), deadline_s)
     outcome, words, answers = await _complete(config, build_calls(config, situation), situation)
     answer = answers[-1] if answers else None
     attempts = [attempt for answered in answers for attempt in answered.attempts]

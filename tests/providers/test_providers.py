@@ -83,9 +83,12 @@ def assert_expected(expectation: Expectation, situation: Situation, observation:
     assert is_from_provider or "litellm." not in observation.words.lower()
     assert observation.retry_after_s == expectation.retry_after_s
     n_answering_requests = 0 if observation.answer is None and expectation.outcome != SETUP_ERROR else 1
-    if situation is Situation.RATE_LIMIT and expectation.retry_after_s is None:
-        n_answering_requests = MAX_ATTEMPTS
-    assert observation.n_requests == expectation.discovery_requests + n_answering_requests, observation
+    is_repeated = situation is Situation.RATE_LIMIT and expectation.retry_after_s is None
+    if is_repeated and expectation.outcome == Outcome.RATE_LIMITED:
+        assert observation.n_requests == observation.n_attempts > MAX_ATTEMPTS, observation
+    else:
+        n_answering_requests = MAX_ATTEMPTS if is_repeated else n_answering_requests
+        assert observation.n_requests == expectation.discovery_requests + n_answering_requests, observation
     if expectation.form is not None:
         assert (observation.form, observation.seen_form) == (expectation.form, expectation.form)
     if expectation.altered is not None:

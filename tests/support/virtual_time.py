@@ -37,9 +37,16 @@ class JumpingSelector(selectors.DefaultSelector):
         return ready
 
 
+def make_virtual_loop(clock: VirtualClock) -> asyncio.AbstractEventLoop:
+    """An event loop whose time is the clock's; close it at the end."""
+    loop = asyncio.SelectorEventLoop(JumpingSelector(clock))
+    loop.time = clock  # type: ignore[method-assign]
+    return loop
+
+
 def run_in_virtual_time(coroutine: Coroutine[Any, Any, T], monkeypatch: pytest.MonkeyPatch) -> T:
     """Run a coroutine that uses no threads and no sockets, with `time.monotonic` as the loop's virtual time."""
     clock = VirtualClock()
     monkeypatch.setattr(time, "monotonic", clock)
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(JumpingSelector(clock))) as runner:
+    with asyncio.Runner(loop_factory=lambda: make_virtual_loop(clock)) as runner:
         return runner.run(coroutine)

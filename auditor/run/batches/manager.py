@@ -14,7 +14,8 @@ from auditor.config import AuditConfig, BatchSection
 from auditor.errors import ModelSetupError
 from auditor.models.batches.client import BatchRequestFailed
 from auditor.models.budget import Budget
-from auditor.models.limiter import MIN_ANNOUNCED_WAIT_S, backoff_delay, sleep_unless_stopped
+from auditor.models.limiter import backoff_delay, sleep_unless_stopped
+from auditor.models.request_gate import MIN_ANNOUNCED_WAIT_S
 from auditor.models.retries import long_wait_message, pause_notice
 from auditor.run.batches.model_queue import ModelBatchQueue, OpenBatch
 from auditor.storage import batches, ledger
