@@ -7,8 +7,10 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from auditor.agents.cell_scoring import evidence_hash, self_consistencies
 from auditor.agents.run_context import TextEncoder
@@ -17,12 +19,16 @@ from auditor.errors import RunInterrupted
 from auditor.storage import results
 from auditor.storage.database import Database
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 CellKey: TypeAlias = tuple[str, Cell]
 """Name of a model, and the cell that it was asked about."""
 CellTexts: TypeAlias = Mapping[str, Sequence[str]]
 """Texts of a model on a cell, by language, in the order of their samples."""
 
 TEXTS_PER_BATCH = 64
+"""Texts, and up to twice as many, between two looks at whether the run was stopped."""
 MAX_WAITING_CELLS = 1024
 """Cells that may wait for the thread; those beyond are left to `compute`."""
 BUSY_LOOP_SHARE = 0.6
@@ -38,6 +44,41 @@ def load_stored_evidence(db: Database, audit_id: int) -> dict[CellKey, str]:
         for score in results.load_scores(db, audit_id)
         if score.method == Method.DIRECT and score.evidence
     }
+
+
+class _StoppableEncoder:
+    """An encoder that stops between batches of `TEXTS_PER_BATCH` texts or more once the run ends."""
+
+    def __init__(self, encoder: TextEncoder, is_ending: Callable[[], bool]) -> None:
+        self._encoder, self._is_ending = encoder, is_ending
+
+    @property
+    def revision(self) -> str:
+        """Identifies the encoder's weights."""
+        return self._encoder.revision
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape (texts, dimensions).
+
+        Texts of about the same length are encoded together: batches in the order of the cells took a tenth more CPU
+        time, since an encoder fills up shorter texts. Equal texts are in one batch, and have equal vectors.
+
+        Raises:
+            RunInterrupted: the run ends.
+        """
+        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), texts[i]))
+        n_batches = max(1, len(order) // TEXTS_PER_BATCH)
+        vectors: list[NDArray[np.float32]] = []
+        start = 0
+        for batch in range(1, n_batches + 1):
+            if self._is_ending():
+                raise RunInterrupted
+            stop = max(start, len(order) * batch // n_batches)
+            while 0 < stop < len(order) and texts[order[stop]] == texts[order[stop - 1]]:
+                stop += 1
+            vectors.append(self._encoder.encode([texts[i] for i in order[start:stop]]))
+            start = stop
+        return np.concatenate(vectors)[np.argsort(order)]
 
 
 class BackgroundConsistency:
@@ -110,11 +151,7 @@ class BackgroundConsistency:
         """
         evidence = {cell: self._evidence(cell_texts) for cell, cell_texts in texts.items()}
         with self._encoder_lock:
-            missing = {cell: texts[cell] for cell, digest in evidence.items() if (cell, digest) not in self._computed}
-            for batch in _split_by_texts(missing):
-                if self._is_ending():
-                    raise RunInterrupted
-                self._compute_batch(batch, all_cores=True)
+            self._compute_batch(texts, all_cores=True)
         return {cell: self._computed[cell, digest] for cell, digest in evidence.items()}
 
     async def close(self) -> None:
@@ -172,7 +209,7 @@ class BackgroundConsistency:
 
             encoder = self._get_encoder()
             use_cores(all_cores=all_cores)
-            return encoder
+            return _StoppableEncoder(encoder, self._is_ending)
 
         evidence = {cell: self._evidence(texts) for cell, texts in batch.items()}
         missing = {cell: texts for cell, texts in batch.items() if (cell, evidence[cell]) not in self._computed}
@@ -193,20 +230,6 @@ class BackgroundConsistency:
         while self._loop_is_busy.is_set() and not self._is_ending():
             time.sleep(LOOP_CHECK_INTERVAL_S / 5)
         return {} if self._is_ending() else batch
-
-
-def _split_by_texts(texts: Mapping[CellKey, CellTexts]) -> Iterator[dict[CellKey, CellTexts]]:
-    """Split cells into batches of at least `TEXTS_PER_BATCH` texts; the last may have fewer."""
-    batch: dict[CellKey, CellTexts] = {}
-    n_texts = 0
-    for cell, cell_texts in texts.items():
-        batch[cell] = cell_texts
-        n_texts += _count_compared_texts(cell_texts)
-        if n_texts >= TEXTS_PER_BATCH:
-            yield batch
-            batch, n_texts = {}, 0
-    if batch:
-        yield batch
 
 
 def _count_compared_texts(texts: CellTexts) -> int:

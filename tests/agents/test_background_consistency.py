@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -72,8 +73,28 @@ async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once() -
     assert sum(encoder.batches) == sum(
         len(group) for texts in TEXTS.values() for group in texts.values() if len(group) > 1
     )
-    assert min(encoder.batches[:-1]) >= background_consistency.TEXTS_PER_BATCH
-    assert max(encoder.batches) < background_consistency.TEXTS_PER_BATCH + 7
+    assert len(encoder.batches) > 2
+    assert min(encoder.batches[:-1]) >= background_consistency.TEXTS_PER_BATCH // 2
+    assert max(encoder.batches) < 2 * background_consistency.TEXTS_PER_BATCH
+
+
+async def test_texts_of_about_the_same_length_are_encoded_together() -> None:
+    texts: dict[CellKey, dict[str, list[str]]] = {
+        ("m", Cell("Japan", str(topic))): {"en": ["word " * (1 + (7 * sample + topic) % 40) for sample in range(20)]}
+        for topic in range(30)
+    }
+    lengths: list[set[int]] = []
+
+    class LengthEncoder(WordEncoder):
+        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            """Unit vectors, shape (texts, dimensions)."""
+            lengths.append(set(map(len, texts)))
+            return super().encode(texts)
+
+    values = await compute(background(LengthEncoder()), texts)
+    assert values == pytest.approx(self_consistencies(texts, WordEncoder), abs=1e-5)
+    assert len(lengths) > 5
+    assert all(max(shorter) < min(longer) for shorter, longer in itertools.pairwise(lengths))
 
 
 async def test_what_was_not_submitted_is_computed_at_the_end() -> None:
