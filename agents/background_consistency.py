@@ -28,13 +28,12 @@ CellTexts: TypeAlias = Mapping[str, Sequence[str]]
 """Texts of a model on a cell, by language, in the order of their samples."""
 
 TEXTS_PER_BATCH = 64
-TEXTS_PER_STEP = 128
-"""Texts between two looks at whether the run was stopped: a multiple of what encoders take at once."""
+"""Texts, and up to twice as many, between two looks at whether the run was stopped."""
 MAX_WAITING_CELLS = 1024
 """Cells that may wait for the thread; those beyond are left to `compute`."""
 BUSY_LOOP_SHARE = 0.6
 """The thread waits while the event loop uses a core for at least this share of its time: beside a saturated loop, an
-encoder with two threads took 40 s for 192 texts, and loading one took 9 s instead of 4."""
+encoder with two threads took 40 s for 192 texts, and the loop was late by as much."""
 LOOP_CHECK_INTERVAL_S = 0.5
 
 
@@ -48,7 +47,7 @@ def load_stored_evidence(db: Database, audit_id: int) -> dict[CellKey, str]:
 
 
 class _StoppableEncoder:
-    """An encoder that stops between batches of `TEXTS_PER_STEP` texts once the run ends."""
+    """An encoder that stops between batches of `TEXTS_PER_BATCH` texts or more once the run ends."""
 
     def __init__(self, encoder: TextEncoder, is_ending: Callable[[], bool]) -> None:
         self._encoder, self._is_ending = encoder, is_ending
@@ -68,13 +67,14 @@ class _StoppableEncoder:
             RunInterrupted: the run ends.
         """
         order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), texts[i]))
+        n_batches = max(1, len(order) // TEXTS_PER_BATCH)
         vectors: list[NDArray[np.float32]] = []
         start = 0
-        while start < len(order):
+        for batch in range(1, n_batches + 1):
             if self._is_ending():
                 raise RunInterrupted
-            stop = min(start + TEXTS_PER_STEP, len(order))
-            while stop < len(order) and texts[order[stop]] == texts[order[stop - 1]]:
+            stop = max(start, len(order) * batch // n_batches)
+            while 0 < stop < len(order) and texts[order[stop]] == texts[order[stop - 1]]:
                 stop += 1
             vectors.append(self._encoder.encode([texts[i] for i in order[start:stop]]))
             start = stop
@@ -113,7 +113,6 @@ class BackgroundConsistency:
         self._thread: threading.Thread | None = None
         self._monitor: asyncio.Task[None] | None = None
         self._loop_is_busy, self._is_closed = threading.Event(), threading.Event()
-        self._loop_is_busy.set()  # until it has been seen at rest: importing an encoder beside it takes both longer
 
     async def start(self, cells: Collection[CellKey]) -> None:
         """Begin to load the encoder if one of the cells has no stored self-consistency."""
@@ -195,9 +194,6 @@ class BackgroundConsistency:
         An error ends the thread: `compute` meets it again, and raises it.
         """
         with contextlib.suppress(Exception):
-            self._wait_while_loop_is_busy()
-            if self._is_ending():
-                return
             with self._encoder_lock:
                 self._get_encoder()
             while batch := self._take_batch():
@@ -231,13 +227,9 @@ class BackgroundConsistency:
                 continue
             batch[cell] = texts
             n_texts += _count_compared_texts(texts)
-        self._wait_while_loop_is_busy()
-        return {} if self._is_ending() else batch
-
-    def _wait_while_loop_is_busy(self) -> None:
-        """Wait until the event loop leaves time for this thread, or the run ends."""
         while self._loop_is_busy.is_set() and not self._is_ending():
             time.sleep(LOOP_CHECK_INTERVAL_S / 5)
+        return {} if self._is_ending() else batch
 
 
 def _count_compared_texts(texts: CellTexts) -> int:

@@ -73,8 +73,9 @@ async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once() -
     assert sum(encoder.batches) == sum(
         len(group) for texts in TEXTS.values() for group in texts.values() if len(group) > 1
     )
-    assert min(encoder.batches[:-1]) >= background_consistency.TEXTS_PER_BATCH
-    assert max(encoder.batches) < background_consistency.TEXTS_PER_STEP + 7
+    assert len(encoder.batches) > 2
+    assert min(encoder.batches[:-1]) >= background_consistency.TEXTS_PER_BATCH // 2
+    assert max(encoder.batches) < 2 * background_consistency.TEXTS_PER_BATCH
 
 
 async def test_texts_of_about_the_same_length_are_encoded_together() -> None:
@@ -92,7 +93,7 @@ async def test_texts_of_about_the_same_length_are_encoded_together() -> None:
 
     values = await compute(background(LengthEncoder()), texts)
     assert values == pytest.approx(self_consistencies(texts, WordEncoder), abs=1e-5)
-    assert len(lengths) == 5
+    assert len(lengths) > 5
     assert all(max(shorter) < min(longer) for shorter, longer in itertools.pairwise(lengths))
 
 
