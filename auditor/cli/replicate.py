@@ -37,7 +37,7 @@ ModelsOption: TypeAlias = Annotated[
     typer.Option(
         "--models",
         metavar="FILE",
-        help="Run the experiment with the models, judges, limits, paraphraser and rot_model of a configuration.",
+        help="Run the experiment with the models, judges, limits, paraphraser, rot_model and encoders of a file.",
     ),
 ]
 SmallOption: TypeAlias = Annotated[
