@@ -87,8 +87,8 @@ class RequestFailure:
 def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure:
     """Classify the exception that a request raised; secrets are redacted from its message.
 
-    The response's HTTP status decides first, then the provider's words. litellm's exception class, which it chooses by
-    words of its own, counts only if there was no response.
+    The response's HTTP status decides first, then the provider's words. litellm's exception class counts only if no
+    request was sent: litellm reads words such as "403" even in the address of a server that cannot be reached.
 
     Args:
         error: the exception.
@@ -104,8 +104,10 @@ def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure
         if status is not None and status < 300:
             text = f"the request timed out after {_format_bytes(exchange.response_size)} of the answer"
         return RequestFailure(Outcome.TIMEOUT, True, False, text or "no answer before the timeout", status)
+    if status is None and not exchange.n_requests:
+        return _classify_unsent(error, text)
     if status is None:
-        return _classify_without_response(error, text)
+        return RequestFailure(Outcome.SERVER_ERROR, True, False, text)
     if status == 400 and CUT_OFF_PATTERN.search(bytes(exchange.body_start or b"")):
         text = f"{text} The model's tokens ran out: raise max_tokens, or reduce the reasoning effort."
         return RequestFailure(Outcome.TRUNCATED, False, False, text, status)
@@ -148,8 +150,8 @@ def _says_blocked(text: str) -> bool:
     return bool(BLOCKING_PATTERN.search(text)) and not ONE_REQUEST_PATTERN.search(text)
 
 
-def _classify_without_response(error: Exception, text: str) -> RequestFailure:
-    """Classify a request to which no response came, or which litellm refused to send, by litellm's exception class."""
+def _classify_unsent(error: Exception, text: str) -> RequestFailure:
+    """Classify a request that litellm did not send, by litellm's exception class."""
     litellm = load_litellm()
     if isinstance(error, (litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)):
         return RequestFailure(Outcome.CLIENT_ERROR, False, True, text)

@@ -291,11 +291,12 @@ async def test_a_refused_connection_has_no_http_status(first_contact: tuple[Mode
     ("url", "reply", "outcome"),
     [
         ("http://no-such-host.invalid/v1", Reply(), Outcome.SERVER_ERROR),
+        ("http://no-such-host-403.invalid/v1", Reply(), Outcome.SERVER_ERROR),
         ("https", Reply(), Outcome.SERVER_ERROR),
         ("http", Reply(drop=True), Outcome.SERVER_ERROR),
         ("http", Reply(after=NEVER), Outcome.TIMEOUT),
     ],
-    ids=["no such host", "no TLS", "hangs up", "silent"],
+    ids=["no such host", "a number that litellm reads as a status", "no TLS", "hangs up", "silent"],
 )
 async def test_a_failure_before_the_status_line_has_no_http_status(
     server: FakeServer, family: str, url: str, reply: Reply, outcome: Outcome
