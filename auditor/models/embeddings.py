@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import importlib.util
@@ -10,6 +11,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ENCODER_BATCH_SIZE = 32
+MAX_ENCODING_THREADS = 4
 MAX_TEXT_CHARS = 100_000
 """Longer texts are encoded without their middle: encoding a text of 1 MB takes minutes on a CPU."""
 
@@ -127,12 +130,31 @@ class SentenceEncoder:
         return _normalize_rows(hidden_states[layer][0].cpu().float().numpy()), is_word
 
     def _encode_pieces(self, texts: list[str]) -> NDArray[np.float32]:
-        """Unit vectors of texts that are within the encoder's limit, shape (texts, dimensions)."""
-        # No sorting here: sentence-transformers sorts by length itself, so that little is padded.
-        vectors = self._model.encode(
-            texts, batch_size=ENCODER_BATCH_SIZE, show_progress_bar=False, normalize_embeddings=True
-        )
-        return np.asarray(vectors, dtype=np.float32)
+        """Unit vectors of texts that are within the encoder's limit, shape (texts, dimensions).
+
+        On a processor, the cores that `use_cores` allows encode batches of their own: on two cores this took 5% less
+        time, and less CPU time, than dividing each batch between them.
+        """
+        import torch
+
+        n_cores = torch.get_num_threads() if self._model.device.type == "cpu" else 1
+        n_threads = min(n_cores, MAX_ENCODING_THREADS, math.ceil(len(texts) / ENCODER_BATCH_SIZE))
+        if n_threads == 1:
+            return _encode_batches(self._model, texts)
+        # Texts of about the same length are in one batch, so that little is padded.
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        batches = [order[i : i + ENCODER_BATCH_SIZE] for i in range(0, len(order), ENCODER_BATCH_SIZE)]
+        rows_by_thread = [list(itertools.chain.from_iterable(batches[i::n_threads])) for i in range(n_threads)]
+        with ThreadPoolExecutor(n_threads, "encoder", torch.set_num_threads, (n_cores // n_threads,)) as pool:
+            texts_by_thread = [[texts[row] for row in rows] for rows in rows_by_thread]
+            vectors = np.concatenate(list(pool.map(_encode_batches, self._copies, texts_by_thread)))
+        return vectors[np.argsort(np.concatenate(rows_by_thread))]
+
+    @functools.cached_property
+    def _copies(self) -> list[Any]:
+        """Copies of the model with the same weights in memory: a tokenizer must not be used by two threads at once."""
+        weights = {id(weight): weight for weight in self._model.parameters()}
+        return [copy.deepcopy(self._model, dict(weights)) for _ in range(MAX_ENCODING_THREADS)]
 
     def _split_text(self, text: str) -> list[str]:
         """Split a text between words into few pieces of about equal length, none longer than the encoder's limit."""
@@ -163,6 +185,12 @@ class SentenceEncoder:
         prompt = self._model.prompts.get(self._model.default_prompt_name or "") or ""
         n_overhead_tokens = tokenizer.num_special_tokens_to_add() + len(tokenizer(prompt, **_UNTRUNCATED)["input_ids"])
         return max(1.0, float(max_seq_tokens - n_overhead_tokens))
+
+
+def _encode_batches(model: Any, texts: list[str]) -> NDArray[np.float32]:
+    """Unit vectors of texts, shape (texts, dimensions); sentence-transformers sorts them by length."""
+    vectors = model.encode(texts, batch_size=ENCODER_BATCH_SIZE, show_progress_bar=False, normalize_embeddings=True)
+    return np.asarray(vectors, dtype=np.float32)
 
 
 def _normalize_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

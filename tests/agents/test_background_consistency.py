@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.agents import background_consistency
-from auditor.agents.background_consistency import MAX_WAITING_CELLS, BackgroundConsistency, CellKey
+from auditor.agents.background_consistency import MAX_WAITING_CELLS, TEXTS_PER_STEP, BackgroundConsistency, CellKey
 from auditor.agents.cell_scoring import evidence_hash, self_consistencies
 from auditor.domain import Cell
 from auditor.errors import ModelSetupError, RunInterrupted
@@ -26,6 +26,7 @@ TEXTS: dict[CellKey, dict[str, list[str]]] = {
     }
     for topic in range(100)
 }
+N_COMPARED_TEXTS = sum(len(set(group)) for texts in TEXTS.values() for group in texts.values() if len(group) > 1)
 
 
 class CountingEncoder(WordEncoder):
@@ -33,6 +34,7 @@ class CountingEncoder(WordEncoder):
 
     def __init__(self) -> None:
         self.batches: list[int] = []
+        self.threads: list[str] = []
         self.may_encode, self.is_encoding = threading.Event(), threading.Event()
         self.may_encode.set()
 
@@ -41,6 +43,7 @@ class CountingEncoder(WordEncoder):
         self.is_encoding.set()
         self.may_encode.wait()
         self.batches.append(len(texts))
+        self.threads.append(threading.current_thread().name)
         return super().encode(texts)
 
 
@@ -70,17 +73,16 @@ async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once() -
         await asyncio.sleep(0)
     assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
     await consistency.close()
-    assert sum(encoder.batches) == sum(
-        len(group) for texts in TEXTS.values() for group in texts.values() if len(group) > 1
-    )
+    assert sum(encoder.batches) == N_COMPARED_TEXTS
     assert len(encoder.batches) > 2
-    assert min(encoder.batches[:-1]) >= background_consistency.TEXTS_PER_BATCH // 2
-    assert max(encoder.batches) < 2 * background_consistency.TEXTS_PER_BATCH
+    assert max(encoder.batches) <= TEXTS_PER_STEP
 
 
-async def test_texts_of_about_the_same_length_are_encoded_together() -> None:
+async def test_texts_of_about_the_same_length_are_encoded_together_the_longest_first() -> None:
     texts: dict[CellKey, dict[str, list[str]]] = {
-        ("m", Cell("Japan", str(topic))): {"en": ["word " * (1 + (7 * sample + topic) % 40) for sample in range(20)]}
+        ("m", Cell("Japan", str(topic))): {
+            "en": [f"{topic} {sample} " * (1 + (7 * sample + topic) % 40) for sample in range(20)]
+        }
         for topic in range(30)
     }
     lengths: list[set[int]] = []
@@ -93,8 +95,8 @@ async def test_texts_of_about_the_same_length_are_encoded_together() -> None:
 
     values = await compute(background(LengthEncoder()), texts)
     assert values == pytest.approx(self_consistencies(texts, WordEncoder), abs=1e-5)
-    assert len(lengths) > 5
-    assert all(max(shorter) < min(longer) for shorter, longer in itertools.pairwise(lengths))
+    assert len(lengths) == -(-600 // TEXTS_PER_STEP) == 5
+    assert all(min(longer) >= max(shorter) for longer, shorter in itertools.pairwise(lengths))
 
 
 async def test_what_was_not_submitted_is_computed_at_the_end() -> None:
@@ -178,14 +180,18 @@ async def test_an_encoder_that_cannot_be_loaded_is_reported_at_the_end() -> None
 async def test_it_waits_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_consistency, "BUSY_LOOP_SHARE", 0.0)
     monkeypatch.setattr(background_consistency, "LOOP_CHECK_INTERVAL_S", 0.01)
-    encoder = CountingEncoder()
-    consistency = background(encoder)
+    encoder, loads = CountingEncoder(), []
+
+    def load() -> CountingEncoder:
+        loads.append(threading.current_thread().name)
+        return encoder
+
+    consistency = BackgroundConsistency(load, "words", dict, threading.Event())
     await consistency.start(TEXTS)
-    await asyncio.sleep(0.1)  # now the loop counts as busy
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
     await asyncio.sleep(0.2)
-    assert encoder.batches == []
+    assert loads == encoder.batches == []
     assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
     await consistency.close()
 
@@ -221,6 +227,23 @@ async def test_all_cores_are_used_only_when_no_more_answers_arrive(monkeypatch: 
     assert threads_by_cores[False].isdisjoint(threads_by_cores[True])
 
 
+async def test_the_thread_takes_no_further_batch_when_all_cores_may_be_used() -> None:
+    encoder = CountingEncoder()
+    encoder.may_encode.clear()
+    consistency = background(encoder)
+    await consistency.start(TEXTS)
+    for cell, texts in TEXTS.items():
+        consistency.submit(cell, texts)
+    await asyncio.to_thread(encoder.is_encoding.wait)
+    computing = asyncio.create_task(compute(consistency, TEXTS))
+    await asyncio.sleep(0.1)
+    encoder.may_encode.set()
+    assert await computing == pytest.approx(expected_values(), abs=1e-5)
+    await consistency.close()
+    assert encoder.threads.count("self-consistency") == 1
+    assert len(encoder.threads) > 2
+
+
 async def test_texts_that_are_submitted_again_are_encoded_once() -> None:
     encoder = CountingEncoder()
     consistency = background(encoder)
@@ -231,9 +254,7 @@ async def test_texts_that_are_submitted_again_are_encoded_once() -> None:
     await compute(consistency, TEXTS)
     await compute(consistency, TEXTS)
     await consistency.close()
-    assert sum(encoder.batches) == sum(
-        len(group) for texts in TEXTS.values() for group in texts.values() if len(group) > 1
-    )
+    assert sum(encoder.batches) == N_COMPARED_TEXTS
 
 
 async def test_a_stopped_run_computes_no_further_batch() -> None:

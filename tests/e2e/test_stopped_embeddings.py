@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import bootstrap, failpoints
+from auditor.agents import background_consistency
 from auditor.agents.background_consistency import BackgroundConsistency, CellKey, CellTexts
-from auditor.agents.cell_scoring import evidence_hash
+from auditor.agents.cell_scoring import evidence_hash, self_consistencies
 from auditor.agents.nodes import CELLS_PER_BATCH
 from auditor.config import AuditConfig
 from auditor.domain import CellScore, Method
@@ -130,9 +131,17 @@ def load_direct_scores(storage: str) -> list[CellScore]:
         return [s for s in results.load_scores(db, audit_row.id) if s.method == Method.DIRECT]
 
 
-def count_texts(log: Path) -> int:
-    """Number of texts that a `LoggingEncoder` encoded."""
-    return sum(map(int, log.read_text().split()))
+@contextmanager
+def computed_cells() -> Iterator[list[CellKey]]:
+    """Cells whose self-consistency is computed."""
+    cells: list[CellKey] = []
+
+    def record(texts: Mapping[CellKey, CellTexts], load_encoder: Callable[[], WordEncoder]) -> Any:
+        cells.extend(texts)
+        return self_consistencies(texts, load_encoder)
+
+    with mock.patch.object(background_consistency, "self_consistencies", record):
+        yield cells
 
 
 @pytest.fixture
@@ -145,11 +154,12 @@ def test_self_consistencies_survive_a_kill_and_are_not_computed_again(storage: s
     stored_scores = load_direct_scores(storage)
     assert len(stored_scores) == 2 * CELLS_PER_BATCH * N_MODELS
     assert all(score.self_consistency is not None for score in stored_scores)
-    run_with_encoder(storage, LoggingEncoder(tmp_path / "second.log"))
-    assert count_texts(tmp_path / "second.log") == (N_CELLS * N_MODELS - len(stored_scores)) * N_SAMPLES
+    with computed_cells() as cells:
+        run_with_encoder(storage, WordEncoder())
     scores = load_direct_scores(storage)
-    run_with_encoder(f"sqlite:///{tmp_path / 'unbroken.db'}", LoggingEncoder(tmp_path / "unbroken.log"))
-    assert count_texts(tmp_path / "unbroken.log") == N_CELLS * N_MODELS * N_SAMPLES
+    assert set(cells) == {(s.model, s.cell) for s in scores} - {(s.model, s.cell) for s in stored_scores}
+    assert len(cells) == N_CELLS * N_MODELS - len(stored_scores)
+    run_with_encoder(f"sqlite:///{tmp_path / 'unbroken.db'}", WordEncoder())
     unbroken_scores = load_direct_scores(f"sqlite:///{tmp_path / 'unbroken.db'}")
     assert [s.evidence for s in scores] == [s.evidence for s in unbroken_scores]
     assert [s.self_consistency for s in scores] == pytest.approx(
@@ -164,9 +174,10 @@ def test_a_signal_stops_embedding_after_the_present_batch(storage: str, tmp_path
     n_batches = len(log.read_text().split())
     assert BATCH_OF_SIGNAL <= n_batches <= BATCH_OF_SIGNAL + 1  # the other thread may have begun one
     stored_scores = load_direct_scores(storage)
-    run_with_encoder(storage, LoggingEncoder(tmp_path / "second.log"))
+    with computed_cells() as cells:
+        run_with_encoder(storage, WordEncoder())
     assert len(load_direct_scores(storage)) == N_CELLS * N_MODELS
-    assert count_texts(tmp_path / "second.log") == (N_CELLS * N_MODELS - len(stored_scores)) * N_SAMPLES
+    assert len(cells) == len(set(cells)) == N_CELLS * N_MODELS - len(stored_scores)
 
 
 @contextmanager

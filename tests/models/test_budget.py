@@ -137,7 +137,8 @@ async def test_every_request_is_charged_by_its_outcome(
     server: FakeServer, reply: Any, usd: float, estimated: bool
 ) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else reply()
-    _, failed_answer = await ask(server, call(0), call(1), timeout_s=3 if reply().after is NEVER else 60)
+    limits: dict[str, Any] = {"deadline_s": 5.0} if reply().status == 429 else {}  # a call is refused until then
+    _, failed_answer = await ask(server, call(0), call(1), timeout_s=3 if reply().after is NEVER else 60, **limits)
     assert failed_answer.outcome is not Outcome.OK
     assert [(a.cost_usd, a.estimated) for a in failed_answer.attempts] == [(usd, estimated)] * len(
         failed_answer.attempts

@@ -230,3 +230,40 @@ def test_a_thread_computes_on_all_cores_or_leaves_one(monkeypatch: pytest.Monkey
             assert executor.submit(count_threads).result() == [3, 4, 3]
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("n_cores", "n_texts", "expected_threads", "cores_each"),
+    [(1, 200, 1, 1), (2, 200, 2, 1), (2, 32, 1, 2), (3, 33, 2, 1), (8, 200, 4, 2)],
+)
+def test_batches_are_encoded_by_threads_that_share_the_cores(
+    encoder: SentenceEncoder,
+    monkeypatch: pytest.MonkeyPatch,
+    n_cores: int,
+    n_texts: int,
+    expected_threads: int,
+    cores_each: int,
+) -> None:
+    torch = pytest.importorskip("torch")
+    texts = [WORDS * (1 + i % 3) + str(i) for i in range(n_texts)]
+    uses: list[tuple[object, int, int]] = []
+    encode_batches = embeddings._encode_batches
+
+    def record_use(model: object, share: list[str]) -> NDArray[np.float32]:
+        uses.append((model, torch.get_num_threads(), len(share)))
+        return encode_batches(model, share)
+
+    def encode() -> NDArray[np.float32]:
+        torch.set_num_threads(n_cores)
+        return encoder.encode(texts)
+
+    expected_vectors = np.concatenate([encoder.encode(texts[i : i + 20]) for i in range(0, n_texts, 20)])
+    monkeypatch.setattr(embeddings, "_encode_batches", record_use)
+    with ThreadPoolExecutor(1) as executor:
+        vectors = executor.submit(encode).result()
+    assert np.abs(vectors - expected_vectors).max() < 1e-5
+    assert len({id(model) for model, _, _ in uses}) == len(uses) == expected_threads
+    assert {cores for _, cores, _ in uses} == {cores_each}
+    assert sum(n for _, _, n in uses) == n_texts
+    weights = {id(weight) for model, _, _ in uses for weight in model.parameters()}  # type: ignore[attr-defined]
+    assert len(weights) == len(list(encoder._model.parameters()))
