@@ -191,7 +191,8 @@ async def test_it_waits_while_the_event_loop_is_busy(monkeypatch: pytest.MonkeyP
     for cell, texts in TEXTS.items():
         consistency.submit(cell, texts)
     await asyncio.sleep(0.2)
-    assert loads == encoder.batches == []
+    assert not loads
+    assert not encoder.batches
     assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
     await consistency.close()
 
