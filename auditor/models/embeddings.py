@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ENCODER_BATCH_SIZE = 32
 MAX_ENCODING_THREADS = 4
+"""Each has the memory of a batch of its own; with more cores, each uses several."""
 MAX_TEXT_CHARS = 100_000
 """Longer texts are encoded without their middle: encoding a text of 1 MB takes minutes on a CPU."""
 
@@ -145,13 +146,14 @@ class SentenceEncoder:
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         batches = [order[i : i + ENCODER_BATCH_SIZE] for i in range(0, len(order), ENCODER_BATCH_SIZE)]
         rows_by_thread = [list(itertools.chain.from_iterable(batches[i::n_threads])) for i in range(n_threads)]
-        with ThreadPoolExecutor(n_threads, "encoder", torch.set_num_threads, (n_cores // n_threads,)) as pool:
+        cores_each = n_cores // n_threads
+        with ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(cores_each,)) as pool:
             texts_by_thread = [[texts[row] for row in rows] for rows in rows_by_thread]
-            vectors = np.concatenate(list(pool.map(_encode_batches, self._copies, texts_by_thread)))
+            vectors = np.concatenate(list(pool.map(_encode_batches, self._model_copies, texts_by_thread)))
         return vectors[np.argsort(np.concatenate(rows_by_thread))]
 
     @functools.cached_property
-    def _copies(self) -> list[Any]:
+    def _model_copies(self) -> list[Any]:
         """Copies of the model with the same weights in memory: a tokenizer must not be used by two threads at once."""
         weights = {id(weight): weight for weight in self._model.parameters()}
         return [copy.deepcopy(self._model, dict(weights)) for _ in range(MAX_ENCODING_THREADS)]

@@ -52,6 +52,17 @@ def background(encoder: WordEncoder) -> BackgroundConsistency:
     return BackgroundConsistency(lambda: encoder, "words", dict, threading.Event())
 
 
+async def start_blocked_encoder() -> tuple[CountingEncoder, BackgroundConsistency]:
+    """Submit all cells to an encoder that waits for `may_encode`."""
+    encoder = CountingEncoder()
+    encoder.may_encode.clear()
+    consistency = background(encoder)
+    await consistency.start(TEXTS)
+    for cell, texts in TEXTS.items():
+        consistency.submit(cell, texts)
+    return encoder, consistency
+
+
 async def compute(
     consistency: BackgroundConsistency, texts: Mapping[CellKey, Mapping[str, Sequence[str]]]
 ) -> dict[CellKey, float | None]:
@@ -135,12 +146,7 @@ async def test_no_encoder_is_loaded_for_stored_self_consistencies() -> None:
 
 async def test_the_queue_is_bounded_and_what_does_not_fit_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_consistency, "MAX_WAITING_CELLS", 10)
-    encoder = CountingEncoder()
-    encoder.may_encode.clear()
-    consistency = background(encoder)
-    await consistency.start(TEXTS)
-    for cell, texts in TEXTS.items():
-        consistency.submit(cell, texts)
+    encoder, consistency = await start_blocked_encoder()
     assert consistency._waiting.qsize() <= 10 < MAX_WAITING_CELLS
     encoder.may_encode.set()
     assert await compute(consistency, TEXTS) == pytest.approx(expected_values(), abs=1e-5)
@@ -148,12 +154,7 @@ async def test_the_queue_is_bounded_and_what_does_not_fit_is_not_lost(monkeypatc
 
 
 async def test_it_can_be_closed_while_cells_wait_and_nobody_waits_for_them() -> None:
-    encoder = CountingEncoder()
-    encoder.may_encode.clear()
-    consistency = background(encoder)
-    await consistency.start(TEXTS)
-    for cell, texts in TEXTS.items():
-        consistency.submit(cell, texts)
+    encoder, consistency = await start_blocked_encoder()
     computing = asyncio.create_task(compute(consistency, {}))
     await asyncio.sleep(0.05)
     closing = asyncio.create_task(consistency.close())
@@ -229,12 +230,7 @@ async def test_all_cores_are_used_only_when_no_more_answers_arrive(monkeypatch: 
 
 
 async def test_the_thread_takes_no_further_batch_when_all_cores_may_be_used() -> None:
-    encoder = CountingEncoder()
-    encoder.may_encode.clear()
-    consistency = background(encoder)
-    await consistency.start(TEXTS)
-    for cell, texts in TEXTS.items():
-        consistency.submit(cell, texts)
+    encoder, consistency = await start_blocked_encoder()
     await asyncio.to_thread(encoder.is_encoding.wait)
     computing = asyncio.create_task(compute(consistency, TEXTS))
     await asyncio.sleep(0.1)
