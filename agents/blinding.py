@@ -58,25 +58,15 @@ _META_COMPANY = re.compile(
 
 
 def blind_text(
-    text: str,
-    *,
-    country_terms: Sequence[str | IdentifyingTerm],
-    topic_terms: Sequence[str | IdentifyingTerm],
-    model_names: Sequence[str],
-    other_country_terms: Sequence[str | IdentifyingTerm] = (),
-    language: str = ENGLISH,
+    text: str, *, terms: tuple[IdentifyingTerm, ...] = (), model_names: Sequence[str], language: str = ENGLISH
 ) -> str:
     """Replace country, topic and author by labels, and remove self-descriptions, style and control characters.
 
-    Terms match in any case, with the endings and particles of the text's language and of English; a term that ends in
-    `*` matches any ending; a term in capitals matches in capitals only.
-
     Args:
         text: the audited model's text.
-        country_terms: the country's names, demonyms, peoples and cities.
-        topic_terms: words that identify the topic.
+        terms: those of the country, of the audit's other countries, since comparisons would reveal the country, and of
+            the topic. They match with the endings and particles of the text's language and of English.
         model_names: names of the audit's models; well-known models and makers are always masked.
-        other_country_terms: terms of the audit's other countries, since comparisons would reveal the country.
         language: ISO 639-1 code of the text's language.
     """
     text = strip_style(strip_control_sequences(text))
@@ -85,11 +75,6 @@ def blind_text(
         for pattern in load_blinding_terms(code).myself:
             text = pattern.sub("", text)
     text = mask_authors(text, model_names)
-    terms = (
-        *_to_terms(country_terms, COUNTRY_LABEL),
-        *_to_terms(other_country_terms, OTHER_COUNTRY_LABEL),
-        *_to_terms(topic_terms, TOPIC_LABEL),
-    )
     for code in languages:
         text = mask_terms(text, terms, code)
     return _REPEATED_LABELS.sub(r"\1", text).strip()  # one label for a run of equal labels
@@ -99,10 +84,8 @@ def blind_and_truncate(
     text: str,
     max_chars: int,
     *,
-    country_terms: Sequence[str | IdentifyingTerm] = (),
-    topic_terms: Sequence[str | IdentifyingTerm] = (),
+    terms: tuple[IdentifyingTerm, ...] = (),
     model_names: Sequence[str],
-    other_country_terms: Sequence[str | IdentifyingTerm] = (),
     language: str = ENGLISH,
 ) -> str:
     """Blind a text with `blind_text`, and cut out its middle if it has more than `max_chars` characters.
@@ -110,33 +93,12 @@ def blind_and_truncate(
     Blinding comes first, so that a cut never leaves half of a term visible. In a very long text only both ends are
     blinded, each with a margin that is then dropped, so that the running time is bounded.
     """
-    blind = functools.partial(
-        blind_text,
-        country_terms=country_terms,
-        topic_terms=topic_terms,
-        model_names=model_names,
-        other_country_terms=other_country_terms,
-        language=language,
-    )
+    blind = functools.partial(blind_text, terms=terms, model_names=model_names, language=language)
     n_end_chars = max_chars + MARGIN_CHARS
     if len(text) <= 2 * n_end_chars:
         return truncate_middle(blind(text), max_chars)
     return join_ends(
         blind(text[:n_end_chars])[:-MARGIN_CHARS], blind(text[-n_end_chars:])[MARGIN_CHARS:], max_chars, len(text)
-    )
-
-
-def _to_terms(terms: Sequence[str | IdentifyingTerm], label: str) -> tuple[IdentifyingTerm, ...]:
-    """Convert words to terms that are replaced by `label`; ready terms stay as they are, blank words are left out.
-
-    ASCII words in capitals match in capitals only.
-    """
-    return tuple(
-        term
-        if isinstance(term, IdentifyingTerm)
-        else IdentifyingTerm(term, label, case_sensitive=term.isupper() and term.isascii())
-        for term in terms
-        if str(term).strip()
     )
 
 
@@ -171,12 +133,16 @@ def mask_authors(text: str, model_names: Sequence[str]) -> str:
     capitalized. An ordinary word, a single letter or a number is replaced only where the text introduces it as a name
     ("I am …", "model 7").
     """
-    names = [name for name in dict.fromkeys(model_names) if name.strip()]
+    names = tuple(name for name in dict.fromkeys(model_names) if name.strip())
     # The introduction ("I am ", "model ") stays, and only the name after it is replaced.
-    text = _introduction_pattern(tuple(names)).sub(
-        lambda match: (match["before"] or match["model"]) + AUTHOR_LABEL, text
-    )
-    text = _META_COMPANY.sub(AUTHOR_LABEL, text)
+    text = _introduction_pattern(names).sub(lambda match: (match["before"] or match["model"]) + AUTHOR_LABEL, text)
+    text = mask_terms(_META_COMPANY.sub(AUTHOR_LABEL, text), _all_author_terms(names), ENGLISH)
+    return _SUFFIXES_AFTER_LABEL.sub(r"\1", text)
+
+
+@functools.lru_cache(maxsize=64)
+def _all_author_terms(names: tuple[str, ...]) -> tuple[IdentifyingTerm, ...]:
+    """Terms of an audit's models, of well-known models and of makers."""
     terms = [term for name in names for term in _author_terms(name)]
     terms += [IdentifyingTerm(word, AUTHOR_LABEL) for family in load_families() for word in family.maker_words]
     terms += [
@@ -184,7 +150,7 @@ def mask_authors(text: str, model_names: Sequence[str]) -> str:
         for family in load_families()
         for word in family.capitalized_words
     ]
-    return _SUFFIXES_AFTER_LABEL.sub(r"\1", mask_terms(text, tuple(dict.fromkeys(terms)), ENGLISH))
+    return tuple(dict.fromkeys(terms))
 
 
 def _author_terms(name: str) -> list[IdentifyingTerm]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from auditor.agents.blinding import author_names, blind_and_truncate
-from auditor.agents.identifying_terms import country_terms, other_country_terms, topic_terms
+from auditor.agents.identifying_terms import identifying_terms
 from auditor.agents.localization import language_of_sample, question_prompt_fields
 from auditor.agents.model_call import build_call, build_judge_call, direct_sampling
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
@@ -104,13 +104,7 @@ def blind_trace(config: AuditConfig, survey: Survey, trace: Trace) -> str:
     )
     if survey.task is not None:
         return blind()
-    return blind(
-        country_terms=country_terms(cell.country, language),
-        other_country_terms=other_country_terms(
-            tuple(country for country in survey.countries if country != cell.country), language
-        ),
-        topic_terms=topic_terms(survey, cell.topic, language),
-    )
+    return blind(terms=identifying_terms(survey, cell.country, cell.topic, language))
 
 
 def select_traces_for_review(config: AuditConfig, traces: Iterable[Trace]) -> list[Trace]:

@@ -27,17 +27,17 @@ def country_terms(country: str, language: str, *, is_other_country: bool = False
             names.
     """
     label = OTHER_COUNTRY_LABEL if is_other_country else COUNTRY_LABEL
-    terms = [_build_term(word, label) for word in (country, *country_name_forms(country))]
+    terms = [build_term(word, label) for word in (country, *country_name_forms(country))]
     for code in dict.fromkeys((language, ENGLISH)):
         listed_terms = get_country_terms(country, code)
         terms += [
-            _build_term(word, label, proper=is_other_country and len(word) <= MAX_SHORT_NAME_LENGTH)
+            build_term(word, label, proper=is_other_country and len(word) <= MAX_SHORT_NAME_LENGTH)
             for word in (country_name(country, code), *listed_terms.names)
         ]
         cities = [word for word in listed_terms.cities if len(word) > MAX_SHORT_NAME_LENGTH or not word[:1].isupper()]
-        terms += [_build_term(word, label, proper=word[:1] < LATIN_SCRIPT_END) for word in cities]
+        terms += [build_term(word, label, proper=word[:1] < LATIN_SCRIPT_END) for word in cities]
         terms += [
-            _build_term(word, label, proper=True)
+            build_term(word, label, proper=True)
             for word in load_blinding_terms(code).countries.get(country_code(country) or "", ())
         ]
     return tuple(dict.fromkeys(terms))
@@ -58,7 +58,7 @@ def _cached_topic_terms(topic: str, survey_terms: tuple[str, ...], language: str
         *topic_stem_patterns(topic, language),
         *load_blinding_terms(language).topics.get(topic, ()),
     )
-    return tuple(dict.fromkeys(_build_term(word, TOPIC_LABEL) for word in words if word.strip()))
+    return tuple(dict.fromkeys(build_term(word, TOPIC_LABEL) for word in words if word.strip()))
 
 
 def topic_terms(survey: Survey, topic: str, language: str) -> tuple[IdentifyingTerm, ...]:
@@ -66,8 +66,18 @@ def topic_terms(survey: Survey, topic: str, language: str) -> tuple[IdentifyingT
     return _cached_topic_terms(topic, tuple(survey.words.get(topic, ())), language)
 
 
-def _build_term(text: str, label: str, *, proper: bool = False) -> IdentifyingTerm:
-    """Make a term that is replaced by `label`; ASCII text in capitals is a code, matched case-sensitively.
+def identifying_terms(survey: Survey, country: str, topic: str, language: str) -> tuple[IdentifyingTerm, ...]:
+    """Terms of a trace's country, of the survey's other countries, and of its topic."""
+    other_countries = tuple(other for other in survey.countries if other != country)
+    return (
+        *country_terms(country, language),
+        *other_country_terms(other_countries, language),
+        *topic_terms(survey, topic, language),
+    )
+
+
+def build_term(text: str, label: str, *, proper: bool = False) -> IdentifyingTerm:
+    """Make a term that is replaced by `label`; ASCII text in capitals, such as `US`, is a code and matches only so.
 
     Args:
         proper: whether the text is a proper name, which matches with a capital first letter only.

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.prompts.blinding import BlindingTerms, load_blinding_terms
 
@@ -24,9 +24,10 @@ FULL_WIDTH_OFFSET = 0xFEE0
 """Code point difference between a full-width character and its ASCII form."""
 
 
-@dataclass(frozen=True, slots=True)
-class IdentifyingTerm:
+class IdentifyingTerm(NamedTuple):
     """A word or phrase to mask.
+
+    A tuple, since the hash of hundreds of them is computed for each text.
 
     Attributes:
         text: the term; one that ends in `*` matches any ending.

@@ -9,6 +9,7 @@ _ANSI_SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|
 _JOINERS = "\u200c\u200d"
 _JOINING_SCRIPTS = re.compile("[\u0600-\u07ff\u0900-\u0dff]")
 """Scripts in which joiners affect the spelling of words."""
+_LINE_BREAKS_AND_TABS = str.maketrans("", "", "\n\t")
 _REMOVED_CATEGORIES = {"Cc", "Cf", "Co", "Cn", "Cs"}
 _INVISIBLE_CHARACTERS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u115f\u1160\u3164\uffa0\u2800]")
 """Variation selectors and invisible letters."""
@@ -41,7 +42,7 @@ def strip_control_sequences(text: str) -> str:
     """
     text = _ANSI_SEQUENCES.sub("", unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n"))
     text = re.sub("[\u2028\u2029\u0085\x0b\x0c]", "\n", _INVISIBLE_CHARACTERS.sub("", text))
-    text = "".join(char for index, char in enumerate(text) if _is_allowed_character(text, index, char))
+    text = _strip_disallowed_characters(text)
     for _ in range(_MAX_PASSES):
         previous, text = text, _FENCE_LINE.sub("", _strip_speaker_labels(_CHAT_TOKENS.sub("", text)))
         if text == previous:
@@ -61,6 +62,12 @@ def _strip_speaker_labels(text: str) -> str:
             pieces.append(text[end:line_start])
             end = label.end()
     return "".join([*pieces, text[end:]])
+
+
+def _strip_disallowed_characters(text: str) -> str:
+    if text.translate(_LINE_BREAKS_AND_TABS).isprintable():  # as most texts are; faster than a look at each character
+        return text
+    return "".join(char for index, char in enumerate(text) if _is_allowed_character(text, index, char))
 
 
 def _is_allowed_character(text: str, index: int, char: str) -> bool:

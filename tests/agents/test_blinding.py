@@ -4,22 +4,20 @@ import re
 
 import pytest
 
-from auditor.agents.blinding import author_names, blind_and_truncate, blind_text, mask_authors
-from auditor.agents.identifying_terms import country_terms, other_country_terms, topic_terms
+from auditor.agents.blinding import COUNTRY_LABEL, author_names, blind_and_truncate, blind_text, mask_authors
+from auditor.agents.identifying_terms import build_term, country_terms, identifying_terms, topic_terms
 from auditor.agents.localization import country_name, translate_topic
 from auditor.domain import LANGUAGES
 from auditor.surveys import load_survey
 
 SURVEY = load_survey("wvs7-sample")
+URUGUAY = build_term("Uruguay", COUNTRY_LABEL)
 
 
 def hide(text: str, country: str = "Germany", topic: str = "homosexuality", language: str = "en") -> str:
-    other_countries = tuple(c for c in SURVEY.countries if c != country)
     return blind_text(
         text,
-        country_terms=country_terms(country, language),
-        other_country_terms=other_country_terms(other_countries, language),
-        topic_terms=topic_terms(SURVEY, topic, language),
+        terms=identifying_terms(SURVEY, country, topic, language),
         model_names=("a", "base", "large", "my-model", "SmolLM2-135M", "gpt-4o"),
         language=language,
     )
@@ -37,9 +35,8 @@ def test_country_topic_and_author_are_gone() -> None:
 
 
 def test_a_country_code_is_not_a_pronoun() -> None:
-    hidden = blind_text(
-        "The US view tells us much.", country_terms=("US", "United States"), topic_terms=(), model_names=()
-    )
+    terms = tuple(build_term(name, COUNTRY_LABEL) for name in ("US", "United States"))
+    hidden = blind_text("The US view tells us much.", terms=terms, model_names=())
     assert hidden == "The [country] view tells us much."
 
 
@@ -62,12 +59,12 @@ def test_every_country_and_topic_of_the_built_in_surveys_can_be_hidden(language:
         for country in survey.countries:
             words = country_terms(country, language)
             sentence = f"x {country_name(country, language)} x {country} x"
-            hidden = blind_text(sentence, country_terms=words, topic_terms=(), model_names=(), language=language)
+            hidden = blind_text(sentence, terms=words, model_names=(), language=language)
             assert hidden == "x [country] x [country] x", country
         for topic in survey.topics:
             words = topic_terms(survey, topic, language)
             sentence = f"x {translate_topic(topic, language)} x {topic} x"
-            hidden = blind_text(sentence, country_terms=(), topic_terms=words, model_names=(), language=language)
+            hidden = blind_text(sentence, terms=words, model_names=(), language=language)
             assert hidden == "x [practice] x [practice] x", topic
 
 
@@ -266,7 +263,7 @@ def test_names_for_short_are_no_ordinary_words() -> None:
 @pytest.mark.parametrize("shift", range(8))
 def test_nothing_that_is_hidden_shows_at_a_cut(n: int, shift: int) -> None:
     text = "." * shift + "Uruguay o1 " * n
-    shown = blind_and_truncate(text, 800, country_terms=("Uruguay",), topic_terms=(), model_names=("o1",))
+    shown = blind_and_truncate(text, 800, terms=(URUGUAY,), model_names=("o1",))
     assert len(shown) <= 800
     assert not re.search(r"Ur|ug|gu|ay|o1|\bo\b", shown)
     assert "characters left out" in shown
@@ -275,5 +272,5 @@ def test_nothing_that_is_hidden_shows_at_a_cut(n: int, shift: int) -> None:
 def test_nothing_shows_at_a_cut_of_a_text_that_is_all_but_invisible() -> None:
     text = "Uruguay " + "\u200b" * 1_790 + "Uruguay " * 5_000 + "\u200b" * 1_793 + "Uruguay "
     for shift in range(10):
-        shown = blind_and_truncate("x" * shift + text, 800, country_terms=("Uruguay",), topic_terms=(), model_names=())
+        shown = blind_and_truncate("x" * shift + text, 800, terms=(URUGUAY,), model_names=())
         assert not re.search("Ur|ru|ay", shown)
