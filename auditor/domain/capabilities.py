@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
@@ -51,7 +52,12 @@ class Capability:
     @property
     def id(self) -> str:
         """Identifier: the beginning of the SHA-256 of its content, so equal capabilities have equal ids."""
-        return canonical_hash(asdict(self))[:CAPABILITY_ID_CHARS]
+        return _capability_id(self)
+
+
+@functools.lru_cache(maxsize=256)  # each answer has the id of one of a few capabilities
+def _capability_id(capability: Capability) -> str:
+    return canonical_hash(asdict(capability))[:CAPABILITY_ID_CHARS]
 
 
 class CapabilityKey(NamedTuple):

@@ -198,6 +198,8 @@ def _hash_if_long(name: str, value: Any) -> Any:
 
     Of an object that holds parameters, such as Gemini's `generationConfig`, only the long ones are replaced.
     """
+    if isinstance(value, int | float | None):  # as most parameters
+        return value
     text = json.dumps(value, sort_keys=True)
     if len(text) <= MAX_VALUE_CHARS:
         return value

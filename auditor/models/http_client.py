@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx
@@ -14,8 +13,24 @@ DEFAULT_TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 """litellm's default time limits, for requests that set none."""
 
 
-class _AcyclicClient(httpx.AsyncClient):
-    """httpx's client, whose responses do not refer to themselves: each would wait for the garbage collector."""
+class _NoCookies(httpx.Cookies):
+    """Keeps no cookie of a response, without making a request for Python's cookie jar first."""
+
+    def extract_cookies(self, response: httpx.Response) -> None:
+        """Do nothing."""
+
+
+class _GuardedClient(httpx.AsyncClient):
+    """httpx's client, without cookies, and whose responses do not wait for the garbage collector."""
+
+    @property
+    def cookies(self) -> httpx.Cookies:
+        """No cookies, whatever is set."""
+        return _NO_COOKIES
+
+    @cookies.setter
+    def cookies(self, _: Any) -> None:
+        pass
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
         """Send a request; a response that has been read no longer refers to its stream, which refers to it."""
@@ -25,6 +40,9 @@ class _AcyclicClient(httpx.AsyncClient):
         return response
 
 
+_NO_COOKIES = _NoCookies()
+
+
 def create_client(
     transport: GuardedTransport, headers: dict[str, str] | None = None, timeout: Any = DEFAULT_TIMEOUT
 ) -> httpx.AsyncClient:
@@ -32,11 +50,9 @@ def create_client(
 
     It follows no redirect, keeps no cookie, and takes neither proxies nor passwords from the environment.
     """
-    no_cookies: Any = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-    return _AcyclicClient(
+    return _GuardedClient(
         transport=transport,
         headers=headers,
-        cookies=no_cookies,
         follow_redirects=False,
         timeout=timeout,
         trust_env=False,
