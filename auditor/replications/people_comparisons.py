@@ -13,6 +13,8 @@ from auditor.logic.repair import repair_comparisons
 from auditor.logic.repair_stages import summarize_stages
 from auditor.metrics.preference_repair import RatingMethod
 
+ALL_SETS = "all"
+
 
 def import_people_comparisons(files: Mapping[str, Path], storage: str | None, max_sets: int | None = None) -> None:
     """Store people's comparisons as audits. Earlier imports of the same names are replaced.
@@ -30,7 +32,14 @@ def import_people_comparisons(files: Mapping[str, Path], storage: str | None, ma
 
 
 def measure_repair(
-    context: ExperimentContext, audit: str, *, noise: float, k: int, seed: int, method: RatingMethod
+    context: ExperimentContext,
+    audit: str,
+    *,
+    noise: float,
+    k: int,
+    seed: int,
+    method: RatingMethod,
+    max_sets: int | None = None,
 ) -> dict[str, Any]:
     """Measure people's comparisons at every stage of REPAIR, as `auditor logic repair --noise` does.
 
@@ -39,9 +48,11 @@ def measure_repair(
         k: number of items in the subsets that are checked for cycles.
         seed: of the noise and of the samples.
         method: of rating the items.
+        max_sets: largest number of sets with which the comparisons were imported; None for all.
 
     Returns:
-        The options, `sets` (number of item sets) and `stages`, a `StageSummary` for each stage.
+        The options, `drawn` (which sets of the file, in words), `sets` (number of item sets) and `stages`, a
+        `StageSummary` for each stage.
 
     Raises:
         StorageError, UsageError: see `repair_comparisons`.
@@ -53,6 +64,7 @@ def measure_repair(
         "k": k,
         "seed": seed,
         "method": method,
+        "drawn": ALL_SETS if max_sets is None or len(repaired) < max_sets else f"at most {max_sets}, drawn at random",
         "sets": len(repaired),
         "stages": summarize_stages(repaired, k=k, seed=seed),
     }

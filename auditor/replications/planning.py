@@ -82,13 +82,18 @@ def plan_imports(paper: Paper, options: ReplicationOptions) -> dict[str, tuple[s
     """
     tables = select_runnable_tables(paper, options.table_id)
     assert paper.experiment is not None  # a table that can be run
-    suffix = "-small" if options.is_small else ""
+    suffix = ("-small" if options.is_small else "") + (f"-{_name_limit(options)}" if options.limit else "")
     data_files, needed = list_data_files(paper.experiment, options), _find_needed_data(paper.experiment, tables)
     return {
         name: (f"{AUDIT_PREFIX}-{paper.id}-{name.lower()}{suffix}", Path(data_files[file]))
         for name, file in paper.experiment.imports.items()
         if name in needed and file in data_files
     }
+
+
+def _name_limit(options: ReplicationOptions) -> str:
+    """End of the name of an audit with a limit: without one, the audits of all cells or sets would be replaced."""
+    return "" if options.limit is None else f"limit-{options.limit}"
 
 
 def list_data_files(experiment: Experiment, options: ReplicationOptions) -> dict[str, str]:
@@ -196,7 +201,7 @@ def _build_config(
     table = options.table_id or ""
     suffixes = [audit_name.lower(), table if table != audit_name.lower() else "", "small" if options.is_small else ""]
     suffixes += ["as-published" if options.is_as_published else ""]
-    suffixes += ["" if options.limit is None else f"limit-{options.limit}"]  # else it would be computed again
+    suffixes += [_name_limit(options)]
     settings = merge_settings(merge_settings(experiment.config, models), experiment.audits[audit_name])
     if options.is_small:
         settings = merge_settings(settings, experiment.small.config)

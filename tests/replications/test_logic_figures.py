@@ -172,36 +172,36 @@ def test_the_stages_of_repair_need_no_model(tmp_path: Path) -> None:
     assert values["Perturbed data", "s_tran(5)"] == stages["perturbed", False]["transitivity"]
 
 
-def test_a_limit_draws_sets_of_people_s_comparisons(tmp_path: Path) -> None:
+def test_a_limit_draws_sets_of_people_s_comparisons(tmp_path: Path, storage: str) -> None:
     """The same ones with the same limit, and those of a smaller limit among those of a larger one."""
     rows = [("people", f"set {s}", str(i), str(i + 1), "standard", "A") for s in range(9) for i in range(s + 2)]
     file = write_csv(tmp_path / "labels.csv", "judge,context,item_a,item_b,relation,decision", rows)
     drawn = {}
-    for limit in (2, 4):
-        storage = f"sqlite:///{tmp_path}/limit-{limit}.db"
-        words = (
-            "replicate",
-            "logic",
-            "--table",
-            "2",
-            "--data",
-            f"Feedback-train={file}",
-            "--limit",
-            str(limit),
-            "--json",
-        )
+    for limit in (None, 2, 4, 10):
+        words = ("replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--json")
+        words += ("--limit", str(limit)) if limit else ()
         result = auditor(*words, "--storage", storage)
         assert result.returncode == 0, result.stderr
+        output = json.loads(result.stdout)
         [cell] = [
-            cell for cell in json.loads(result.stdout)["cells"]
+            cell for cell in output["cells"]
             if (cell["published"]["row"], cell["published"]["column"]) == ("Raw data", "# Data")
         ]  # fmt: skip
-        with open_database(storage, create=False) as db:
-            repaired = repair_comparisons(db, "rep-logic-feedback-train")
-        drawn[limit] = {entry.raw.item_set.context for entry in repaired}
-        assert len(drawn[limit]) == cell["recomputed"]["n"] == limit
+        drawn[limit] = list_sets("rep-logic-feedback-train" + (f"-limit-{limit}" if limit else ""), storage)
+        assert len(drawn[limit]) == cell["recomputed"]["n"] == min(limit or 9, 9)
         assert cell["recomputed"]["value"] == sum(row[1] in drawn[limit] for row in rows)
-    assert drawn[2] < drawn[4]
+        departures = {departure["id"]: departure["description"] for departure in output["departures"]}
+        texts = {2: "at most 2, drawn at random", 4: "at most 4, drawn at random"}
+        assert texts.get(limit or 0, "") in departures.get("repair-sets", "")
+        assert ("repair-sets" in departures) == ("repair-sets" in cell["departures"]) == (limit in texts)
+    assert drawn[2] < drawn[4] < drawn[10] == drawn[None]
+    assert list_sets("rep-logic-feedback-train", storage) == drawn[None]  # a limit has an audit of its own
+
+
+def list_sets(audit: str, storage: str) -> set[str]:
+    """Ids of the sets of an audit."""
+    with open_database(storage, create=False) as db:
+        return {entry.raw.item_set.context for entry in repair_comparisons(db, audit)}
 
 
 def repair_stages(audit: str, storage: str) -> dict[tuple[str, bool], dict[str, Any]]:
