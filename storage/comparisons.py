@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, delete, select
 from sqlmodel import SQLModel
 
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
+from auditor.metrics.preference import TIE_TOLERANCE
 from auditor.storage.comparison_tables import ComparisonItemRow, ComparisonRow, ComparisonSetRow
 from auditor.storage.database import Database
 from auditor.storage.record_parsing import parse_values
@@ -180,7 +181,12 @@ def _build_answers_of_judge(
 
 
 def preference_value(comparison: Comparison) -> float:
-    """Value of a comparison in a preference array: its probability, else its decision; nan if it has neither."""
+    """Value of a comparison in a preference array: its probability, else its decision; nan if it has neither.
+
+    Where both letters are equally probable, and the paper's form decides for the first, the value is just above a tie.
+    """
+    if comparison.probability == 0.5 and comparison.decision is ComparisonChoice.FIRST:
+        return 0.5 + 2 * TIE_TOLERANCE
     if comparison.probability is not None:
         return comparison.probability
     return np.nan if comparison.decision is None else PREFERENCE_VALUES[comparison.decision]
