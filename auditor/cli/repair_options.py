@@ -69,7 +69,7 @@ SeedOption: TypeAlias = Annotated[
     typer.Option(
         "--seed",
         min=0,
-        help="Seed of the noise, of samples, and of the order of comparisons for elo (default: in the order of items).",
+        help="Seed of the noise, of samples, and of the order of comparisons for elo (default: that of their file).",
     ),
 ]
 ToReviewOption: TypeAlias = Annotated[

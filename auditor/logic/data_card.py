@@ -27,7 +27,7 @@ class RowSource(NamedTuple):
         stage, method: of the repair.
         k: number of items in the subsets that were checked for cycles.
         noise: share of the answers that were reversed first, in [0, 1].
-        seed: of the noise and of samples; None is 0, and takes comparisons for Elo in the order of the items.
+        seed: of the noise and of samples; None is 0, and takes comparisons for Elo in the order of their file.
         is_negated: whether rows in negated form were written, if the stage has them.
         answer_format, row_format: of the rows.
     """
@@ -123,7 +123,7 @@ def _list_settings(source: RowSource) -> str:
     """The options of the command, as a list."""
     settings = {
         "stage": source.stage, "method": source.method, "noise": f"{source.noise:g}",
-        "seed": "not set (0; for elo, comparisons in the order of the items)" if source.seed is None else source.seed,
+        "seed": "not set (0; for elo, comparisons in the order of their file)" if source.seed is None else source.seed,
         "negated": "yes" if source.is_negated else "no", "answers": source.answer_format, "K": source.k,
     }  # fmt: skip
     return ", ".join(f"{name} {value}" for name, value in settings.items())

@@ -72,7 +72,8 @@ def repair_comparisons(
         judge: only this judge's comparisons; None repairs those of all judges.
         noise: share of all answers of a judge, in [0, 1], to reverse at random before the repair, to test it.
         seed: of the noise (None is 0), and of the order of comparisons for Elo (None takes them in the order of the
-            items: all in which the first item is shown first, then those of the second item).
+            file that they were imported from; of a model's answers, in that of the items: first all that show the
+            first item first).
         method: of rating the items.
 
     Returns:
@@ -84,7 +85,7 @@ def repair_comparisons(
     """
     selected = _select_answers(db, audit_name, judge)
     return [
-        RepairedAnswers(raw, original, repair(original.preferences, method, seed), noise)
+        RepairedAnswers(raw, original, repair(original.preferences, method, seed, original.positions), noise)
         for raw, original in zip(selected, _add_noise(selected, noise, seed or 0), strict=True)
     ]
 
