@@ -23,6 +23,7 @@ from tests.support.planted_comparisons import (
     Chooser,
     ask,
     cyclic,
+    linear,
     make_wording,
     measure,
     repeats,
@@ -102,6 +103,20 @@ def test_a_consistent_judge_ranks_as_people_do(figures: dict[Any, float]) -> Non
     assert figures["4", "first-shown", "PairS", "SummEval"] < 0.9
 
 
+def test_rankings_are_as_answered_or_calibrated(tmp_path: Path) -> None:
+    """A judge that ties where the better item is shown second: averaged over both orders, it is always right."""
+    rows = [(*row[:5], "TIE" if row[2] > row[3] else "A", *row[6:]) for name in SIZES for row in ask("j", name, linear)]
+    audit = measure(tmp_path, "SummEval", ["j"], rows)
+    cells, _ = join_figures(load_paper("logic"), "4", [audit], {})
+    values = {cell.published.column: cell.recomputed.value for cell in cells if cell.recomputed}
+    assert values["PairS calibrated"] == pytest.approx(1)
+    assert values["PairS"] < 0.9
+    assert audit.report.logic is not None
+    rows_by_method = {row.method: row for row in audit.report.logic.rankings}
+    for column, method in (("PairS", "PairS, greedy"), ("PairS calibrated", "PairS, greedy, calibrated")):
+        assert (rows_by_method[method].people.value, rows_by_method[method].runs) == (values[column], 100)
+
+
 def test_transitivity_falls_with_the_number_of_items(figures: dict[Any, float]) -> None:
     """Of the 10 triples of the small set, 5 are cycles; the large set has none."""
     for k, expected in ((3, (5 / 10 + 1) / 2), (5, (0 + 1) / 2)):
@@ -121,6 +136,10 @@ def test_commutativity_is_correlated_with_agreement_over_wordings(figures: dict[
         agreement = expect({n: (2 * n_pairs[n] - errors[n][0] - 2 * errors[n][1], 2 * n_pairs[n]) for n in SIZES})
         for averaging, of_averaging in points.items():
             of_averaging.append((commutativity[averaging], agreement[averaging]))
+    for wording, point in enumerate(points["mean over sets"], 1):
+        row = ("figure-5", f"linear, wording {wording}")
+        shown = [figures[*row, column, "SummEval-wordings"] for column in ("SummEval, s_comm", "SummEval, H.")]
+        assert shown == pytest.approx(point)
     r = {averaging: np.corrcoef(np.array(of_averaging).T)[0, 1] for averaging, of_averaging in points.items()}
     assert abs(r["mean over sets"] - r["pooled"]) > 0.1
     for averaging, value in r.items():
