@@ -103,6 +103,18 @@ def test_a_consistent_judge_ranks_as_people_do(figures: dict[Any, float]) -> Non
     assert figures["4", "first-shown", "PairS", "SummEval"] < 0.9
 
 
+def test_a_table_without_an_audit_says_so(tmp_path: Path) -> None:
+    """The reason is not that no model of the user's is set beside a published one: none was asked."""
+    audit = measure(tmp_path, "SummEval", ["j"], ask("j", "few", linear) + ask("j", "many", linear))
+    cells, _ = join_figures(load_paper("logic"), None, [audit], {})
+    reasons: dict[str, set[str | None]] = {}
+    for cell in cells:
+        reasons.setdefault(cell.published.table, set()).add(cell.not_run)
+    assert reasons["3"] == reasons["6"] == reasons["7"] == {"no_audit"}
+    assert reasons["5"] == {"no_audit", "not_published"}  # two cells have a dash
+    assert reasons["1"] >= {None, "no_counterpart"}
+
+
 def test_rankings_are_as_answered_or_calibrated(tmp_path: Path) -> None:
     """A judge that ties where the better item is shown second: averaged over both orders, it is always right."""
     rows = [(*row[:5], "TIE" if row[2] > row[3] else "A", *row[6:]) for name in SIZES for row in ask("j", name, linear)]

@@ -143,6 +143,16 @@ def test_other_options_of_repair_are_never_marked_same(setting: PublishedSetting
     assert (mark, departures) == ("other_definition", [(setting.id, False)])
 
 
+def test_the_length_of_answers_bears_on_reasoning_only() -> None:
+    """An answer by the probabilities of its letters has one token."""
+    for table in load_paper("logic").tables:
+        for source in (source for source in table.list_sources() if source.audit in experiment().audits):
+            audit = measured(source.audit, {"max_tokens": 200})
+            _, departures = derive_mark(experiment(), table.parts, source, audit)
+            is_reasoned = source.audit.endswith("-CoT") or "self_agreement" in source.model_figure
+            assert ("probes.logic.max_tokens" in [d.id for d in departures]) == is_reasoned, (table.id, source)
+
+
 def test_a_models_own_temperature_counts_for_repeats() -> None:
     models = [{"name": "a", "model": "openai/a", "temperature": 0.2}]
     [setting] = [setting for setting in experiment().settings if setting.id == "repeat-temperature"]
