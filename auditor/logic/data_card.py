@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from auditor.domain import Relation
 from auditor.logic.repair_stages import RepairStage, StageSummary
 from auditor.logic.repair_summary import RepairSummary
 from auditor.logic.training_data import AnswerFormat, TrainingFormat, TrainingRow
@@ -57,7 +58,7 @@ def build_data_card(
 {len(rows)} rows for preference tuning, {counts}, of the stage `{source.stage}`, in the form `{source.row_format}`.
 
 ## How they were made
-{_describe_stage(source)}
+{_describe_stage(source, has_negated=Relation.NEGATED.value in relations)}
 
 {_describe_answers(source)}
 
@@ -82,14 +83,15 @@ training and test data by `context`.
 """
 
 
-def _describe_stage(source: RowSource) -> str:
-    """How the answers of a stage were made."""
+def _describe_stage(source: RowSource, *, has_negated: bool) -> str:
+    """How the answers of a stage were made; `has_negated` is whether there are rows in negated form."""
     noise = (
-        f"Of each judge's answers to the standard question, {100 * source.noise:g}% were drawn at random and reversed, "
-        f"to simulate errors (seed {source.seed or 0})."
+        f"Of each judge's decided answers to the standard question, {100 * source.noise:g}% were drawn at random and "
+        f"reversed, to simulate errors (seed {source.seed or 0})."
     )
     if source.stage in ("raw", "perturbed"):
-        reversed_note = f" {noise}" if source.stage == "perturbed" else ""
+        negated_note = " So was this share of those to the negated question." if has_negated else ""
+        reversed_note = f" {noise}{negated_note}" if source.stage == "perturbed" else ""
         return (
             f"Judges compared pairs of items. Each row is an answer of a judge.{reversed_note} Nothing was repaired: "
             "the answers may contradict each other. Ties are left out. `flipped` is always false."

@@ -40,7 +40,7 @@ def rate_by_hand(rows: list[str]) -> str:
     """The items by Elo (K = 16), best first, from comparisons in their order."""
     ratings = dict.fromkeys("ABCD", 1000.0)
     for row in rows:
-        winner, loser = row[:2] if row.endswith("A") else row[1::-1]
+        winner, loser = (row[0], row[1]) if row.endswith("A") else (row[1], row[0])
         change = 16 * (1 - 1 / (1 + 10 ** ((ratings[loser] - ratings[winner]) / 400)))
         ratings[winner] += change
         ratings[loser] -= change

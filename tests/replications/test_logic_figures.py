@@ -122,7 +122,7 @@ def test_rankings_are_as_answered_or_calibrated(tmp_path: Path) -> None:
     cells, _ = join_figures(load_paper("logic"), "4", [audit], {})
     values = {cell.published.column: cell.recomputed.value for cell in cells if cell.recomputed}
     assert values["PairS calibrated"] == pytest.approx(1)
-    assert values["PairS"] < 0.9
+    assert (values["PairS"] or 1) < 0.9
     assert audit.report.logic is not None
     rows_by_method = {row.method: row for row in audit.report.logic.rankings}
     for column, method in (("PairS", "PairS, greedy"), ("PairS calibrated", "PairS, greedy, calibrated")):
@@ -209,8 +209,8 @@ def test_a_limit_draws_sets_of_people_s_comparisons(tmp_path: Path, storage: str
     file = write_csv(tmp_path / "labels.csv", "judge,context,item_a,item_b,relation,decision", rows)
     drawn = {}
     for limit in (None, 2, 4, 10):
-        words = ("replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--json")
-        words += ("--limit", str(limit)) if limit else ()
+        words = ["replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--json"]
+        words += ["--limit", str(limit)] if limit else []
         result = auditor(*words, "--storage", storage)
         assert result.returncode == 0, result.stderr
         output = json.loads(result.stdout)

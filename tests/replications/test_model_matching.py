@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from auditor.errors import UsageError
@@ -34,7 +36,7 @@ def test_a_model_is_named_beside_a_published_one() -> None:
 
 def test_a_named_model_is_asked_at_the_server_of_its_provider() -> None:
     vllm = {"model": "hosted_vllm/base", "api_base": "http://127.0.0.1:1", "temperature": 0.3}
-    sections = [
+    sections: list[dict[str, Any]] = [
         {"name": "a", "model": "openai/a", "api_key": "os.environ/KEY"},
         {"name": "b", **vllm},
         {"name": "c", **vllm, "api_base": "http://127.0.0.1:2"},
