@@ -126,6 +126,7 @@ def replicate(
         refuse_unused(f"`replicate {LIST}`", {"--table": bool(table)} | modes | options_of_runs)
         return show_papers(output, as_json)
     selected = load_paper(paper)
+    selected.select_tables(table)
     check_mode(modes, options_of_runs)
     if published:
         return show_published(selected, table, output, as_json)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from auditor.errors import UsageError
 from auditor.experiments.declaration import ExperimentContext
 from auditor.imports.comparisons import import_comparisons
 from auditor.imports.published.registry import PEOPLE_JUDGE
@@ -58,7 +59,12 @@ def measure_repair(
         StorageError, UsageError: see `repair_comparisons`.
     """
     with context.open_database() as db:
-        repaired = repair_comparisons(db, audit, PEOPLE_JUDGE, noise=noise, seed=seed, method=method)
+        try:
+            repaired = repair_comparisons(db, audit, PEOPLE_JUDGE, noise=noise, seed=seed, method=method)
+        except UsageError as error:
+            raise UsageError(
+                error.message, f"{error.how_to_fix} The column `judge` of the file must read '{PEOPLE_JUDGE}'."
+            ) from None
     return {
         "noise": noise,
         "k": k,

@@ -169,6 +169,8 @@ def test_the_table_lists_flips_and_ratings_only_if_asked(url: str) -> None:
         (["--form", "x"], "Use preference or chat."),
         (["--answers", "x"], "Use json or letter."),
         (["--stage", "perturbed"], "'perturbed' requires --noise"),
+        (["--stage", "raw", "--answers", "letter"], "--stage, --answers: no effect without -o."),
+        (["--form", "chat"], "--form: no effect without -o."),
         (["--noise", "0.1", "--to-review"], "not verdicts of the judge"),
         (["--judge", "x"], "has no judge 'x'"),
         (["-o", "rows.txt"], "must end in .jsonl or .parquet"),
@@ -182,4 +184,17 @@ def test_wrong_options_are_refused(url: str, options: list[str], message: str, t
     result = auditor("logic", "repair", "judged", *options, "--storage", url, cwd=tmp_path)
     assert result.returncode == 2
     assert message in result.stderr
+    assert result.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_item_without_a_comparison_has_no_rating(storage: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    rows = "judge,context,item_a,item_b,relation,decision\nj,c,a,b,standard,A\nj,c,a,unknown,standard,\n"
+    file.write_text(rows, encoding="utf-8")
+    assert auditor("import", "comparisons", file, "--audit", "judged", "--storage", storage).returncode == 0
+    result = auditor("logic", "repair", "judged", "--ratings", "--storage", storage)
+    assert result.returncode == 0
+    assert "nan" not in result.stdout
+    [line] = [line for line in result.stdout.splitlines() if "unknown" in line]
+    assert line.count("–") == 3

@@ -256,6 +256,22 @@ def test_a_document_says_which_data_are_made_up(tmp_path: Path, storage: str) ->
     assert "Made-up data" not in page.read_text("utf-8")
 
 
+def test_comparisons_of_another_judge_than_people_are_refused(tmp_path: Path, storage: str) -> None:
+    rows = [("ann", "s", "a", "b", "standard", "A")]
+    file = write_csv(tmp_path / "labels.csv", "judge,context,item_a,item_b,relation,decision", rows)
+    words = ("replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--storage", storage)
+    result = auditor(*words)
+    assert result.returncode == 2
+    assert "has no judge 'people'" in result.stderr
+    assert "The column `judge` of the file must read 'people'." in " ".join(result.stderr.split())
+
+
+def test_a_table_that_does_not_exist_is_named_first() -> None:
+    result = auditor("replicate", "logic", "--table", "9")
+    assert result.returncode == 2
+    assert "'logic' has no table '9'" in result.stderr
+
+
 def test_a_missing_file_is_named(tmp_path: Path, storage: str) -> None:
     models = tmp_path / "models.toml"
     models.write_text(
