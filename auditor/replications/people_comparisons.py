@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,8 @@ def measure_repair(
     Raises:
         StorageError, UsageError: see `repair_comparisons`.
     """
-    with context.open_database() as db:
-        try:
-            repaired = repair_comparisons(db, audit, PEOPLE_JUDGE, noise=noise, seed=seed, method=method)
-        except UsageError as error:
-            raise UsageError(
-                error.message, f"{error.how_to_fix} The column `judge` of the file must read '{PEOPLE_JUDGE}'."
-            ) from None
+    with context.open_database() as db, explain_missing_people():
+        repaired = repair_comparisons(db, audit, PEOPLE_JUDGE, noise=noise, seed=seed, method=method)
     return {
         "noise": noise,
         "k": k,
@@ -74,3 +70,13 @@ def measure_repair(
         "sets": len(repaired),
         "stages": summarize_stages(repaired, k=k, seed=seed),
     }
+
+
+@contextmanager
+def explain_missing_people() -> Iterator[None]:
+    """Add to a UsageError which judge the comparisons must be of."""
+    try:
+        yield
+    except UsageError as error:
+        how_to_fix = f"{error.how_to_fix} The column `judge` of the file must read '{PEOPLE_JUDGE}'."
+        raise UsageError(error.message, how_to_fix) from None
