@@ -34,7 +34,10 @@ class ComparisonItemRow(DerivedRow, table=True):
 
 
 class ComparisonRow(DerivedRow, table=True):
-    """One judge's answer to one question that shows `item_a` first; `decision` is A, B or TIE."""
+    """One judge's answer to one question that shows `item_a` first; `decision` is A, B or TIE.
+
+    `position` is its row in the imported file, from 0; null for answers that the audit asked for.
+    """
 
     __tablename__ = "comparison"
     audit_id: int = Field(sa_column=audit_id_column())
@@ -50,3 +53,4 @@ class ComparisonRow(DerivedRow, table=True):
     probability: float | None = None
     people: str | None = None
     key: str | None = call_key_column(Purpose.LOGIC, "judge")
+    position: int | None = None

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, delete, select
 from sqlmodel import SQLModel
 
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
+from auditor.metrics.preference import TIE_TOLERANCE
 from auditor.storage.comparison_tables import ComparisonItemRow, ComparisonRow, ComparisonSetRow
 from auditor.storage.database import Database
 from auditor.storage.record_parsing import parse_values
@@ -36,6 +37,8 @@ class ItemSetAnswers:
         human_preferences: what people say of each pair, shape (N, N); nan where unknown.
         failures: number of questions without a valid answer by outcome, repeats included.
         n_questions: number of questions asked, repeats included.
+        positions: rows of the answers in `preferences` in the imported file, shape (N, N); nan if there is none, None
+            if the audit asked for them.
     """
 
     judge: str
@@ -48,6 +51,7 @@ class ItemSetAnswers:
     human_preferences: Floats
     failures: dict[str, int]
     n_questions: int
+    positions: Floats | None = None
 
 
 def replace_item_sets(db: Database, audit_id: int, item_sets: Sequence[ItemSet]) -> None:
@@ -151,7 +155,7 @@ def _build_answers_of_judge(
     index = {item.id: i for i, item in enumerate(item_set.items)}
     n = len(index)
     answers, asked = np.full((2, n, n), np.nan), np.zeros((2, n, n), dtype=bool)
-    human_preferences = compute_people_preferences(item_set)
+    human_preferences, positions = compute_people_preferences(item_set), np.full((n, n), np.nan)
     repeats_by_question: dict[tuple[int, int, int], dict[int, float]] = {}
     failures: dict[str, int] = {}
     n_questions = 0
@@ -166,6 +170,8 @@ def _build_answers_of_judge(
             human_preferences[question[1:]] = PREFERENCE_VALUES[comparison.people]
         if comparison.sample == 0:
             asked[question], answers[question] = True, preference_value(comparison)
+            if comparison.relation is Relation.STANDARD and comparison.position is not None:
+                positions[question[1:]] = comparison.position
         else:
             repeats_by_question.setdefault(question, {})[comparison.sample] = preference_value(comparison)
     n_repeats = max((max(repeats) for repeats in repeats_by_question.values()), default=0)
@@ -175,12 +181,18 @@ def _build_answers_of_judge(
     ]
     samples = np.array(repeat_rows, dtype=float).reshape(len(repeat_rows), n_repeats)
     return ItemSetAnswers(
-        judge, paraphrase, item_set, answers[0], answers[1], asked, samples, human_preferences, failures, n_questions
-    )
+        judge, paraphrase, item_set, answers[0], answers[1], asked, samples, human_preferences, failures, n_questions,
+        None if np.isnan(positions).all() else positions,
+    )  # fmt: skip
 
 
 def preference_value(comparison: Comparison) -> float:
-    """Value of a comparison in a preference array: its probability, else its decision; nan if it has neither."""
+    """Value of a comparison in a preference array: its probability, else its decision; nan if it has neither.
+
+    Where both letters are equally probable, and the paper's form decides for the first, the value is just above a tie.
+    """
+    if comparison.probability == 0.5 and comparison.decision is ComparisonChoice.FIRST:
+        return 0.5 + 2 * TIE_TOLERANCE
     if comparison.probability is not None:
         return comparison.probability
     return np.nan if comparison.decision is None else PREFERENCE_VALUES[comparison.decision]

@@ -32,6 +32,7 @@ from auditor.domain import (
     Relation,
     derive_seed,
 )
+from auditor.metrics.preference import TIE_TOLERANCE
 from auditor.models.structured import parse_structured_answer
 from auditor.prompts import Prompt, fill_placeholders, load_prompt
 from auditor.prompts.comparison_wording import find_criterion, load_comparison_wording
@@ -220,13 +221,7 @@ def parse_comparison(
         outcome = Outcome.NOT_MEASURABLE if logprob_difference is None else Outcome.OK
         if logprob_difference is not None:
             probability = 1 / (1 + math.exp(-logprob_difference))  # P(i ≻ j) of Algorithm 1
-            decision = (
-                ComparisonChoice.FIRST
-                if probability > 0.5
-                else ComparisonChoice.SECOND
-                if probability < 0.5
-                else ComparisonChoice.TIE
-            )
+            probability, decision = _decide_by_probability(probability, probe)
     elif outcome is Outcome.OK:
         decision = _parse_decision(probe, answer.text or "")
         outcome = Outcome.OK if decision else Outcome.UNPARSED
@@ -244,6 +239,18 @@ def parse_comparison(
         people=people,
         key=answer.key,
     )
+
+
+def _decide_by_probability(probability: float, probe: LogicProbe) -> tuple[float, ComparisonChoice]:
+    """The probability that the item shown first is named, and the decision.
+
+    In the paper's form there is no tie: with equal probabilities, the item shown first is named (Algorithm 1).
+    """
+    if probe.form == "paper" and abs(probability - 0.5) <= TIE_TOLERANCE:
+        return 0.5, ComparisonChoice.FIRST
+    if probability == 0.5:
+        return probability, ComparisonChoice.TIE
+    return probability, ComparisonChoice.FIRST if probability > 0.5 else ComparisonChoice.SECOND
 
 
 def _parse_decision(probe: LogicProbe, text: str) -> ComparisonChoice | None:

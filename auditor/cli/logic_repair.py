@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,15 +182,20 @@ def _print_ratings(repaired: list[RepairedAnswers]) -> None:
                 rating.judge,
                 rating.context,
                 rating.item,
-                f"{rating.win_loss:+.2f}",
-                f"{rating.strength:+.2f} ({rating.std_error:.2f})",
-                f"{rating.elo:.0f} ({rating.elo_low:.0f} to {rating.elo_high:.0f})",
+                _format_known(rating.win_loss, f"{rating.win_loss:+.2f}"),
+                _format_known(rating.strength, f"{rating.strength:+.2f} ({rating.std_error:.2f})"),
+                _format_known(rating.elo, f"{rating.elo:.0f} ({rating.elo_low:.0f} to {rating.elo_high:.0f})"),
             ]
             for rating in rows
         ],
     )
     for note in notes:
         print_message(f"{note}.")
+
+
+def _format_known(rating: float, text: str) -> str | None:
+    """The text of a rating; None where an item has none."""
+    return None if isnan(rating) else text
 
 
 def _flip_to_dict(flip: FlippedComparison) -> dict[str, str]:

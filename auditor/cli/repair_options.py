@@ -69,7 +69,7 @@ SeedOption: TypeAlias = Annotated[
     typer.Option(
         "--seed",
         min=0,
-        help="Seed of the noise, of samples, and of the order of comparisons for elo (default: in the order of items).",
+        help="Seed of the noise, of samples, and of the order of comparisons for elo (default: that of their file).",
     ),
 ]
 ToReviewOption: TypeAlias = Annotated[
@@ -115,11 +115,24 @@ class RepairOptions:
         )
 
     def check(self, *, is_for_review: bool) -> None:
-        """Raise UsageError for options that exclude each other."""
+        """Raise UsageError for options that exclude each other or have no effect, and for a file of another format."""
         from auditor.errors import UsageError
+        from auditor.logic.training_data import check_suffix
 
         if self.stage == "perturbed" and not self.noise:
             raise UsageError("--stage: 'perturbed' requires --noise.", "Add --noise 0.1, or use --stage raw.")
+        if self.output is not None:
+            check_suffix(self.output)
+        elif unused := [
+            option
+            for option, value, default in (
+                ("--stage", self.stage, "repaired"),
+                ("--answers", self.answer_format, "json"),
+                ("--form", self.row_format, "preference"),
+            )
+            if value != default
+        ]:
+            raise UsageError(f"{', '.join(unused)}: no effect without -o.", "Add -o FILE, or leave it out.")
         if self.noise and is_for_review:
             raise UsageError(
                 "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."

@@ -45,7 +45,12 @@ SmallOption: TypeAlias = Annotated[
 ]
 AsOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--as", metavar="MY=THEIRS", help="Set a model of yours beside a published one; may be repeated."),
+    typer.Option(
+        "--as",
+        metavar="MY=THEIRS",
+        help="Set a model of yours beside a published one. THEIRS=PROVIDER/MODEL asks a model that is in no file, such "
+        "as repaired=hosted_vllm/my/tuned. May be repeated.",
+    ),
 ]
 DataOption: TypeAlias = Annotated[
     list[str] | None,
@@ -121,16 +126,19 @@ def replicate(
         refuse_unused(f"`replicate {LIST}`", {"--table": bool(table)} | modes | options_of_runs)
         return show_papers(output, as_json)
     selected = load_paper(paper)
+    selected.select_tables(table)
     check_mode(modes, options_of_runs)
     if published:
         return show_published(selected, table, output, as_json)
     if recorded is not None:
         return show_recorded(selected, table, recorded, storage, output, as_json)
     from auditor.cli.replication_run import run_experiment
+    from auditor.replications.model_matching import split_named_models
     from auditor.replications.planning import ReplicationOptions
 
-    files, pairs = dict(parse_pairs(data, "--data")), parse_pairs(as_model, "--as")
-    options = ReplicationOptions(table, small, limit, models, files, is_as_published=as_published)
+    files = dict(parse_pairs(data, "--data"))
+    named, pairs = split_named_models(selected, parse_pairs(as_model, "--as"))
+    options = ReplicationOptions(table, small, limit, models, files, as_published, named)
     run_experiment(selected, options, pairs, storage, output, as_json, dry_run=dry_run)
 
 

@@ -63,7 +63,8 @@ class LogicProbe(ProbeSection):
     `sample_answer = "cot"`."""
     form: PromptForm = "standard"
     """Prompt of answers in JSON: `standard` allows TIE, and limits reasoning to `max_words`; `paper` asks for A or B
-    only, as in Aligning with Logic, in words of our own and without a limit. `paper` exists in English."""
+    only, as in Aligning with Logic, in words of our own and without a limit; equal probabilities of A and B count as A.
+    `paper` exists in English."""
     cot: bool = False
     """Whether the judge reasons before it answers."""
     max_words: Annotated[int, Field(ge=5)] = 60

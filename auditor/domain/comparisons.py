@@ -67,6 +67,7 @@ class Comparison:
         sample: 0 for the judge's answer; repeats, from 1, measure how far the judge agrees with itself.
         probability: probability in [0, 1] that the judge names the item shown first; only if measured.
         people: people's answer to the question in its standard form, from a label on the pair.
+        position: its row in the imported file, from 0; None if the audit asked for it.
     """
 
     judge: str
@@ -81,3 +82,4 @@ class Comparison:
     probability: float | None = None
     people: ComparisonChoice | None = None
     key: str | None = None
+    position: int | None = None

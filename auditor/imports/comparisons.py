@@ -110,8 +110,7 @@ def read_comparisons(file: Path, criterion: str) -> tuple[list[Comparison], list
     """
     comparisons_by_question: dict[tuple[object, ...], Comparison] = {}
     for row in read_rows(file, REQUIRED_COLUMNS, OPTIONAL_COLUMNS):
-        comparison = _parse_comparison(row)
-        c = comparison
+        c = comparison = _parse_comparison(row, len(comparisons_by_question))
         key = (c.judge, c.context, c.item_a, c.item_b, c.relation, c.paraphrase, c.sample)
         if key in comparisons_by_question:
             raise ImportFileError(
@@ -150,8 +149,11 @@ def _shorten_ids(judge_comparisons: Sequence[Comparison], criterion: str) -> tup
     return shortened, sets
 
 
-def _parse_comparison(row: TextRow) -> Comparison:
+def _parse_comparison(row: TextRow, position: int) -> Comparison:
     """Parse a row; its context and items are the full texts, which `_shorten_ids` replaces by ids.
+
+    Args:
+        position: of the row in the file, from 0.
 
     Raises:
         ImportFileError: a cell cannot be used, or the item is compared with itself.
@@ -171,6 +173,7 @@ def _parse_comparison(row: TextRow) -> Comparison:
         paraphrase=row.integer("paraphrase"),
         sample=row.integer("sample"),
         people=parse_enum_cell(row, "people", ComparisonChoice, str.upper),
+        position=position,
     )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from auditor.domain import Relation
 from auditor.logic.repair_stages import RepairStage, StageSummary
 from auditor.logic.repair_summary import RepairSummary
 from auditor.logic.training_data import AnswerFormat, TrainingFormat, TrainingRow
@@ -27,7 +28,7 @@ class RowSource(NamedTuple):
         stage, method: of the repair.
         k: number of items in the subsets that were checked for cycles.
         noise: share of the answers that were reversed first, in [0, 1].
-        seed: of the noise and of samples; None is 0, and takes comparisons for Elo in the order of the items.
+        seed: of the noise and of samples; None is 0, and takes comparisons for Elo in the order of their file.
         is_negated: whether rows in negated form were written, if the stage has them.
         answer_format, row_format: of the rows.
     """
@@ -57,7 +58,7 @@ def build_data_card(
 {len(rows)} rows for preference tuning, {counts}, of the stage `{source.stage}`, in the form `{source.row_format}`.
 
 ## How they were made
-{_describe_stage(source)}
+{_describe_stage(source, has_negated=Relation.NEGATED.value in relations)}
 
 {_describe_answers(source)}
 
@@ -82,14 +83,15 @@ training and test data by `context`.
 """
 
 
-def _describe_stage(source: RowSource) -> str:
-    """How the answers of a stage were made."""
+def _describe_stage(source: RowSource, *, has_negated: bool) -> str:
+    """How the answers of a stage were made; `has_negated` is whether there are rows in negated form."""
     noise = (
-        f"Of each judge's answers to the standard question, {100 * source.noise:g}% were drawn at random and reversed, "
-        f"to simulate errors (seed {source.seed or 0})."
+        f"Of each judge's decided answers to the standard question, {100 * source.noise:g}% were drawn at random and "
+        f"reversed, to simulate errors (seed {source.seed or 0})."
     )
     if source.stage in ("raw", "perturbed"):
-        reversed_note = f" {noise}" if source.stage == "perturbed" else ""
+        negated_note = " So was this share of those to the negated question." if has_negated else ""
+        reversed_note = f" {noise}{negated_note}" if source.stage == "perturbed" else ""
         return (
             f"Judges compared pairs of items. Each row is an answer of a judge.{reversed_note} Nothing was repaired: "
             "the answers may contradict each other. Ties are left out. `flipped` is always false."
@@ -123,7 +125,7 @@ def _list_settings(source: RowSource) -> str:
     """The options of the command, as a list."""
     settings = {
         "stage": source.stage, "method": source.method, "noise": f"{source.noise:g}",
-        "seed": "not set (0; for elo, comparisons in the order of the items)" if source.seed is None else source.seed,
+        "seed": "not set (0; for elo, comparisons in the order of their file)" if source.seed is None else source.seed,
         "negated": "yes" if source.is_negated else "no", "answers": source.answer_format, "K": source.k,
     }  # fmt: skip
     return ", ".join(f"{name} {value}" for name, value in settings.items())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain import ComparisonChoice, ItemSet
+from auditor.domain import ComparisonChoice, ItemSet, derive_seed
 from auditor.errors import UsageError
 from auditor.metrics.logic import JudgeAnswers
 from auditor.metrics.preference_repair import RatingMethod, Repair, add_flip_noise, repair
@@ -29,7 +29,7 @@ class RepairedAnswers:
         raw: the judge's answers.
         original: the answers that were repaired: the raw ones, with noise if any was added.
         repair: the ranking, with the answers implied by it.
-        noise: share of all answers of the judge that were reversed, in [0, 1].
+        noise: share of all decided answers of the judge that were reversed, in [0, 1].
     """
 
     raw: ItemSetAnswers
@@ -70,9 +70,11 @@ def repair_comparisons(
         db: the database with the audit.
         audit_name: name of the audit.
         judge: only this judge's comparisons; None repairs those of all judges.
-        noise: share of all answers of a judge, in [0, 1], to reverse at random before the repair, to test it.
+        noise: share of all decided answers of a judge, in [0, 1], to reverse at random before the repair, to test it:
+            of those to the standard question, and of those in negated form.
         seed: of the noise (None is 0), and of the order of comparisons for Elo (None takes them in the order of the
-            items: all in which the first item is shown first, then those of the second item).
+            file that they were imported from; of a model's answers, in that of the items: first all that show the
+            first item first).
         method: of rating the items.
 
     Returns:
@@ -84,7 +86,7 @@ def repair_comparisons(
     """
     selected = _select_answers(db, audit_name, judge)
     return [
-        RepairedAnswers(raw, original, repair(original.preferences, method, seed), noise)
+        RepairedAnswers(raw, original, repair(original.preferences, method, seed, original.positions), noise)
         for raw, original in zip(selected, _add_noise(selected, noise, seed or 0), strict=True)
     ]
 
@@ -113,13 +115,15 @@ def _select_answers(db: Database, audit_name: str, judge: str | None) -> list[It
 
 
 def _add_noise(answers: Sequence[ItemSetAnswers], noise: float, seed: int) -> list[ItemSetAnswers]:
-    """The answers with a share of each judge's standard ones reversed, over all of its sets."""
+    """The answers with a share of each judge's standard ones reversed, over all its sets, and of its negated ones."""
     noisy = list(answers)
     for judge in dict.fromkeys(set_answers.judge for set_answers in answers):
         indices = [i for i, set_answers in enumerate(answers) if set_answers.judge == judge]
-        perturbed = add_flip_noise([answers[i].preferences for i in indices], noise, seed)
-        for i, preferences in zip(indices, perturbed, strict=True):
-            noisy[i] = replace(answers[i], preferences=preferences)
+        standard = add_flip_noise([answers[i].preferences for i in indices], noise, seed)
+        negated_seed = derive_seed(seed, "logic", "noise", "negated")  # else the same questions would be reversed
+        negated = add_flip_noise([answers[i].negated for i in indices], noise, negated_seed)
+        for i, preferences, negated_preferences in zip(indices, standard, negated, strict=True):
+            noisy[i] = replace(answers[i], preferences=preferences, negated=negated_preferences)
     return noisy
 
 

@@ -101,15 +101,16 @@ def summarize_stages(
         k: number of items in each subset that is checked for cycles.
         seed: of the samples.
         max_subsets: most subsets to check per set; of more, a sample is drawn.
-        negated: whether the repaired stages are also counted with the negated form.
+        negated: whether stages are also counted with the negated form: the raw ones if the judge was asked in it.
     """
     rows = []
     for judge in dict.fromkeys(entry.raw.judge for entry in repaired):
         sets = [entry for entry in repaired if entry.raw.judge == judge]
         has_noise = sets[0].noise > 0  # also if so few answers were reversed that none was
+        is_asked_negated = any(not np.isnan(_decided_only(entry.raw.negated)).all() for entry in sets)
         for stage in REPAIR_STAGES:
-            is_repaired = stage in ("repaired", "size-matched")
-            for with_negated in (False, True) if negated and is_repaired else (False,):
+            has_negated = is_asked_negated or stage in ("repaired", "size-matched")
+            for with_negated in (False, True) if negated and has_negated else (False,):
                 if stage != "perturbed" or has_noise:
                     answers = select_stage(sets, stage, negated=with_negated, seed=seed)
                     rows.append(_summarize_stage(judge, stage, answers, k, seed, max_subsets, negated=with_negated))

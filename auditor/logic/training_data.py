@@ -121,6 +121,12 @@ def _training_record(row: TrainingRow, row_format: TrainingFormat) -> dict[str, 
     }
 
 
+def check_suffix(file: Path) -> None:
+    """Raise UsageError if rows cannot be written to a file of this name."""
+    if file.suffix not in (".jsonl", ".parquet"):
+        raise UsageError(f"{file}: the file name must end in .jsonl or .parquet.", "Rename the file.")
+
+
 def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: TrainingFormat) -> None:
     """Write the rows as JSONL or Parquet, chosen by the file's suffix.
 
@@ -132,8 +138,7 @@ def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: Tra
         raise UsageError(
             "the comparisons determine no ranking, so there is nothing to write.", "Collect comparisons of more pairs."
         )
-    if file.suffix not in (".jsonl", ".parquet"):
-        raise UsageError(f"{file}: the file name must end in .jsonl or .parquet.", "Rename the file.")
+    check_suffix(file)
     records = training_records(rows, row_format)
     if file.suffix == ".jsonl":
         write_atomically("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), file)

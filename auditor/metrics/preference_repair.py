@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.metrics.preference import as_preferences
+from auditor.metrics.preference import as_preferences, decisions
 from auditor.metrics.ranking import (
     Floats,
     Ints,
@@ -41,7 +41,12 @@ class Repair:
     flipped: Ints
 
 
-def repair(preferences: ArrayLike, method: RatingMethod = "win-loss", elo_seed: int | None = None) -> Repair:
+def repair(
+    preferences: ArrayLike,
+    method: RatingMethod = "win-loss",
+    elo_seed: int | None = None,
+    positions: ArrayLike | None = None,
+) -> Repair:
     """The comparisons implied by a rating of the items (REPAIR, Aligning with Logic).
 
     They are transitive, the same in both orders, and have their negated form. There is none for two items of equal
@@ -50,13 +55,14 @@ def repair(preferences: ArrayLike, method: RatingMethod = "win-loss", elo_seed: 
     Args:
         preferences: shape (N, N), see `auditor.metrics.preference`.
         method: of rating the items. Elo depends on the order of the comparisons.
-        elo_seed: of a random order of the comparisons; None takes them row by row.
+        elo_seed: of a random order of the comparisons; None takes them in the order of `positions`.
+        positions: shape (N, N), numbers by which comparisons are sorted for Elo; None takes them row by row.
 
     Raises:
         ValueError: the method is unknown, or as `as_preferences`.
     """
     values = as_preferences(preferences)
-    comparisons = comparisons_from_preferences(values)
+    comparisons = comparisons_from_preferences(values, positions)
     rating = _rate(comparisons, len(values), method, elo_seed)
     components = comparison_components(
         comparisons[:, 0].astype(np.intp), comparisons[:, 1].astype(np.intp), len(values)
@@ -82,13 +88,14 @@ def _rate(comparisons: Floats, n_items: int, method: RatingMethod, elo_seed: int
 
 
 def add_flip_noise(sets: Sequence[ArrayLike], share: float, seed: int = 0) -> list[Floats]:
-    """Copies of item sets' preferences in which a share of all their valid answers, drawn at random, is reversed.
+    """Copies of item sets' preferences in which a share of all their decided answers, drawn at random, is reversed.
 
-    The share is of the sets together: rounded in each set, a tenth of at most five answers would be none.
+    The share is of the sets together: rounded in each set, a tenth of at most five answers would be none. A tie has no
+    opposite, so it is not drawn.
 
     Args:
         sets: one array for each set, shape (N, N); the two orders of a pair are separate answers.
-        share: in [0, 1], of the valid answers of all sets; their number is rounded.
+        share: in [0, 1], of the decided answers of all sets; their number is rounded.
         seed: of the draw.
 
     Raises:
@@ -97,8 +104,10 @@ def add_flip_noise(sets: Sequence[ArrayLike], share: float, seed: int = 0) -> li
     if not 0 <= share <= 1:
         raise ValueError(f"share must be in [0, 1], but got {share!r}")
     noisy = [as_preferences(preferences) for preferences in sets]
-    valid = [(s, int(i), int(j)) for s, values in enumerate(noisy) for i, j in np.argwhere(~np.isnan(values))]
-    for index in np.random.default_rng(seed).permutation(len(valid))[: round(share * len(valid))]:
-        s, i, j = valid[index]
+    decided = [
+        (s, int(i), int(j)) for s, values in enumerate(noisy) for i, j in np.argwhere(np.abs(decisions(values)) == 1)
+    ]
+    for index in np.random.default_rng(seed).permutation(len(decided))[: round(share * len(decided))]:
+        s, i, j = decided[index]
         noisy[s][i, j] = 1.0 - noisy[s][i, j]
     return noisy

@@ -51,15 +51,22 @@ class Elo:
     n_shuffles: int
 
 
-def comparisons_from_preferences(preferences: ArrayLike) -> Floats:
+def comparisons_from_preferences(preferences: ArrayLike, positions: ArrayLike | None = None) -> Floats:
     """The valid answers of a preference array (see `auditor.metrics.preference`) as comparisons, shape (m, 3).
+
+    Args:
+        preferences: shape (N, N).
+        positions: shape (N, N), numbers by which the comparisons are sorted; None takes them row by row.
 
     Raises:
         ValueError: as `as_preferences`.
     """
     values = as_preferences(preferences)
     first, second = np.nonzero(~np.isnan(values))
-    return np.column_stack([first, second, values[first, second]])
+    comparisons = np.column_stack([first, second, values[first, second]])
+    if positions is None:
+        return comparisons
+    return comparisons[np.argsort(np.asarray(positions)[first, second], kind="stable")]
 
 
 def _comparison_columns(comparisons: ArrayLike, n_items: int) -> tuple[Ints, Ints, Floats]:

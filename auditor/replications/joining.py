@@ -127,6 +127,8 @@ class TableJoiner:
             yield explain_cell(published, "not_published")
         elif not sources:
             yield explain_cell(published, "recorded_only")
+        elif not any(map(self._select_audits, self.table.list_sources())):
+            yield explain_cell(published, "no_audit", sources[0], data=sources[0].audit, detail=sources[0].audit)
         else:
             yield explain_cell(published, "no_counterpart", detail=row.model)
 

@@ -12,11 +12,16 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
 from auditor.metrics.set_transitivity import PartialTransitivity
 from auditor.replications.definitions import MeasuredAudit
+from auditor.reports.data.logic.ranking import MAX_RANKED_ITEMS, MIN_ASKED_SHARE, MIN_RANKED_ITEMS
 from auditor.reports.data.logic.schema import LogicRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_percent
 
 NOT_MEASURED = "the audit did not measure it"
+NOT_RANKED = (
+    f"no set of {MIN_RANKED_ITEMS} to {MAX_RANKED_ITEMS} items has at least {MIN_ASKED_SHARE:.0%} of its pairs asked "
+    "in both orders"
+)
 NO_INTERVAL = "a count of the data"
 MAX_SHARE_UNITS = 10_000
 """Steps that shares are rounded down to, so that a share below 1 is never 100%."""
@@ -68,7 +73,7 @@ def _read_ranking(report: Report, model: str, *, method: str) -> Estimate:
     """Mean over sets of Spearman's rho of a ranking with people's scores."""
     rows = report.logic.rankings if report.logic else []
     estimates = [row.people for row in rows if (row.judge, row.method) == (model, method)]
-    return estimates[0] if estimates else Estimate(None, 0, reason=NOT_MEASURED)
+    return estimates[0] if estimates else Estimate(None, 0, reason=NOT_RANKED)
 
 
 def _read_wordings_correlation(report: Report, model: str, *, averaged: Averaging) -> Estimate:

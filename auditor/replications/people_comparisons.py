@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from auditor.errors import UsageError
 from auditor.experiments.declaration import ExperimentContext
 from auditor.imports.comparisons import import_comparisons
 from auditor.imports.published.registry import PEOPLE_JUDGE
 from auditor.logic.repair import repair_comparisons
 from auditor.logic.repair_stages import summarize_stages
 from auditor.metrics.preference_repair import RatingMethod
+
+ALL_SETS = "all"
 
 
 def import_people_comparisons(files: Mapping[str, Path], storage: str | None, max_sets: int | None = None) -> None:
@@ -30,7 +34,14 @@ def import_people_comparisons(files: Mapping[str, Path], storage: str | None, ma
 
 
 def measure_repair(
-    context: ExperimentContext, audit: str, *, noise: float, k: int, seed: int, method: RatingMethod
+    context: ExperimentContext,
+    audit: str,
+    *,
+    noise: float,
+    k: int,
+    seed: int,
+    method: RatingMethod,
+    max_sets: int | None = None,
 ) -> dict[str, Any]:
     """Measure people's comparisons at every stage of REPAIR, as `auditor logic repair --noise` does.
 
@@ -39,20 +50,33 @@ def measure_repair(
         k: number of items in the subsets that are checked for cycles.
         seed: of the noise and of the samples.
         method: of rating the items.
+        max_sets: largest number of sets with which the comparisons were imported; None for all.
 
     Returns:
-        The options, `sets` (number of item sets) and `stages`, a `StageSummary` for each stage.
+        The options, `drawn` (which sets of the file, in words), `sets` (number of item sets) and `stages`, a
+        `StageSummary` for each stage.
 
     Raises:
         StorageError, UsageError: see `repair_comparisons`.
     """
-    with context.open_database() as db:
+    with context.open_database() as db, explain_missing_people():
         repaired = repair_comparisons(db, audit, PEOPLE_JUDGE, noise=noise, seed=seed, method=method)
     return {
         "noise": noise,
         "k": k,
         "seed": seed,
         "method": method,
+        "drawn": ALL_SETS if max_sets is None or len(repaired) < max_sets else f"at most {max_sets}, drawn at random",
         "sets": len(repaired),
         "stages": summarize_stages(repaired, k=k, seed=seed),
     }
+
+
+@contextmanager
+def explain_missing_people() -> Iterator[None]:
+    """Add to a UsageError which judge the comparisons must be of."""
+    try:
+        yield
+    except UsageError as error:
+        how_to_fix = f"{error.how_to_fix} The column `judge` of the file must read '{PEOPLE_JUDGE}'."
+        raise UsageError(error.message, how_to_fix) from None

@@ -16,6 +16,7 @@ from auditor.config.models_file import ModelsFile, load_models_file
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
 from auditor.replications.experiment import Experiment, Part
+from auditor.replications.model_matching import build_named_models
 from auditor.replications.presets import Paper, PublishedTable
 
 AUDIT_PREFIX = "rep"
@@ -37,6 +38,7 @@ class ReplicationOptions:
         models_file: configuration file whose models and judges are used.
         files: of surveys or data sets, by their name in the paper.
         is_as_published: whether data are treated as the paper did, also where that loses information.
+        named_models: models to audit besides those of the file, such as `hosted_vllm/org/tuned`, by published name.
     """
 
     table_id: str | None = None
@@ -45,6 +47,7 @@ class ReplicationOptions:
     models_file: Path | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     is_as_published: bool = False
+    named_models: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditConfig]:
@@ -58,16 +61,18 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
     experiment = paper.experiment
     assert experiment is not None  # a table that can be run
     audit_names = select_audits(experiment, tables)
-    if audit_names and not options.is_small and options.models_file is None:
+    if audit_names and not (options.is_small or options.models_file or options.named_models):
         raise UsageError(
             "Which models should be asked?",
             "Add --models FILE (a configuration with [[models]]), or --small for the small model on this machine.",
         )
+    if options.is_small and options.named_models:
+        raise UsageError(f"--as {min(options.named_models)}=MODEL: no effect with --small.", "Leave it out.")
     if options.is_as_published and not experiment.as_published:
         raise UsageError(f"--as-published: no effect on '{paper.id}'.", "Leave it out.")
     if unknown := set(options.files) - set(experiment.files):
         raise UsageError(f"--data: '{paper.id}' has no data '{min(unknown)}'.", f"Use {_join(experiment.files)}.")
-    models = {} if options.models_file is None else _read_models(options.models_file, experiment)
+    models = _read_models(options, experiment)
     return {
         name: _build_config(paper.id, experiment, name, tables, options, models)
         for name in _drop_audits_without_data(experiment, tables, options)
@@ -82,13 +87,18 @@ def plan_imports(paper: Paper, options: ReplicationOptions) -> dict[str, tuple[s
     """
     tables = select_runnable_tables(paper, options.table_id)
     assert paper.experiment is not None  # a table that can be run
-    suffix = "-small" if options.is_small else ""
+    suffix = ("-small" if options.is_small else "") + (f"-{_name_limit(options)}" if options.limit else "")
     data_files, needed = list_data_files(paper.experiment, options), _find_needed_data(paper.experiment, tables)
     return {
         name: (f"{AUDIT_PREFIX}-{paper.id}-{name.lower()}{suffix}", Path(data_files[file]))
         for name, file in paper.experiment.imports.items()
         if name in needed and file in data_files
     }
+
+
+def _name_limit(options: ReplicationOptions) -> str:
+    """End of the name of an audit with a limit: without one, the audits of all cells or sets would be replaced."""
+    return "" if options.limit is None else f"limit-{options.limit}"
 
 
 def list_data_files(experiment: Experiment, options: ReplicationOptions) -> dict[str, str]:
@@ -159,11 +169,14 @@ def _is_left_out(experiment: Experiment, audit_name: str, file_name: str, option
     return options.is_small and audit_name not in named and file_name not in options.files
 
 
-def _read_models(path: Path, experiment: Experiment) -> dict[str, Any]:
-    """Models, judges and limits of a configuration file, and who writes wordings and rules of thumb."""
-    file = _load_models(path, experiment)
+def _read_models(options: ReplicationOptions, experiment: Experiment) -> dict[str, Any]:
+    """Models, judges and limits of the user's file, who writes wordings and rules of thumb, and models of --as."""
+    if options.models_file is None:
+        return {"models": build_named_models(options.named_models, [])} if options.named_models else {}
+    file = _load_models(options.models_file, experiment)
     dumped = file.model_dump(exclude_unset=True, include={"models", "judges", "limits"})
     models = {key: value for key, value in dumped.items() if key != "judges" or value != "peers"}
+    models["models"] += build_named_models(options.named_models, models["models"])
     return models | {"probes": {"semantic": file.helpers}} if file.helpers else models
 
 
@@ -196,7 +209,7 @@ def _build_config(
     table = options.table_id or ""
     suffixes = [audit_name.lower(), table if table != audit_name.lower() else "", "small" if options.is_small else ""]
     suffixes += ["as-published" if options.is_as_published else ""]
-    suffixes += ["" if options.limit is None else f"limit-{options.limit}"]  # else it would be computed again
+    suffixes += [_name_limit(options)]
     settings = merge_settings(merge_settings(experiment.config, models), experiment.audits[audit_name])
     if options.is_small:
         settings = merge_settings(settings, experiment.small.config)

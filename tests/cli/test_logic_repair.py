@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,36 @@ def test_the_rows_are_of_the_stage_that_is_named(url: str, tmp_path: Path, name:
     assert f"stage `{name}`" in description
 
 
+def test_both_forms_of_a_judge_are_perturbed_and_counted(tmp_path: Path) -> None:
+    """Table, file and card have the same counts; a tenth of each form is reversed."""
+    url = f"sqlite:///{tmp_path}/comparisons.db"
+    pairs = [(a, b) for a in NAMES for b in NAMES if a != b]
+    right = {(a, b, form): (a < b) == (form == "standard") for a, b in pairs for form in ("standard", "negated")}
+    lines = [f"j,c,{a},{b},{form},{'A' if is_first else 'B'}" for (a, b, form), is_first in right.items()]
+    file = tmp_path / "judge.csv"
+    file.write_text("\n".join(["judge,context,item_a,item_b,relation,decision", *lines]), encoding="utf-8")
+    assert auditor("import", "comparisons", file, "--audit", "judged", "--storage", url).returncode == 0
+    rows, card = write(url, tmp_path, "--stage", "perturbed", "--noise", "0.1", "--answers", "letter")
+    reversed_rows = [
+        row["relation"] for row in rows
+        if (row["chosen"] == "A") != right[row["item_a"], row["item_b"], row["relation"]]
+    ]  # fmt: skip
+    assert len(rows) == 2 * N_ANSWERS
+    assert Counter(reversed_rows) == dict.fromkeys(("standard", "negated"), round(0.1 * N_ANSWERS))
+    result = repair(url, "--noise", "0.1")
+    n_repaired = stage(result, "repaired", negated=True)["rows"]
+    assert stage(result, "size-matched", negated=True)["rows"] == min(2 * N_ANSWERS, n_repaired)
+    for name in ("raw", "perturbed"):
+        assert stage(result, name)["rows"] == N_ANSWERS
+        assert stage(result, name, negated=True)["rows"] == 2 * N_ANSWERS
+    assert "| j | perturbed + negated |" in card
+    assert "So was this share of those to the negated question." in card
+    without, card = write(url, tmp_path, "--stage", "perturbed", "--noise", "0.1", "--no-negated")
+    assert len(without) == N_ANSWERS
+    assert "negated question" not in card
+    assert {row["negated"] for row in repair(url, "--noise", "0.1", "--no-negated")["stages"]} == {False}
+
+
 def test_rows_in_negated_form_double_the_repaired_ones(url: str, tmp_path: Path) -> None:
     with_negated, _ = write(url, tmp_path)
     without, _ = write(url, tmp_path, "--no-negated")
@@ -138,6 +169,8 @@ def test_the_table_lists_flips_and_ratings_only_if_asked(url: str) -> None:
         (["--form", "x"], "Use preference or chat."),
         (["--answers", "x"], "Use json or letter."),
         (["--stage", "perturbed"], "'perturbed' requires --noise"),
+        (["--stage", "raw", "--answers", "letter"], "--stage, --answers: no effect without -o."),
+        (["--form", "chat"], "--form: no effect without -o."),
         (["--noise", "0.1", "--to-review"], "not verdicts of the judge"),
         (["--judge", "x"], "has no judge 'x'"),
         (["-o", "rows.txt"], "must end in .jsonl or .parquet"),
@@ -151,4 +184,17 @@ def test_wrong_options_are_refused(url: str, options: list[str], message: str, t
     result = auditor("logic", "repair", "judged", *options, "--storage", url, cwd=tmp_path)
     assert result.returncode == 2
     assert message in result.stderr
+    assert result.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_item_without_a_comparison_has_no_rating(storage: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    rows = "judge,context,item_a,item_b,relation,decision\nj,c,a,b,standard,A\nj,c,a,unknown,standard,\n"
+    file.write_text(rows, encoding="utf-8")
+    assert auditor("import", "comparisons", file, "--audit", "judged", "--storage", storage).returncode == 0
+    result = auditor("logic", "repair", "judged", "--ratings", "--storage", storage)
+    assert result.returncode == 0
+    assert "nan" not in result.stdout
+    [line] = [line for line in result.stdout.splitlines() if "unknown" in line]
+    assert line.count("–") == 3

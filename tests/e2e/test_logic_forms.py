@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,11 @@ import numpy as np
 import pytest
 
 from auditor.agents.logic.item_sets import draw_sets
-from auditor.config import AuditConfig
-from auditor.domain import Item, ItemSet, Outcome
+from auditor.agents.logic.questions import LogicQuestion, parse_comparison
+from auditor.config import AuditConfig, LogicProbe
+from auditor.domain import Answer, Comparison, ComparisonChoice, Item, ItemSet, Outcome
 from auditor.errors import ImportFileError
+from auditor.metrics.preference import decisions
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.run import open_audit, run_audit
 from auditor.run.fingerprints import fingerprint
@@ -175,6 +179,56 @@ def test_the_form_of_the_paper_has_no_tie(server: FakeServer, storage: str, tmp_
     assert not [r for r in server.requests if "TIE" in r.text or "words" in r.text]
     row = section(storage).judges[0]
     assert (row.ties, row.losses) == (0, {Outcome.UNPARSED.value: len(FRUIT) - 1})
+
+
+@pytest.mark.parametrize(
+    ("form", "n_ties", "commutativity", "transitivity"),
+    [("paper", 0, (0.0, 0.0, 2 * N_PAIRS), True), ("standard", 4 * N_PAIRS, (None, None, 0), False)],
+)
+def test_equal_probabilities_name_the_first_item_in_the_form_of_the_paper(
+    server: FakeServer,
+    storage: str,
+    tmp_path: Path,
+    form: str,
+    n_ties: int,
+    commutativity: tuple[float | None, float | None, int],
+    transitivity: bool,
+) -> None:
+    """Algorithm 1: P >= 1/2 is a preference for the first item; so is P = 1/2 in the negated form."""
+    server.script = lambda _: letter_reply(0.5)
+    asking = file_config(server.url, tmp_path, form=form, answer="probability", negated=True, k=[3])
+    run_audit(asking, storage=storage)
+    with open_database(storage, create=False) as db:
+        stored = comparisons.load_comparisons(db, audits.get_audit(db, "scripted").id)
+    assert {c.probability for c in stored} == {0.5}
+    assert {c.decision for c in stored} == {ComparisonChoice.FIRST if form == "paper" else ComparisonChoice.TIE}
+    assert len(stored) == 4 * N_PAIRS
+    row = section(storage).judges[0]
+    assert (row.commutativity.value, row.negation.value, row.negation.n) == commutativity
+    assert row.ties == n_ties
+    assert (row.transitivity[0].share.value is not None) == transitivity
+
+
+@pytest.mark.parametrize(
+    ("probability", "decision"),
+    [(0.5, "A"), (0.5 - 1e-12, "A"), (0.5 + 1e-12, "A"), (0.4999, "B"), (0.5001, "A")],
+)
+def test_rounding_errors_do_not_decide_in_the_form_of_the_paper(probability: float, decision: str) -> None:
+    comparison = parse_letter(probability, LogicProbe(form="paper", answer="probability"))
+    value = comparisons.preference_value(comparison)
+    assert comparison.decision == decision
+    assert (decisions(np.array(value)) == 1) == (decision == "A")
+    assert value == pytest.approx(probability, abs=1e-8)
+    ordinary = parse_letter(probability, LogicProbe(answer="probability"))
+    assert comparisons.preference_value(ordinary) == ordinary.probability
+
+
+def parse_letter(probability: float, probe: LogicProbe) -> Comparison:
+    """The comparison from an answer by the probabilities of its letters."""
+    text = json.dumps([("A", math.log(probability)), ("B", math.log(1 - probability))])
+    answer = Answer("key", Outcome.OK, text)
+    item_set = ItemSet("set", "", "preference", (Item("a", "a"), Item("b", "b")))
+    return parse_comparison(answer, probe, "judge", item_set, LogicQuestion(0, 0, 1))
 
 
 def test_summaries_are_compared_by_coherence_in_english(server: FakeServer, storage: str, tmp_path: Path) -> None:

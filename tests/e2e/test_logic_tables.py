@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.config.logic import LogicProbe
+from auditor.errors import UsageError
 from auditor.replications.planning import ReplicationOptions, plan_audits, plan_imports
 from auditor.replications.presets import load_paper
 from tests.support.audit_configs import KEY, KEY_VARIABLE
@@ -87,6 +89,24 @@ def test_the_small_form_has_made_up_data_and_asks_the_embedded_model_only() -> N
     assert all(Path(probe(audit).items).is_file() for audit in audits.values())
     [(name, file)] = plan_imports(load_paper("logic"), options).values()
     assert (name, file.is_file()) == ("rep-logic-feedback-train-small", True)
+
+
+def test_a_tuned_model_is_named_on_the_spot(server: FakeServer, tmp_path: Path, items: Path) -> None:
+    """It is audited under the published name, at the server of the file's model of the same provider."""
+    server.script = prefer_first_letter
+    words = ("--table", "3", "--as", "repaired=openai/my/tuned", "--limit", "1", "--json")
+    result = replicate(server, tmp_path, items, *words, data="Feedback")
+    cells = [cell for cell in list_cells(result) if cell["recomputed"] and not cell["is_own_row"]]
+    assert {(cell["published"]["row"], cell["model"]) for cell in cells} == {("REPAIR-ed data", "repaired")}
+    assert {request.body["model"] for request in server.requests} == {"mine", "other", "my/tuned"}
+
+
+def test_a_model_named_on_the_spot_needs_no_file(items: Path) -> None:
+    options = ReplicationOptions("3", files={"Feedback": str(items)}, named_models={"repaired": "openai/my/tuned"})
+    [config] = plan_audits(load_paper("logic"), options).values()
+    assert [(model.name, model.model) for model in config.models] == [("repaired", "openai/my/tuned")]
+    with pytest.raises(UsageError, match="--as repaired=MODEL: no effect with --small"):
+        plan_audits(load_paper("logic"), replace(options, is_small=True))
 
 
 def prefer_first_letter(request: Request) -> Reply:

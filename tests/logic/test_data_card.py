@@ -15,8 +15,8 @@ from auditor.storage.database import Database
 
 RANKED = "every pair was given the answer that follows from the ranking, in both orders"
 REVERSED = (
-    "Of each judge's answers to the standard question, 10% were drawn at random and reversed, to simulate errors "
-    "(seed 3)."
+    "Of each judge's decided answers to the standard question, 10% were drawn at random and reversed, to simulate "
+    "errors (seed 3)."
 )
 
 

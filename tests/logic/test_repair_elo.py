@@ -13,8 +13,8 @@ from auditor.storage.database import open_database
 
 
 def rank(storage: str, folder: Path, wins: list[str], method: RatingMethod, seed: int | None = None) -> str:
-    """The items of comparisons such as "AB" (A is preferred to B), best first."""
-    rows = [f"j,s,{first},{second},standard,A" for first, second in map(tuple, wins)]
+    """The items of comparisons such as "AB" or "BA:B" (A is preferred to B, also if B is shown first), best first."""
+    rows = [f"j,s,{win[0]},{win[1]},standard,{win[3:] or 'A'}" for win in wins]
     file = folder / "wins.csv"
     file.write_text("\n".join(["judge,context,item_a,item_b,relation,decision", *rows]), encoding="utf-8")
     import_comparisons(file, audit="wins", storage=storage)
@@ -28,6 +28,23 @@ def test_without_a_seed_the_examples_of_the_paper_come_back(
     storage: str, tmp_path: Path, wins: list[str], order: str
 ) -> None:
     assert rank(storage, tmp_path, wins, "elo") == order
+
+
+def test_without_a_seed_comparisons_are_rated_in_the_order_of_their_rows(storage: str, tmp_path: Path) -> None:
+    rows = ["CB:A", "DA:A", "DC:B", "AC:A", "AB:B"]
+    assert rank(storage, tmp_path, rows, "elo") == rate_by_hand(rows) == "CBDA"
+    assert rank(storage, tmp_path, rows[::-1], "elo") == rate_by_hand(rows[::-1]) != "CBDA"
+
+
+def rate_by_hand(rows: list[str]) -> str:
+    """The items by Elo (K = 16), best first, from comparisons in their order."""
+    ratings = dict.fromkeys("ABCD", 1000.0)
+    for row in rows:
+        winner, loser = (row[0], row[1]) if row.endswith("A") else (row[1], row[0])
+        change = 16 * (1 - 1 / (1 + 10 ** ((ratings[loser] - ratings[winner]) / 400)))
+        ratings[winner] += change
+        ratings[loser] -= change
+    return "".join(sorted(ratings, key=lambda item: -ratings[item]))
 
 
 def test_a_seed_draws_another_order(storage: str, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from tests.support.planted_comparisons import (
     Chooser,
     ask,
     cyclic,
+    linear,
     make_wording,
     measure,
     repeats,
@@ -102,6 +103,32 @@ def test_a_consistent_judge_ranks_as_people_do(figures: dict[Any, float]) -> Non
     assert figures["4", "first-shown", "PairS", "SummEval"] < 0.9
 
 
+def test_a_table_without_an_audit_says_so(tmp_path: Path) -> None:
+    """The reason is not that no model of the user's is set beside a published one: none was asked."""
+    audit = measure(tmp_path, "SummEval", ["j"], ask("j", "few", linear) + ask("j", "many", linear))
+    cells, _ = join_figures(load_paper("logic"), None, [audit], {})
+    reasons: dict[str, set[str | None]] = {}
+    for cell in cells:
+        reasons.setdefault(cell.published.table, set()).add(cell.not_run)
+    assert reasons["3"] == reasons["6"] == reasons["7"] == {"no_audit"}
+    assert reasons["5"] == {"no_audit", "not_published"}  # two cells have a dash
+    assert reasons["1"] >= {None, "no_counterpart"}
+
+
+def test_rankings_are_as_answered_or_calibrated(tmp_path: Path) -> None:
+    """A judge that ties where the better item is shown second: averaged over both orders, it is always right."""
+    rows = [(*row[:5], "TIE" if row[2] > row[3] else "A", *row[6:]) for name in SIZES for row in ask("j", name, linear)]
+    audit = measure(tmp_path, "SummEval", ["j"], rows)
+    cells, _ = join_figures(load_paper("logic"), "4", [audit], {})
+    values = {cell.published.column: cell.recomputed.value for cell in cells if cell.recomputed}
+    assert values["PairS calibrated"] == pytest.approx(1)
+    assert (values["PairS"] or 1) < 0.9
+    assert audit.report.logic is not None
+    rows_by_method = {row.method: row for row in audit.report.logic.rankings}
+    for column, method in (("PairS", "PairS, greedy"), ("PairS calibrated", "PairS, greedy, calibrated")):
+        assert (rows_by_method[method].people.value, rows_by_method[method].runs) == (values[column], 100)
+
+
 def test_transitivity_falls_with_the_number_of_items(figures: dict[Any, float]) -> None:
     """Of the 10 triples of the small set, 5 are cycles; the large set has none."""
     for k, expected in ((3, (5 / 10 + 1) / 2), (5, (0 + 1) / 2)):
@@ -121,6 +148,10 @@ def test_commutativity_is_correlated_with_agreement_over_wordings(figures: dict[
         agreement = expect({n: (2 * n_pairs[n] - errors[n][0] - 2 * errors[n][1], 2 * n_pairs[n]) for n in SIZES})
         for averaging, of_averaging in points.items():
             of_averaging.append((commutativity[averaging], agreement[averaging]))
+    for wording, point in enumerate(points["mean over sets"], 1):
+        row = ("figure-5", f"linear, wording {wording}")
+        shown = [figures[*row, column, "SummEval-wordings"] for column in ("SummEval, s_comm", "SummEval, H.")]
+        assert shown == pytest.approx(point)
     r = {averaging: np.corrcoef(np.array(of_averaging).T)[0, 1] for averaging, of_averaging in points.items()}
     assert abs(r["mean over sets"] - r["pooled"]) > 0.1
     for averaging, value in r.items():
@@ -172,36 +203,36 @@ def test_the_stages_of_repair_need_no_model(tmp_path: Path) -> None:
     assert values["Perturbed data", "s_tran(5)"] == stages["perturbed", False]["transitivity"]
 
 
-def test_a_limit_draws_sets_of_people_s_comparisons(tmp_path: Path) -> None:
+def test_a_limit_draws_sets_of_people_s_comparisons(tmp_path: Path, storage: str) -> None:
     """The same ones with the same limit, and those of a smaller limit among those of a larger one."""
     rows = [("people", f"set {s}", str(i), str(i + 1), "standard", "A") for s in range(9) for i in range(s + 2)]
     file = write_csv(tmp_path / "labels.csv", "judge,context,item_a,item_b,relation,decision", rows)
     drawn = {}
-    for limit in (2, 4):
-        storage = f"sqlite:///{tmp_path}/limit-{limit}.db"
-        words = (
-            "replicate",
-            "logic",
-            "--table",
-            "2",
-            "--data",
-            f"Feedback-train={file}",
-            "--limit",
-            str(limit),
-            "--json",
-        )
+    for limit in (None, 2, 4, 10):
+        words = ["replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--json"]
+        words += ["--limit", str(limit)] if limit else []
         result = auditor(*words, "--storage", storage)
         assert result.returncode == 0, result.stderr
+        output = json.loads(result.stdout)
         [cell] = [
-            cell for cell in json.loads(result.stdout)["cells"]
+            cell for cell in output["cells"]
             if (cell["published"]["row"], cell["published"]["column"]) == ("Raw data", "# Data")
         ]  # fmt: skip
-        with open_database(storage, create=False) as db:
-            repaired = repair_comparisons(db, "rep-logic-feedback-train")
-        drawn[limit] = {entry.raw.item_set.context for entry in repaired}
-        assert len(drawn[limit]) == cell["recomputed"]["n"] == limit
+        drawn[limit] = list_sets("rep-logic-feedback-train" + (f"-limit-{limit}" if limit else ""), storage)
+        assert len(drawn[limit]) == cell["recomputed"]["n"] == min(limit or 9, 9)
         assert cell["recomputed"]["value"] == sum(row[1] in drawn[limit] for row in rows)
-    assert drawn[2] < drawn[4]
+        departures = {departure["id"]: departure["description"] for departure in output["departures"]}
+        texts = {2: "at most 2, drawn at random", 4: "at most 4, drawn at random"}
+        assert texts.get(limit or 0, "") in departures.get("repair-sets", "")
+        assert ("repair-sets" in departures) == ("repair-sets" in cell["departures"]) == (limit in texts)
+    assert drawn[2] < drawn[4] < drawn[10] == drawn[None]
+    assert list_sets("rep-logic-feedback-train", storage) == drawn[None]  # a limit has an audit of its own
+
+
+def list_sets(audit: str, storage: str) -> set[str]:
+    """Ids of the sets of an audit."""
+    with open_database(storage, create=False) as db:
+        return {entry.raw.item_set.context for entry in repair_comparisons(db, audit)}
 
 
 def repair_stages(audit: str, storage: str) -> dict[tuple[str, bool], dict[str, Any]]:
@@ -223,6 +254,22 @@ def test_a_document_says_which_data_are_made_up(tmp_path: Path, storage: str) ->
     )
     assert auditor(*words, "--data", f"Feedback-train={own_file}", AUDITOR_STORAGE=storage).returncode == 0
     assert "Made-up data" not in page.read_text("utf-8")
+
+
+def test_comparisons_of_another_judge_than_people_are_refused(tmp_path: Path, storage: str) -> None:
+    rows = [("ann", "s", "a", "b", "standard", "A")]
+    file = write_csv(tmp_path / "labels.csv", "judge,context,item_a,item_b,relation,decision", rows)
+    words = ("replicate", "logic", "--table", "2", "--data", f"Feedback-train={file}", "--storage", storage)
+    result = auditor(*words)
+    assert result.returncode == 2
+    assert "has no judge 'people'" in result.stderr
+    assert "The column `judge` of the file must read 'people'." in " ".join(result.stderr.split())
+
+
+def test_a_table_that_does_not_exist_is_named_first() -> None:
+    result = auditor("replicate", "logic", "--table", "9")
+    assert result.returncode == 2
+    assert "'logic' has no table '9'" in result.stderr
 
 
 def test_a_missing_file_is_named(tmp_path: Path, storage: str) -> None:

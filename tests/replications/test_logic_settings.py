@@ -10,6 +10,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.replications.definitions import MeasuredAudit, derive_mark
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
+from auditor.replications.people_comparisons import ALL_SETS
 from auditor.replications.planning import merge_settings
 from auditor.replications.presets import load_paper
 from auditor.reports.data.report_schema import Report
@@ -29,7 +30,12 @@ CHANGES: dict[str, dict[str, Any]] = {
     "language": {"form": "standard"},  # the paper's form is in English only
 }
 """A change of the probe, by id of the departure that it must be."""
-TRIAL_CHANGES: dict[str, dict[str, Any]] = {"noise": {"noise": 0.2}, "repair-k": {"k": 3}, "rating": {"method": "elo"}}
+TRIAL_CHANGES: dict[str, dict[str, Any]] = {
+    "noise": {"noise": 0.2},
+    "repair-k": {"k": 3},
+    "rating": {"method": "elo"},
+    "repair-sets": {"drawn": "at most 10, drawn at random"},
+}
 """A change of the options of REPAIR, by id of the departure that it must be."""
 OTHERS: dict[str, dict[str, Any]] = {
     "sets": {"sets": 99},
@@ -81,7 +87,7 @@ def measured(
 
 def imported(changes: dict[str, Any] | None = None) -> MeasuredAudit:
     """People's comparisons with the stages of REPAIR."""
-    options = {**experiment().trials["repair"].options, **(changes or {})}
+    options = {**experiment().trials["repair"].options, "drawn": ALL_SETS, **(changes or {})}
     return MeasuredAudit("Feedback-train", None, cast(Report, None), {"repair": options})
 
 
@@ -135,6 +141,16 @@ def test_other_options_of_repair_are_never_marked_same(setting: PublishedSetting
     assert departures_of(setting, imported()) == ("same_definition", [])
     mark, departures = departures_of(setting, imported(TRIAL_CHANGES[setting.id]))
     assert (mark, departures) == ("other_definition", [(setting.id, False)])
+
+
+def test_the_length_of_answers_bears_on_reasoning_only() -> None:
+    """An answer by the probabilities of its letters has one token."""
+    for table in load_paper("logic").tables:
+        for source in (source for source in table.list_sources() if source.audit in experiment().audits):
+            audit = measured(source.audit, {"max_tokens": 200})
+            _, departures = derive_mark(experiment(), table.parts, source, audit)
+            is_reasoned = source.audit.endswith("-CoT") or "self_agreement" in source.model_figure
+            assert ("probes.logic.max_tokens" in [d.id for d in departures]) == is_reasoned, (table.id, source)
 
 
 def test_a_models_own_temperature_counts_for_repeats() -> None:

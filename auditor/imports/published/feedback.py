@@ -21,9 +21,12 @@ def read_summarize_from_feedback(source: Path, options: ConversionOptions) -> Pu
     votes_by_pair: dict[tuple[str, str, str], list[int]] = {}
     records = list(read_records(source))
     selected = select_split(records, options.split)
-    n_equal = 0
+    n_equal = n_empty = 0
     for record in selected:
         post, summaries, choice = _read_comparison(record)
+        if not all(summaries):
+            n_empty += 1
+            continue
         if summaries[0] == summaries[1]:
             n_equal += 1
             continue
@@ -42,7 +45,9 @@ def read_summarize_from_feedback(source: Path, options: ConversionOptions) -> Pu
     notes = [f"Comparisons in the data: {len(records)} ({splits}). Selected: {len(selected)}."]
     if n_equal:
         notes.append(f"Comparisons of two equal summaries, left out: {n_equal}.")
-    notes.append(_describe_decisions(decisions, len(selected) - n_equal))
+    if n_empty:
+        notes.append(f"Comparisons with a summary without text, left out: {n_empty}.")
+    notes.append(_describe_decisions(decisions, len(selected) - n_equal - n_empty))
     return PublishedDataset({"items": list(items.values()), "comparisons": decisions}, notes)
 
 

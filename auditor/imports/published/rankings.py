@@ -94,14 +94,14 @@ def read_rankgpt(source: Path, options: ConversionOptions) -> PublishedDataset:
     Of each query, the first passages are read in the order in which they were retrieved (10 by default). A passage's
     score is the number of these passages ranked after it. As in the authors' program, the first mention of a passage
     counts, and numbers without a passage are ignored. Passages that the permutation does not name have no score; the
-    authors' program appends them in their original order. Comparisons are all pairs of ranked passages, each in one
-    order, drawn at random.
+    authors' program appends them in their original order. Passages without text are left out. Comparisons are all pairs
+    of ranked passages, each in one order, drawn at random.
     """
     items: list[PublishedItem] = []
     decisions: list[PublishedDecision] = []
     queries: set[str] = set()
     n_passages = DEFAULT_PASSAGES if options.passages is None else options.passages
-    n_repeated = n_left_out = 0
+    n_repeated = n_left_out = n_empty = 0
     for record, permutation in _read_ranked_queries(source, options.permutations):
         query, texts = record.text("query"), _passage_texts(record)
         if query in queries:
@@ -110,20 +110,22 @@ def read_rankgpt(source: Path, options: ConversionOptions) -> PublishedDataset:
         queries.add(query)
         n_left_out += max(0, len(texts) - n_passages)
         texts = texts[:n_passages]
-        ranking = parse_permutation(permutation, len(texts))
+        text_by_number = {number: text for number, text in enumerate(texts, start=1) if text.strip()}
+        n_empty += len(texts) - len(text_by_number)
+        ranking = [number for number in parse_permutation(permutation, len(texts)) if number in text_by_number]
         score_by_number = {number: float(n_after) for n_after, number in enumerate(reversed(ranking))}
         items += [
             PublishedItem(query, str(number), text, score_by_number.get(number))
-            for number, text in enumerate(texts, start=1)
+            for number, text in text_by_number.items()
         ]
         decisions += _decide_ranked_pairs(query, ranking, options.seed)
-    notes = [count_sets(items)]
-    if n_left_out:
-        notes.append(f"Passages after the first {n_passages} of their query, left out: {n_left_out}.")
-    if n_unranked := sum(item.human is None for item in items):
-        notes.append(f"Passages that are not in the permutation of their query, without a score: {n_unranked}.")
-    if n_repeated:
-        notes.append(f"Queries that occur again later in the file, and are left out there: {n_repeated}.")
+    counts = {
+        f"Passages after the first {n_passages} of their query, left out": n_left_out,
+        "Passages without text, left out": n_empty,
+        "Passages that are not in the permutation of their query, without a score": sum(i.human is None for i in items),
+        "Queries that occur again later in the file, and are left out there": n_repeated,
+    }
+    notes = [count_sets(items), *(f"{text}: {count}." for text, count in counts.items() if count)]
     return PublishedDataset({"items": items, "comparisons": decisions}, notes)
 
 
@@ -154,9 +156,9 @@ def _decide_ranked_pairs(query: str, ranking: Sequence[int], seed: int) -> Itera
 
 def _passage_texts(record: SourceRecord) -> list[str]:
     """The passages of a query, as RankGPT's ranking program writes them, or as its training program reads them."""
-    if "hits" in record.fields:
-        return [passage.text("content") for passage in record.children("hits")]
-    return [passage.text("text") for passage in record.children("retrieved_passages")]
+    if "retrieved_passages" in record.fields:
+        return [passage.text("text") for passage in record.children("retrieved_passages")]
+    return [passage.text("content") for passage in record.children("hits")]
 
 
 def parse_permutation(text: str, n_passages: int) -> list[int]:

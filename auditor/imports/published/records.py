@@ -12,7 +12,7 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.input_files import parse_json, read_text, require_file
 from auditor.text_safety import truncate_text
 
-WRONG_LAYOUT_HINT = "Check that FORM is the name of this data set, and that the file is complete and unchanged."
+WRONG_LAYOUT_HINT = "Check that DATASET is the name of this data set, and that the file is complete and unchanged."
 _TYPE_NAMES: dict[type, str] = {
     str: "text",
     int: "a whole number",

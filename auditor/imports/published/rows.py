@@ -97,7 +97,7 @@ class PublishedDataset:
         """Take the part `train`, a random 80% of the sets, or the part `test`, the others.
 
         Raises:
-            UsageError: another part.
+            UsageError: another part, or none of the sets is in it.
         """
         if part not in PARTS:
             raise UsageError(f"--split: there is no part '{part}'.", f"Use {' or '.join(PARTS)}.")
@@ -105,6 +105,10 @@ class PublishedDataset:
         random_order = np.random.default_rng(derive_seed(seed, "published", "split")).permutation(len(units))
         n_train = round(TRAIN_SHARE * len(units))
         selected = {units[index] for index in (random_order[:n_train] if part == "train" else random_order[n_train:])}
+        if not selected:
+            raise UsageError(
+                f"--split {part}: none of {len(units)} sets is in this part.", "Raise --limit, or leave out --split."
+            )
         return self._select(selected, f"Split at random with seed {seed}, {part}: {len(selected)} of {len(units)}.")
 
     def _list_units(self) -> list[str]:

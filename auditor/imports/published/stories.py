@@ -80,7 +80,7 @@ class _Stories:
             contexts[story] = context
             self.n_one_line += len({event.line for event in events}) == 1
             self.items += [PublishedItem(context, event.name, event.text) for event in _shuffle(events, options.seed)]
-        self.decisions += _decide_pairs(content, contexts, options.aspect)
+        self.decisions += _decide_pairs(content, contexts, options)
 
     def describe(self, min_events: int) -> Iterator[str]:
         """Yield sentences on what was counted and left out."""
@@ -102,9 +102,9 @@ def read_caters(source: Path, options: ConversionOptions) -> PublishedDataset:
     """Read CaTeRS: per story, its events as items without scores, and people's relations of events as comparisons.
 
     A story with fewer than `min_events` events (default 7) is left out. Judges are shown its events in random order and
-    not the story, since the order of reading nearly always answers the temporal question. The decision is always `A`:
-    the first event comes earlier, or is the cause (see `orders_events`). Pairs with relations in both directions are
-    left out, and so is a story that occurs again with the same events.
+    not the story, since the order of reading nearly always answers the temporal question. People decide for the event
+    that comes earlier, or is the cause (see `orders_events`); the order of a pair is random. Pairs with relations in
+    both directions are left out, and so is a story that occurs again with the same events.
 
     Args:
         source: a folder with the .ann and .txt files of brat, or with folders of them. Stories in a file are separated
@@ -165,17 +165,24 @@ def _shuffle(events: Sequence[StoryEvent], seed: int) -> list[StoryEvent]:
     return [events[index] for index in rng.permutation(len(events))]
 
 
-def _decide_pairs(content: _AnnotatedFile, contexts: dict[int, str], aspect: str) -> Iterator[PublishedDecision]:
-    """Yield people's decision on each pair of events of the selected stories."""
+def _decide_pairs(
+    content: _AnnotatedFile, contexts: dict[int, str], options: ConversionOptions
+) -> Iterator[PublishedDecision]:
+    """Yield people's decision on each pair of events of the selected stories, in a random order: else always `A`."""
     ordered_pairs: dict[tuple[str, str], str] = {}
     for location, relation, first, second in content.relations:
         if first.story != second.story:
             raise ImportFileError(f"{location}: the relation is between two stories.", _ANNOTATION_HINT)
-        if first.story in contexts and orders_events(relation, aspect):
+        if first.story in contexts and orders_events(relation, options.aspect):
             ordered_pairs[first.name, second.name] = contexts[first.story]
     for (first_name, second_name), context in ordered_pairs.items():
-        if (second_name, first_name) not in ordered_pairs:
+        if (second_name, first_name) in ordered_pairs:
+            continue
+        seed = derive_seed(options.seed, "published", "caters", context, first_name, second_name)
+        if np.random.default_rng(seed).random() < 0.5:
             yield PublishedDecision(context, first_name, second_name, "A")
+        else:
+            yield PublishedDecision(context, second_name, first_name, "B")
 
 
 def _read_annotated_file(file: Path) -> _AnnotatedFile:
@@ -190,6 +197,8 @@ def _read_annotated_file(file: Path) -> _AnnotatedFile:
     relation_lines: list[tuple[str, list[str]]] = []
     for location, line in read_numbered_lines(file):
         annotation_id, *fields = line.split("\t")
+        if annotation_id in marks or annotation_id in triggers:
+            raise ImportFileError(f"{location}: the id '{annotation_id}' occurs twice.", _ANNOTATION_HINT)
         if annotation_id.startswith("T"):
             if len(fields) != 2:
                 raise ImportFileError(f"{location} is not 'id, type and positions, text'.", _ANNOTATION_HINT)
@@ -221,13 +230,14 @@ def _find_marks(
         parts: of the line: type of the relation, and its arguments.
         triggers: text marks of events, by id of the event.
     """
-    if len(parts) != 3:
-        raise ImportFileError(f"{location} is not 'id, relation Arg1:id Arg2:id'.", _ANNOTATION_HINT)
     names = [argument.partition(":")[2] for argument in parts[1:]]
+    if len(parts) != 3 or not all(names):
+        raise ImportFileError(f"{location} is not 'id, relation Arg1:id Arg2:id'.", _ANNOTATION_HINT)
     first, second = (triggers.get(name, name) for name in names)
     for name, mark in zip(names, (first, second), strict=True):
         if mark not in marks:
-            raise ImportFileError(f"{location}: the file has no event '{truncate_text(name)}'.", _ANNOTATION_HINT)
+            missing = f"event '{truncate_text(name)}'" if name == mark else f"text mark '{mark}' of the event '{name}'"
+            raise ImportFileError(f"{location}: the file has no {missing}.", _ANNOTATION_HINT)
     return first, second
 
 

@@ -58,6 +58,18 @@ def test_the_majority_of_votes_decides_a_pair(tmp_path: Path, suffix: str) -> No
     ]
 
 
+def test_comparisons_with_an_empty_summary_are_left_out(tmp_path: Path, storage: str) -> None:
+    file = write_json_lines(tmp_path / "batch3.json", make_record("good", "bad", 0), make_record("good", " ", 0))
+    dataset = read_summarize_from_feedback(file, ConversionOptions())
+    assert dataset.rows["comparisons"] == [PublishedDecision(POST, "bad", "good", "B")]
+    assert dataset.notes[1:] == [
+        "Comparisons with a summary without text, left out: 1.",
+        "Posts: 1, with 1.00 comparisons on average. Different pairs: 1, of them tied: 0.",
+    ]
+    write_rows(dataset, tmp_path / "rows.jsonl", "comparisons")
+    assert import_comparisons(tmp_path / "rows.jsonl", audit="people", storage=storage).rows == 1
+
+
 def test_a_split_of_a_folder_is_read(tmp_path: Path) -> None:
     write_json_lines(tmp_path / "batch1.json", make_record("good", "bad", 0), make_record("good", "bad", 1, "valid1"))
     write_json_lines(tmp_path / "batch2.json", make_record("good", "bad", 1, "valid1"))

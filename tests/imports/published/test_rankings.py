@@ -19,7 +19,7 @@ from auditor.imports.published.rankings import (
     read_rankgpt,
     read_summeval,
 )
-from auditor.imports.published.registry import write_rows
+from auditor.imports.published.registry import read_dataset, write_rows
 from auditor.imports.published.rows import ConversionOptions, PublishedItem
 from tests.support.json_lines import write_json_lines
 
@@ -140,6 +140,30 @@ def test_the_first_passages_are_read_as_in_the_paper(tmp_path: Path) -> None:
         assert sorted(scores, key=lambda item: -scores[item]) == ranked
         assert len(dataset.rows["comparisons"]) == len(ranked) * (len(ranked) - 1) // 2
         assert ("Passages after the first 10 of their query, left out: 2." in dataset.notes) == (n == 10)
+
+
+def test_passages_without_text_are_left_out_and_counted(tmp_path: Path) -> None:
+    """Else judges would see the number of the passage as its text."""
+    hits = [{"content": text} for text in ("", "y", " ", "z")]
+    file = write_json_lines(tmp_path / "x.jsonl", {"query": "q?", "hits": hits})
+    permutations = tmp_path / "p.json"
+    permutations.write_text('["[1] > [4] > [2] > [3]"]', encoding="utf-8")
+    dataset = read_rankgpt(file, ConversionOptions(permutations=permutations))
+    assert dataset.rows["items"] == [PublishedItem("q?", "2", "y", 0.0), PublishedItem("q?", "4", "z", 1.0)]
+    assert len(dataset.rows["comparisons"]) == 1
+    assert dataset.notes == ["Items: 2, in sets: 1.", "Passages without text, left out: 2."]
+    write_json_lines(file, {"query": "q?"})
+    with pytest.raises(ImportFileError, match="the field 'hits' is missing") as error:
+        read_rankgpt(file, ConversionOptions(permutations=permutations))
+    assert "DATASET is the name" in error.value.how_to_fix
+
+
+def test_a_part_without_a_query_is_an_error(tmp_path: Path) -> None:
+    file = write_json_lines(tmp_path / "x.jsonl", {"query": "q?", "hits": [{"content": "x"}, {"content": "y"}]})
+    permutations = tmp_path / "p.json"
+    permutations.write_text('["[1] > [2]"]', encoding="utf-8")
+    with pytest.raises(UsageError, match="--split test: none of 1 sets is in this part"):
+        read_dataset("rankgpt", file, ConversionOptions(permutations=permutations, limit=1, split="test"))
 
 
 def test_permutations_of_another_file_are_an_error(tmp_path: Path) -> None:

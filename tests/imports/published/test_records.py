@@ -66,7 +66,7 @@ def test_a_field_of_the_wrong_type_is_named_with_its_line(fields: Any, method: s
     with pytest.raises(ImportFileError) as error:
         getattr(SourceRecord("f.jsonl: line 7", fields), method)("x")
     assert error.value.message == f"f.jsonl: line 7: the field 'x' {problem}."
-    assert "FORM" in error.value.how_to_fix
+    assert "DATASET" in error.value.how_to_fix
 
 
 @pytest.mark.parametrize("value", [2, -1, "2", "one", None, True, 0.0])

@@ -37,10 +37,10 @@ def list_items(dataset: PublishedDataset) -> list[PublishedItem]:
 
 
 def decided_pairs(dataset: PublishedDataset) -> set[tuple[str, str]]:
-    """The pairs of comparisons, all of which must have the decision A."""
+    """The pairs of comparisons, each with the event that people decided for at first."""
     decisions = [row for row in dataset.rows["comparisons"] if isinstance(row, PublishedDecision)]
-    assert {row.decision for row in decisions} <= {"A"}
-    return {(row.item_a, row.item_b) for row in decisions}
+    assert {row.decision for row in decisions} <= {"A", "B"}
+    return {(row.item_a, row.item_b) if row.decision == "A" else (row.item_b, row.item_a) for row in decisions}
 
 
 def test_items_are_lines_with_the_event_in_brackets_and_no_order(tmp_path: Path) -> None:
@@ -76,6 +76,15 @@ def test_the_order_of_events_is_random_and_the_same_for_one_seed(tmp_path: Path)
     orders = [tuple(item.item for item in list_items(read(folder, seed=seed))) for seed in range(20)]
     assert len(set(orders)) == 6
     assert orders[0] == tuple(item.item for item in list_items(read(folder, seed=0)))
+
+
+def test_the_order_of_a_pair_is_random_and_the_same_for_one_seed(tmp_path: Path) -> None:
+    """Else a judge that always names the event shown first would agree with people."""
+    folder = write_story_file(tmp_path / "train", *MARKS, *RELATIONS)
+    comparisons = [read(folder, seed=seed).rows["comparisons"] for seed in range(40)]
+    decisions = [tuple(row[-1] for row in rows) for rows in comparisons]
+    assert {*decisions} == {("A", "A"), ("A", "B"), ("B", "A"), ("B", "B")}
+    assert comparisons[0] == read(folder, seed=0).rows["comparisons"]
 
 
 def test_stories_need_seven_events_by_default(tmp_path: Path) -> None:
@@ -164,6 +173,8 @@ def test_what_ends_has_begun_before(relation: str, temporal: bool, causal: bool)
         ("T9\tEvent 4 8", "line 5 is not 'id, type and positions, text'"),
         ("T9\tEvent\tfell", "line 5: the text at these positions is not 'fell'"),
         ("R9\tBEFORE Arg1:T1", "line 5 is not 'id, relation Arg1:id Arg2:id'"),
+        ("R9\tBEFORE T1 T2", "line 5 is not 'id, relation Arg1:id Arg2:id'"),
+        ("T1\tEvent 4 8\tfell", "line 5: the id 'T1' occurs twice"),
         ("R9\tBEFORE Arg1:T1 Arg2:E3", "line 5: the file has no event 'E3'"),
         ("R9\tBEFORE Arg1:T1 Arg2:T4", "line 5: the relation is between two stories"),
     ],
@@ -174,6 +185,16 @@ def test_a_line_that_does_not_fit_is_named(tmp_path: Path, line: str, problem: s
         read(folder)
     assert f"batch_1.ann: {problem}" in error.value.message
     assert "brat" in error.value.how_to_fix
+
+
+def test_an_event_whose_mark_is_missing_is_named(tmp_path: Path) -> None:
+    """An event of brat is found by its mark; the file has the event, but not the mark."""
+    events = ["E1\tEvent:T1", "E10\tEvent:T99"]
+    folder = write_story_file(tmp_path / "train", *MARKS, *events, "R1\tBEFORE Arg1:E1 Arg2:E10")
+    with pytest.raises(ImportFileError, match="line 7: the file has no text mark 'T99' of the event 'E10'"):
+        read(folder)
+    with pytest.raises(ImportFileError, match="line 6: the id 'E1' occurs twice"):
+        read(write_story_file(tmp_path / "train", *MARKS, events[0], events[0]))
 
 
 def test_annotations_without_a_text_are_named(tmp_path: Path) -> None:

@@ -36,6 +36,22 @@ def test_no_complete_set_is_left_out() -> None:
     assert {row.people.value for row in rows if row.method.startswith("PairS")} == {1.0}
 
 
+def test_sets_that_are_not_ranked_are_counted_by_cause() -> None:
+    linear = np.tril(np.ones((4, 4)), -1)
+    ranked = [make_answers(f"set {i}", linear) for i in range(3)]
+    small = [make_answers(f"small {i}", linear[:3, :3]) for i in range(2)]
+    large = make_answers("large", np.tril(np.ones((61, 61)), -1))
+    partial = make_answers("partial", linear)
+    partial.asked[0][0, 1] = False
+    for row in build_ranking_rows("j", [*ranked, *small, large, partial], seed=0):
+        for estimate in (row.people, row.all_pairs):
+            assert estimate.n == 3 or not row.method.startswith("PairS")
+            reason = estimate.reason or ""
+            assert "2 of 7 sets left out: fewer than 4 items; 1 of 7 sets left out: more than 60 items" in reason
+            assert "1 of 7 sets left out: under 95% of the pairs asked in both orders" in reason
+    assert build_ranking_rows("j", [*small, partial], seed=0) == []
+
+
 def test_a_mean_over_fewer_sets_says_which_are_left_out() -> None:
     cyclic = np.array(
         [[0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [1, 0, 0, 0, 1], [1, 1, 0, 0, 0]], dtype=float
