@@ -24,6 +24,9 @@ text-completion-openai together_ai v0 vercel_ai_gateway vertex_ai volcengine wan
 GUARDED_PROVIDERS = frozenset(_GUARDED_NAMES.split())
 """Providers whose requests all go through the guarded transport."""
 
+PROVIDERS_WITHOUT_ADDRESS = frozenset(("ai21", "custom_openai", "hosted_vllm", "litellm_proxy", "lm_studio"))
+"""Providers without a known address: litellm would send prompts and key to OpenAI if `api_base` is not set."""
+
 SELF_AUTHENTICATING_PROVIDERS = frozenset(
     (
         *("sagemaker", "sagemaker_chat", "sagemaker_nova", "bedrock_mantle", "vertex_ai_beta", "gdc"),

@@ -19,7 +19,7 @@ from pathlib import Path
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
 from auditor.config.credential_bindings import CredentialBinding, binding_for_url, extract_host, parse_binding
 from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider, find_signed_provider
-from auditor.config.supported_providers import unsupported_reason
+from auditor.config.supported_providers import PROVIDERS_WITHOUT_ADDRESS, unsupported_reason
 from auditor.config.value_checks import check_base_url
 from auditor.errors import ConfigError
 from auditor.input_files import read_text
@@ -159,8 +159,14 @@ def trust_file_path() -> Path:
 
 
 def _require_supported_provider(model: ModelSection) -> None:
-    """Raise ConfigError if the provider of a model is not supported."""
-    if (reason := unsupported_reason(extract_provider(model.model))) is not None:
+    """Raise ConfigError if the provider of a model is not supported, or needs an address that is not set."""
+    provider = extract_provider(model.model)
+    if provider in PROVIDERS_WITHOUT_ADDRESS and model.api_base is None:
+        raise ConfigError(
+            f"model '{model.name}': the provider '{provider}' has no address of its own, and `api_base` is not set.",
+            "Set `api_base` to the address of your server, such as http://localhost:8000/v1.",
+        )
+    if (reason := unsupported_reason(provider)) is not None:
         raise ConfigError(
             f"model '{model.name}': {reason}",
             (f"Use an OpenAI-compatible endpoint: openai/MODEL with api_base. Or use {', '.join(SIGNED_PROVIDERS)}."),

@@ -13,6 +13,7 @@ from auditor.config import AuditConfig, ModelSection
 from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider
 from auditor.config.supported_providers import (
     GUARDED_PROVIDERS,
+    PROVIDERS_WITHOUT_ADDRESS,
     SELF_AUTHENTICATING_PROVIDERS,
     UNGUARDED_PROVIDERS,
     unsupported_reason,
@@ -82,7 +83,7 @@ async def ask(model: str, base: str | None) -> None:
 async def test_each_provider_uses_the_guarded_transport_or_is_refused(
     connections: list[object], sent: list[httpx.Request]
 ) -> None:
-    stub, faults = SERVER_STUB.get(), dict[str, Any]()
+    stub, faults, sent_to_openai = SERVER_STUB.get(), dict[str, Any](), set[str]()
     litellm_client.open_http_clients()
     try:
         for name in sorted(providers() - ELSEWHERE):
@@ -96,9 +97,18 @@ async def test_each_provider_uses_the_guarded_transport_or_is_refused(
             await ask(MODELS.get(name, f"{name}/x"), None)
             if not guarded_count or connections:
                 faults[name] = (guarded_count, list(connections))
+            if any(request.url.host == "api.openai.com" for request in sent[guarded_count:]):
+                sent_to_openai.add(name)
     finally:
         await litellm_client.close_http_clients()
     assert faults == {}
+    assert sent_to_openai - {"openai", "text-completion-openai"} == PROVIDERS_WITHOUT_ADDRESS
+
+
+@pytest.mark.parametrize("provider", sorted(PROVIDERS_WITHOUT_ADDRESS))
+def test_a_provider_without_an_address_needs_one(provider: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{provider}' has no address of its own, and `api_base` is not set"):
+        require_trust(audit_of(f"{provider}/x"))
 
 
 def test_every_allowed_provider_is_known_to_litellm() -> None:
