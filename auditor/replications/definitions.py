@@ -208,10 +208,15 @@ def _select_mark(departures: Sequence[Departure]) -> Mark:
 
 
 def _compare(setting: PublishedSetting, audit: MeasuredAudit, trial: str) -> Departure | None:
-    """The departure of an audit, or of a trial on it, in one setting; None if it measured as published."""
-    name = trial if isinstance(setting.value, dict) and trial in setting.value else audit.name
-    published = setting.value.get(name) if isinstance(setting.value, dict) else setting.value
-    measured = read_setting(audit, setting.key, trial)
+    """The departure of an audit, or of a trial on it, in one setting; None if it measured as published.
+
+    None also if the setting has published values, but none of this audit or trial.
+    """
+    by_name = setting.value if isinstance(setting.value, dict) else {audit.name: setting.value}
+    name = trial if trial in by_name else audit.name
+    if name not in by_name:
+        return None
+    published, measured = by_name[name], read_setting(audit, setting.key, trial)
     if measured == published and not setting.is_wording:
         return None
     is_wording = measured == published

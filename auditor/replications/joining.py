@@ -79,16 +79,20 @@ def _list_departures(
     all_parts = frozenset[Part]().union(
         *(setting.parts for setting in experiment.settings), *experiment.bears_on.values()
     )
-    all_departures = FigureSource(departures=tuple(departure.id for departure in experiment.departures))
+    all_departures = tuple(departure.id for departure in experiment.departures)
     occurring = []
     for audit in measured:
         named = {name for cell in cells if audit.name in cell.data.split(", ") for name in cell.departures}
         settings = tuple(setting for setting in experiment.settings if setting.id in named)  # others may not apply
         relevant = experiment.model_copy(update={"settings": settings})
-        _, departures = derive_mark(relevant, all_parts, all_departures, audit)
-        occurring += [
-            departure.model_copy(update={"audits": [audit.name]}) for departure in departures if departure.id in named
-        ]
+        for trial in ("", *audit.trials):
+            source = FigureSource(trial=trial, departures=all_departures)
+            _, departures = derive_mark(relevant, all_parts, source, audit)
+            occurring += [
+                departure.model_copy(update={"audits": departure.audits or [audit.name]})
+                for departure in departures
+                if departure.id in named
+            ]
     yield from merge_departures(occurring)
 
 

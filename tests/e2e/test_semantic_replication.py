@@ -129,7 +129,9 @@ class Cells:
 
     def __init__(self, output: str) -> None:
         """Parse the output of the command."""
-        self.cells: list[dict[str, Any]] = json.loads(output)["cells"]
+        parsed = json.loads(output)
+        self.cells: list[dict[str, Any]] = parsed["cells"]
+        self.departures: list[dict[str, Any]] = parsed["departures"]
 
     def find(self, table: str, row: str, column: str, label: str = "") -> dict[str, Any]:
         """The only cell of this place whose detail ends with a label."""
@@ -358,6 +360,9 @@ def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Pat
         assert cells.value("4", "planted, without a rule", metric, "answers") == pytest.approx(expected, abs=1e-6)
         followed = similarity("Keep it.", "Keep it.")
         assert cells.value("4", "planted, with a rule", metric, "answers") == pytest.approx(followed, abs=1e-6)
+    [number] = [entry for entry in cells.departures if entry["id"] == "questions-of-experiments"]
+    assert number["description"] == "number of questions of the experiment: 3 (published: 500)"
+    assert number["audits"] == ["rules"]
 
 
 def test_consistency_and_accuracy_on_a_task_are_in_one_table(

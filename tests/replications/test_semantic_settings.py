@@ -165,6 +165,12 @@ def test_a_trial_has_its_own_number_of_questions() -> None:
         assert (departure.description, departure.audits) == (expected, [trial])
 
 
+def test_a_setting_without_a_value_of_the_audit_or_trial_is_no_departure() -> None:
+    [number] = [setting for setting in experiment("sage").settings if setting.id == "questions-of-experiments"]
+    audit = measured("sage", as_published("sage"), audit="selected")
+    assert derive_mark(experiment("sage"), number.parts, FigureSource(), audit) == ("same_definition", [])
+
+
 @pytest.mark.parametrize("model_settings", [{"temperature": 0.2}, {"params": {"temperature": 0.2}}])
 def test_a_models_own_temperature_counts(model_settings: dict[str, Any]) -> None:
     settings = as_published("sage")
