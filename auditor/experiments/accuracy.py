@@ -184,13 +184,16 @@ def read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
 
 
 def _parse_question(row: TextRow) -> KnownAnswerQuestion:
-    """The question of a row without its paraphrase; ImportFileError if it has no text or no correct choice."""
+    """The question of a row without its paraphrase; ImportFileError if it has no text, or if it has
+    no correct choice or equal choices."""
     from auditor.agents.semantic.known_answers import KnownAnswerQuestion
 
     question_id, question, correct = (row.required_text(column) for column in ("question_id", "question", "correct"))
     choices = tuple(choice.strip() for choice in row.cells["choices"].split("|") if choice.strip())
     if len(choices) < 2:
         raise row.make_cell_error("choices", "needs two choices or more", "Separate them by |.")
+    if len(set(choices)) < len(choices):
+        raise row.make_cell_error("choices", "has two equal choices", "Leave the question out, or change one of them.")
     if correct not in choices:
         how_to_fix = f"Copy one of the choices: {', '.join(choices)}."
         raise row.make_cell_error("correct", f"'{correct}' is not one of the choices", how_to_fix)
