@@ -217,6 +217,8 @@ class TableJoiner:
         if source.trial and source.trial not in audit.trials:
             files = ", ".join(self.experiment.trials[source.trial].files.values())
             return explain_cell(published, "no_file", source, data=data, detail=files)
+        if isinstance(error := audit.trials.get(source.trial), UsageError):
+            return explain_cell(published, "no_value", source, data=data, detail=error.message)
         if model is None and audit.stored_config is not None and n_models < min_models:
             detail = f"{n_models} of {min_models}"
             return explain_cell(published, "too_few_models", source, data=data, detail=detail)

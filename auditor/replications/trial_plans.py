@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from auditor.experiments.temperature import parse_temperatures
 from auditor.replications.experiment import Experiment, Trial
 from auditor.replications.presets import PublishedTable
 from auditor.replications.trials import is_asked, locate_files, select_trials
+from auditor.reports.data.semantic.people_labels import make_no_label_error, select_labels
 from auditor.run import load_planned_survey
 
 
@@ -95,10 +97,16 @@ def _plan_temperature(
 
 
 def _plan_judgements(
-    _trial: Trial, paths: Mapping[str, Path], _config: AuditConfig, _asked: bool
+    _trial: Trial, paths: Mapping[str, Path], config: AuditConfig, _asked: bool
 ) -> Iterator[PlannedCalls]:
-    """Read the labels, which asks nobody."""
-    read_judgements(paths["file"])
+    """Read the labels, which asks nobody; UsageError if none is of the audit's models, questions and wordings."""
+    assert config.probes.semantic is not None  # labels are of its answers
+    questions = list_question_ids(config, load_planned_survey(config)).asked
+    numbers = range(1, config.probes.semantic.paraphrases + 1)
+    units = set(product((model.name for model in config.models), questions))
+    selected = select_labels(read_judgements(paths["file"]), units, dict.fromkeys(questions, numbers))
+    if not selected.by_unit:
+        raise make_no_label_error(paths["file"], config.name)
     yield from ()
 
 

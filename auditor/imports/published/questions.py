@@ -80,7 +80,11 @@ def _read_answer_targets(source: Path) -> Iterator[_BestAnswer]:
         else:
             choices, labels = list(targets.fields), [targets.number(choice) for choice in targets.fields]
         best, wrong = (
-            list(dict.fromkeys(text.strip() for text, label in zip(choices, labels, strict=True) if (label == 1) == right))
+            list(
+                dict.fromkeys(
+                    text.strip() for text, label in zip(choices, labels, strict=True) if (label == 1) == right
+                )
+            )
             for right in (True, False)
         )
         if len(best) != 1:

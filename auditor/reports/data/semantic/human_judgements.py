@@ -23,6 +23,7 @@ from auditor.reports.data.semantic.people_labels import (
     entropy_over_pairs,
     estimate_alpha,
     label_entropy,
+    make_no_label_error,
     select_labels,
     share_judged_consistent,
 )
@@ -116,10 +117,7 @@ def compare_with_human_judgements(
     }
     selected = select_labels(labels, {(score.model, score.question) for score in scores}, wordings)
     if not selected.by_unit:
-        raise UsageError(
-            f"{file}: no row is about a model, question and wordings of the audit '{audit_name}'.",
-            "Check the columns model, question_id, left and right. Wordings are numbered from 1.",
-        )
+        raise make_no_label_error(file, audit_name)
     return _build_report(selected, scores, (facts.measured, facts.variant))
 
 
