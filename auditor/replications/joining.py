@@ -18,6 +18,7 @@ from auditor.replications.presets import Paper, PublishedRow, PublishedTable
 from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_INTERVAL
 from auditor.reports.data.build import build_report
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
+from auditor.reports.data.semantic.build import count_wordings
 from auditor.storage import audits
 from auditor.storage.database import open_database
 
@@ -43,13 +44,15 @@ def load_measured_audits(
     measured = []
     with open_database(storage, create=False) as db:
         for audit_name, stored_name in name_by_audit.items():
-            config = load_stored_config(audits.get_audit(db, stored_name).config)
+            audit = audits.get_audit(db, stored_name)
+            config = load_stored_config(audit.config)
             if config is None and audit_name not in imported:
                 raise UsageError(
                     f"audit '{stored_name}' was imported.", "Run it: auditor replicate PAPER --models FILE"
                 )
             results = (trials or {}).get(audit_name, {})
-            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name), results))
+            wordings = count_wordings(db, audit.id)
+            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name), results, wordings))
     return measured
 
 

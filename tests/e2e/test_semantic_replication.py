@@ -486,6 +486,26 @@ def test_sge_of_the_questions_alone_of_answers_and_of_rules(server: FakeServer, 
     assert cells.find("people", "annotators", "Fleiss kappa")["not_run"] == "no_file"
 
 
+def test_a_paraphraser_that_writes_too_few_wordings_is_no_secret(server: FakeServer, tmp_path: Path) -> None:
+    def script(request: Request) -> Reply:
+        if request.schema == "Paraphrases":
+            texts = ["Is it ever fine to deceive a friend?", "Could one mislead somebody close?"]
+            return completion(json.dumps({"paraphrases": texts}))
+        return completion(f"Rule {request.body['seed']}")
+
+    server.script = script
+    rows = [("a", "May I lie to a friend?")]
+    file = write_csv(tmp_path / "q.csv", "question_id,question", rows)
+    models = write_models(tmp_path, server.url, semantic='paraphraser = "planted"')
+    words: list[str | Path] = ["sge", "--table", "models", "--models", models, "--data", f"QUESTIONS={file}"]
+    with mock.patch("auditor.agents.semantic.paraphrases.parascore", return_value=1.0):
+        cells = replicate(tmp_path, *words)
+        page = auditor("replicate", *words, "--storage", f"sqlite:///{tmp_path}/replication.db").stdout
+    [departure] = [entry for entry in cells.departures if entry["id"] == "paraphrases"]
+    assert departure["description"] == "wordings of each question: 2 (published: 10)"
+    assert "asked in at least 2 of 10 planned wordings" in " ".join(page.split())
+
+
 # --- the consistency score -------------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from auditor.reports.number_format import format_count
 
 PAPERS = ("sage", "sge", "consistency")
 AUDITS = {"sage": "MCC", "sge": "MIC", "consistency": "questions"}
+N_WORDINGS = {"sage": 5, "sge": 10, "consistency": 0}
 N_QUESTIONS = {"MCC": 10000, "selected": 500}
 TRIAL_QUESTIONS = {"rules": 500, "temperature": 500, "TruthfulQA": 817, "HellaSwag": 1000}
 JUDGE = {"name": "judge", "model": "openai/gpt-3.5-turbo"}
@@ -38,7 +39,6 @@ AS_PUBLISHED: dict[str, dict[str, Any]] = {
 CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     "sage": {
         "questions": {"probes": {"semantic": {"questions": "built-in"}}},
-        "paraphrases": {"probes": {"semantic": {"paraphrases": 4}}},
         "prompts": {"language": "native"},
         "answer-form": {"probes": {"semantic": {"mode": "structured"}}},
         "max-tokens": {"probes": {"semantic": {"max_tokens": 100}}},
@@ -50,7 +50,6 @@ CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "sge": {
         "questions": {"probes": {"semantic": {"questions": "built-in"}}},
-        "paraphrases": {"probes": {"semantic": {"paraphrases": 5}}},
         "variant": {"probes": {"semantic": {"variant": "sage"}}},
         "prompts": {"language": "native"},
         "answer-form": {"probes": {"semantic": {"mode": "structured"}}},
@@ -86,11 +85,13 @@ def measured(
     settings: dict[str, Any],
     n_questions: int = 10000,
     audit: str | None = None,
+    wordings: tuple[int, int] | None = None,
     **of_trials: object,
 ) -> MeasuredAudit:
     """An audit with this configuration and number of questions, as it is stored: its JSON read again.
 
     Args:
+        wordings: fewest and most of a question; by default, as published.
         of_trials: what all trials on it have instead of the published settings.
     """
     stored = AuditConfig.model_validate(settings).model_dump_json()
@@ -99,7 +100,8 @@ def measured(
     trials = {
         name: [SimpleNamespace(**{**published, "questions": n, **of_trials})] for name, n in TRIAL_QUESTIONS.items()
     }
-    return MeasuredAudit(audit or AUDITS[paper], AuditConfig.model_validate_json(stored), cast(Report, report), trials)
+    config, name = AuditConfig.model_validate_json(stored), audit or AUDITS[paper]
+    return MeasuredAudit(name, config, cast(Report, report), trials, wordings or (N_WORDINGS[paper],) * 2)
 
 
 def departures_of(paper: str, setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str, list[tuple[str, bool]]]:
@@ -114,6 +116,7 @@ SETTINGS = [(paper, setting) for paper in PAPERS for setting in experiment(paper
 OWN_RULES = Path(planning.__file__).parent / "presets" / "data" / "sage-rules.csv"
 # Settings that are no key of the configuration: what changes in the audit instead.
 OTHER_CHANGES: dict[str, dict[str, Any]] = {
+    "paraphrases": {"wordings": (2, 5)},
     "number-of-questions": {"n_questions": 100},
     "followed-rules": {"rules_sha256": hashlib.sha256(OWN_RULES.read_bytes()).hexdigest()},
     "questions-of-experiments": {"questions": 20},
@@ -142,6 +145,15 @@ def test_a_configuration_that_differs_is_never_marked_same(paper: str, setting: 
     mark, departures = departures_of(paper, setting, changed)
     assert mark == "other_definition"
     assert (setting.id, False) in departures
+
+
+@pytest.mark.parametrize("paper", ["sage", "sge"])
+def test_too_few_wordings_by_a_paraphraser_are_a_departure_with_their_number(paper: str) -> None:
+    [setting] = [setting for setting in experiment(paper).settings if setting.id == "paraphrases"]
+    n_published = N_WORDINGS[paper]
+    audit = measured(paper, as_published(paper), wordings=(2, n_published))
+    [departure] = derive_mark(experiment(paper), setting.parts, FigureSource(), audit)[1]
+    assert (departure.id, departure.measured) == ("paraphrases", f"2 to {n_published}")
 
 
 def test_the_number_of_questions_is_that_of_the_figures_audit() -> None:

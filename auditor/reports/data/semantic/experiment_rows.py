@@ -8,6 +8,7 @@ from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.report_model import ReportModel
+from auditor.reports.number_format import format_span
 
 
 class AnswerCountRow(ReportModel):
@@ -136,10 +137,7 @@ class ConsistencyAccuracyRow(ReportModel):
     @property
     def asked_wordings(self) -> int | str | None:
         """The number of wordings of each question; its ends, such as `2 to 5`, if questions have different numbers."""
-        if self.wordings is None:
-            return None
-        fewest, most = self.wordings
-        return fewest if fewest == most else f"{fewest} to {most}"
+        return None if self.wordings is None else format_span(*self.wordings)
 
     @property
     def wordings_author(self) -> str:
