@@ -307,10 +307,10 @@ def test_measures_are_correlated_with_peoples_labels(sage_words: list[str | Path
         assert cells.value("2", metric, "answers", "average of labels") == pytest.approx(expected, abs=1e-6)
     for alpha in (10, 1):
         expected = float(np.corrcoef(share_of_yes, [sage(texts, alpha) for texts in ANSWERS.values()])[0, 1])
-        label = f"exponent {alpha}, average of labels"
+        label = f"SaGE with exponent {alpha}, average of labels"
         assert cells.value("2", "SaGE", "rules", label) == pytest.approx(expected, abs=1e-6)
         # Rules are equal where answers are, so their mix is too.
-        label = f"exponent {alpha}, mixed with answers, average of labels"
+        label = f"SaGE with exponent {alpha}, mixed with answers, average of labels"
         assert cells.value("2", "SaGE", "rules", label) == pytest.approx(expected, abs=1e-6)
 
 
@@ -350,9 +350,9 @@ def test_measures_are_correlated_with_the_entropy_of_peoples_labels(server: Fake
 def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Path) -> None:
     cells = replicate(tmp_path, *sage_words, "--table", "4")
     before = mean_of(lambda texts: sage(texts, 10))
-    assert cells.value("4", "planted, without a rule", "SaGE", "rules of thumb, exponent 10") == pytest.approx(before)
-    assert cells.value("4", "planted, with a rule", "SaGE", "rules of thumb, exponent 10") == pytest.approx(1)
-    mixed = "rules of thumb, exponent 10, mixed with answers"
+    assert cells.value("4", "planted, without a rule", "SaGE", "rules of thumb, SaGE with exponent 10") == pytest.approx(before)
+    assert cells.value("4", "planted, with a rule", "SaGE", "rules of thumb, SaGE with exponent 10") == pytest.approx(1)
+    mixed = "rules of thumb, SaGE with exponent 10, mixed with answers"
     assert cells.value("4", "planted, without a rule", "SaGE", mixed) == pytest.approx(before)
     assert "followed-rules" not in cells.find("4", "planted, with a rule", "SaGE", mixed)["departures"]
     for metric, similarity in LEXICAL.items():

@@ -223,6 +223,14 @@ def test_figures_name_the_departures_and_parts_that_are_declared(paper_id: str) 
     assert {part for setting in experiment(paper_id).settings for part in setting.parts} <= parts
 
 
+def test_an_exponent_is_named_as_that_of_sage() -> None:
+    """Figures of other measures stand in the same row."""
+    for source in (source for table in load_paper("sage").tables for source in table.list_sources()):
+        is_of_sage = "sage:alpha" in source.figure + source.model_figure
+        assert ("SaGE with exponent" in source.label) is is_of_sage
+        assert ("exponent" in source.label) is is_of_sage
+
+
 def test_the_stated_difference_of_kappa_and_alpha_is_exact() -> None:
     labels = np.random.default_rng(0).integers(0, 2, (3, 40))  # raters, pairs
     alpha = krippendorff_alpha(labels.astype(float)).value
