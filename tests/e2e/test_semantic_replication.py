@@ -350,7 +350,9 @@ def test_measures_are_correlated_with_the_entropy_of_peoples_labels(server: Fake
 def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Path) -> None:
     cells = replicate(tmp_path, *sage_words, "--table", "4")
     before = mean_of(lambda texts: sage(texts, 10))
-    assert cells.value("4", "planted, without a rule", "SaGE", "rules of thumb, SaGE with exponent 10") == pytest.approx(before)
+    assert cells.value(
+        "4", "planted, without a rule", "SaGE", "rules of thumb, SaGE with exponent 10"
+    ) == pytest.approx(before)
     assert cells.value("4", "planted, with a rule", "SaGE", "rules of thumb, SaGE with exponent 10") == pytest.approx(1)
     mixed = "rules of thumb, SaGE with exponent 10, mixed with answers"
     assert cells.value("4", "planted, without a rule", "SaGE", mixed) == pytest.approx(before)
@@ -456,6 +458,19 @@ def test_a_second_run_makes_no_call(sage_words: list[str | Path], server: FakeSe
 def test_tables_without_their_file_are_not_run(sage_words: list[str | Path], tmp_path: Path) -> None:
     cells = replicate(tmp_path, *sage_words[:-4], "--table", "2")
     assert {cell["not_run"] for cell in cells.cells} == {"no_file"}
+
+
+def test_cells_without_a_usable_answer_say_so(server: FakeServer, tmp_path: Path) -> None:
+    server.script = lambda request: completion("yes" if len(request.body["messages"]) == 3 else "")
+    questions = write_questions(tmp_path)
+    models = write_models(tmp_path, server.url, "gpt-3.5-turbo")
+    words = ("sage", "--table", "1", "--models", models, "--data", f"MCC={questions}")
+    cells = replicate(tmp_path, *words).cells
+    words = ("consistency", "--table", "questions", "--models", models, "--data", f"QUESTIONS={questions}")
+    cells += replicate(tmp_path, *words).cells
+    of_model = [cell for cell in cells if cell["published"]["row"] == "planted"]
+    assert {cell["published"]["column"] for cell in of_model} > {"SaGE, rules", "consistency score"}
+    assert all("has two usable" in cell["detail"] for cell in of_model), [cell["detail"] for cell in of_model]
 
 
 # --- SGE -------------------------------------------------------------------------------------------------------------

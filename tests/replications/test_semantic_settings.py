@@ -56,6 +56,7 @@ CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "consistency": {
         "judge": {"judges": [{**JUDGE, "model": "openai/gpt-4"}]},
+        "prompts": {"language": "native"},
         "judge-prompt": {"probes": {"semantic": {"consistency": {"form": "standard"}}}},
         "judge-temperature": {"judges": [{**JUDGE, "params": {"temperature": 0}}]},
         "judge-tokens": {"judges": [{**JUDGE, "params": {"max_tokens": 200}}]},
@@ -221,6 +222,15 @@ def test_figures_name_the_departures_and_parts_that_are_declared(paper_id: str) 
     assert {name for source in sources for name in source.departures} == declared
     parts = {part for table in paper.tables for part in table.parts} | {part for s in sources for part in s.parts}
     assert {part for setting in experiment(paper_id).settings for part in setting.parts} <= parts
+
+
+def test_how_answers_are_asked_does_not_bear_on_given_answers() -> None:
+    small = {"limit": 2, "mode": "structured", "max_words": 12, "max_tokens": 100}
+    audit = measured("consistency", merge_settings(as_published("consistency"), {"probes": {"semantic": small}}))
+    for parts, expected in ((["judge", "judged"], set()), (["judged", "answers"], set(small))):
+        _, departures = derive_mark(experiment("consistency"), frozenset(parts), FigureSource(), audit)
+        keys = {entry.id.removeprefix("probes.semantic.") for entry in departures if entry.id.startswith("probes.")}
+        assert keys == expected
 
 
 def test_an_exponent_is_named_as_that_of_sage() -> None:
