@@ -201,7 +201,8 @@ def _build_config(
     if options.is_small:
         settings = merge_settings(settings, experiment.small.config)
         settings = merge_settings(settings, experiment.small.audits.get(audit_name, {}))
-    is_simulated = all(model["model"].startswith(SIMULATED_PREFIX) for model in settings["models"])
+    judges = settings["judges"] if isinstance(settings.get("judges"), list) else []
+    is_simulated = any(model["model"].startswith(SIMULATED_PREFIX) for model in [*settings["models"], *judges])
     prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
     data_files = list_data_files(experiment, options)
