@@ -186,7 +186,8 @@ def _require_recorded_traces(
 def require_simulated_models_only(audit_name: str, models: Sequence[ModelSection]) -> None:
     """Require that all models are simulated or none is, with known personas, and a name that says so.
 
-    Models whose answers are replayed from a file are asked nothing, so they may stand beside simulated ones. The name is on every page, table and export of an audit, so that none can be taken for a measurement.
+    Models whose answers are replayed from a file are asked nothing, so they may stand beside simulated ones. The name
+    is on every page, table and export of an audit, so that none can be taken for a measurement.
     """
     simulated = [model for model in models if model.model.startswith(SIMULATED_PREFIX)]
     if not simulated:

@@ -30,7 +30,7 @@ from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
 from auditor.surveys import load_survey
-from tests.support.cli_runner import run
+from tests.support.cli_runner import auditor, run
 from tests.support.fixed_address import word_encoder
 from tests.support.scripted_tasks import sum_task
 
