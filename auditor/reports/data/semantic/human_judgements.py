@@ -73,7 +73,7 @@ class HumanJudgementReport(ReportModel):
     """Measures of consistency against people's judgements on pairs of answers."""
 
     questions: int
-    """Pairs of model and question that people judged."""
+    """Questions that people judged, of one model or several."""
     judgements: int
     """Judgements of the audit's answers; all figures are of these."""
     left_out: dict[LeftOutReason, int] = Field(default_factory=dict)
@@ -138,7 +138,7 @@ def _build_report(
     )
     columns = _arrange_scores(scores, units)
     return HumanJudgementReport(
-        questions=len(groups),
+        questions=len(set(questions)),
         judgements=len(used),
         left_out=selected.left_out,
         alpha=estimate_alpha(used),
