@@ -13,6 +13,7 @@ import pydantic
 from auditor.config import AuditConfig
 from auditor.config.model_section import SIMULATED_PREFIX
 from auditor.config.models_file import ModelsFile, load_models_file
+from auditor.config.semantic import BUILT_IN_QUESTIONS
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
 from auditor.replications.experiment import Experiment, Part
@@ -22,6 +23,7 @@ AUDIT_PREFIX = "rep"
 PRESET_FILE_PREFIX = "preset:"
 HELPER_KEYS = ("paraphraser", "rot_model", "encoder", "bertscore_model")
 """Settings of the probe `semantic` that name a model or weights; those of the user's file are used."""
+QUESTIONS_KEY = "probes.semantic.questions"
 FIRST_JUDGE = "user:judge"
 """Stands for the name of the first judge, where a setting names one."""
 
@@ -67,11 +69,22 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
         raise UsageError(f"--as-published: no effect on '{paper.id}'.", "Leave it out.")
     if unknown := set(options.files) - set(experiment.files):
         raise UsageError(f"--data: '{paper.id}' has no data '{min(unknown)}'.", f"Use {_join(experiment.files)}.")
+    _require_question_files(experiment, options.files)
     models = {} if options.models_file is None else _read_models(options.models_file, experiment)
     return {
         name: _build_config(paper.id, experiment, name, tables, options, models)
         for name in _drop_audits_without_data(experiment, tables, options)
     }
+
+
+def _require_question_files(experiment: Experiment, files: Mapping[str, str]) -> None:
+    """Raise UsageError, which names `--data`, if a file of questions is missing."""
+    for name, value in files.items():
+        if experiment.files[name].key == QUESTIONS_KEY and value != BUILT_IN_QUESTIONS and not Path(value).is_file():
+            raise UsageError(
+                f"--data {name}: there is no file '{value}'.",
+                f"Correct the path, or write --data {name}={BUILT_IN_QUESTIONS} for the questions of this program.",
+            )
 
 
 def plan_imports(paper: Paper, options: ReplicationOptions) -> dict[str, tuple[str, Path]]:
@@ -173,10 +186,19 @@ def _load_models(path: Path, experiment: Experiment) -> ModelsFile:
 
 
 def list_ignored_settings(paper: Paper, options: ReplicationOptions) -> list[str]:
-    """Keys of the file of models that have no effect, since the experiment brings these settings itself."""
+    """Keys and judges of the file of models that have no effect, since the experiment brings these settings itself."""
     if options.models_file is None or paper.experiment is None:
         return []
-    return _load_models(options.models_file, paper.experiment).ignored
+    file = _load_models(options.models_file, paper.experiment)
+    judges = file.judges if _names_first_judge(paper.experiment.config) and file.judges != "peers" else []
+    return [*file.ignored, *(f"judge '{judge.name}' (the first one is asked)" for judge in judges[1:])]
+
+
+def _names_first_judge(settings: Any) -> bool:
+    """Whether nested settings name the first judge, so that others are not asked."""
+    if isinstance(settings, Mapping):
+        return any(map(_names_first_judge, settings.values()))
+    return bool(settings == FIRST_JUDGE)
 
 
 def _compares_wordings(experiment: Experiment) -> bool:

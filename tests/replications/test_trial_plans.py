@@ -14,6 +14,7 @@ from auditor.replications.planning import (
     ReplicationOptions,
     apply_options,
     list_data_files,
+    list_ignored_settings,
     plan_audits,
     select_runnable_tables,
 )
@@ -176,6 +177,21 @@ def test_wordings_of_labels_count_from_one(tmp_path: Path) -> None:
     for row, column in ((["ann", "a", "q", 0, 1, "Y"], "left"), (["ann", "a", "q", 1, 0, "Y"], "right")):
         with pytest.raises(AuditorError, match=f"column '{column}': is not the number of a wording"):
             read_judgements(write(tmp_path / "people.csv", PEOPLE_COLUMNS, [row]))
+
+
+def test_a_missing_file_of_questions_is_named_by_its_option(models: Path, tmp_path: Path) -> None:
+    with pytest.raises(AuditorError, match=r"--data MCC: there is no file 'nofile\.csv'"):
+        plan_files(models, {"MCC": "nofile.csv"}, "1")
+    assert plan_files(models, {"MCC": "built-in"}, "1")["MCC"].is_asked
+
+
+def test_judges_that_are_not_asked_are_listed(tmp_path: Path) -> None:
+    tables = [("models", "a"), ("judges", "first"), ("judges", "second")]
+    path = tmp_path / "models.toml"
+    path.write_text("".join(f'[[{t}]]\nname = "{n}"\nmodel = "openai/{n}"\n' for t, n in tables), encoding="utf-8")
+    options = ReplicationOptions(models_file=path)
+    assert list_ignored_settings(load_paper("consistency"), options) == ["judge 'second' (the first one is asked)"]
+    assert list_ignored_settings(load_paper("sage"), options) == []
 
 
 def test_the_dry_run_counts_the_calls_of_experiments(models: Path, task: Path, tmp_path: Path) -> None:

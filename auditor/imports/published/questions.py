@@ -21,10 +21,11 @@ from auditor.imports.published.rows import (
     PublishedRule,
     PublishedTaskItem,
 )
-from auditor.surveys.row_reader import read_rows
+from auditor.surveys.row_reader import TextRow, read_rows
 from auditor.text_safety import truncate_text
 
 OPTION_SEPARATOR = "|"
+NO_AGREEMENT = -1
 HELLASWAG_QUESTION = "Which of these continues the text best?"
 
 
@@ -174,7 +175,7 @@ def read_mic(source: Path, options: ConversionOptions) -> PublishedDataset:
             how_to_fix = f"Use {', '.join(FOUNDATIONS)}, separated by |."
             raise row.make_cell_error("moral", f"'{unknown[0]}' is not a moral foundation", how_to_fix)
         foundations.setdefault(question, Counter()).update(named)
-        agreement = row.number("rot-agree") or 0.0
+        agreement = _read_agreement(row)
         if rule:
             n_rules += 1
             if question not in best_rules or agreement > best_rules[question][0]:
@@ -184,6 +185,17 @@ def read_mic(source: Path, options: ConversionOptions) -> PublishedDataset:
     if not foundations:
         raise ImportFileError(f"{source}: has no rows.", "Check that it is the right file.")
     return _build_moral_dataset(foundations, best_rules, n_rules)
+
+
+def _read_agreement(row: TextRow) -> float:
+    """How many people agree with a rule, from 1 to 5; -1, which the authors' program writes, where it was not said."""
+    agreement = row.number("rot-agree")
+    if agreement is None:
+        return NO_AGREEMENT
+    if agreement != NO_AGREEMENT and not 1 <= agreement <= 5:
+        problem = f"{agreement:g} is not on the scale from 1 to 5"
+        raise row.make_cell_error("rot-agree", problem, f"Write 1 to 5, or {NO_AGREEMENT} if nothing was said.")
+    return agreement
 
 
 def _build_moral_dataset(

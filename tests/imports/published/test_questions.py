@@ -193,6 +193,14 @@ def test_mic_has_the_rule_that_most_people_agree_with(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("agreement", ["9", "0", "-2"])
+def test_agreement_beyond_its_scale_is_an_error(agreement: str, tmp_path: Path) -> None:
+    """-1 is what the authors' program writes where an annotator said nothing; the rows above have it."""
+    file = write_table(tmp_path / "MIC.csv", MIC_HEADER, ["1", "q?", "a", "r", "care", "[]", agreement, "1", "dev"])
+    with pytest.raises(ImportFileError, match=f"column 'rot-agree': {agreement} is not on the scale from 1 to 5"):
+        read_mic(file, ConversionOptions())
+
+
 def test_mic_may_be_read_by_split(tmp_path: Path) -> None:
     file = write_table(tmp_path / "MIC.csv", MIC_HEADER, *MIC_ROWS)
     dataset = read_mic(file, ConversionOptions(split="dev"))

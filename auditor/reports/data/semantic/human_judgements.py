@@ -196,7 +196,8 @@ def _correlation_row(
             consistent, and the entropies of its judgements and over its pairs in bits.
         questions: of these values.
     """
-    with_people = correlate_over_units(human_scores, values, {"question": questions})
+    sides = ("the people's labels", "the measure")
+    with_people = correlate_over_units(human_scores, values, {"question": questions}, sides)
     return HumanCorrelationRow(
         text=metric_key[0],
         metric=metric_key[1],
@@ -206,7 +207,7 @@ def _correlation_row(
         ci_high=with_people.ci_high,
         reason=with_people.reason,
         r_entropy=correlate_over_units(entropy, values, {"question": questions}).value,
-        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}),
+        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}, sides),
     )
 
 
