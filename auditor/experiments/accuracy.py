@@ -39,6 +39,9 @@ def accuracy(
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=1, help="Ask only the first N questions of FILE.")
     ] = None,
+    score_choices: Annotated[
+        bool, typer.Option("--score-choices", help="Compare the texts of the chosen answers, not the reasons for them.")
+    ] = False,
 ) -> ExperimentResult:
     """Test if consistent answers are more often correct.
 
@@ -56,10 +59,11 @@ def accuracy(
 
     async def ask(run: RunContext) -> tuple[AuditConfig, list[KnownAnswerQuestion], Measures]:
         asked = await paraphrase_known_answers(run, questions)
-        return run.config, asked, await accuracy_and_consistency(run, asked)
+        return run.config, asked, await accuracy_and_consistency(run, asked, scores_choices=score_choices)
 
     config, asked, measures = ask_models(context, audit, (SEMANTIC_PROBE,), ask)
-    settings = _describe_questions(config, questions, asked)
+    scored = {"scored": "choices"} if score_choices else {}
+    settings = _describe_questions(config, questions, asked) | scored
     rows = [_build_row(model, *values).model_copy(update=settings) for model, values in measures.items()]
     rows = _add_correlation_over_models(rows, {model.name: model.resolved_family for model in config.models})
     return ExperimentResult(rows, build_accuracy_document(audit, rows))

@@ -395,6 +395,16 @@ def test_consistency_and_accuracy_on_a_task_are_in_one_table(
         consistency = cells.value("3", "planted", "TruthfulQA, SaGE", f"exponent {alpha}")
         assert consistency == pytest.approx(expected, abs=1e-6)
     assert cells.find("3", "planted", "HellaSwag, accuracy", "HellaSwag")["not_run"] == "no_file"
+    # Of HellaSwag, the chosen endings are compared: no further call.
+    n_requests = len(server.requests)
+    cells = replicate(tmp_path, *sage_words, "--data", f"HellaSwag={file}", "--table", "3")
+    assert len(server.requests) == n_requests
+    for alpha in (10, 1):
+        endings = [[str(choice) for choice in chosen[1:]] for chosen in choices.values()]
+        expected = float(np.mean([sage(texts, alpha) for texts in endings]))
+        cell = cells.find("3", "planted", "HellaSwag, SaGE", f"exponent {alpha}")
+        assert cell["recomputed"]["value"] == pytest.approx(expected, abs=1e-6)
+        assert "endings" in cell["departures"]
 
 
 def test_the_files_paraphraser_and_author_of_rules_are_used(server: FakeServer, tmp_path: Path) -> None:

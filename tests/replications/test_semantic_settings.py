@@ -241,6 +241,20 @@ def test_an_exponent_is_named_as_that_of_sage() -> None:
         assert ("exponent" in source.label) is is_of_sage
 
 
+def test_the_note_of_figure_4_is_computed_from_table_3() -> None:
+    sage = load_paper("sage")
+    points: dict[str, list[float]] = {}
+    for cell in sage.iterate_cells("3"):
+        assert cell.value is not None
+        points.setdefault(cell.column, []).append(cell.value)
+    r = {
+        task: np.corrcoef(points[f"{task}, SaGE"], points[f"{task}, accuracy"])[0, 1]
+        for task in ("TruthfulQA", "HellaSwag")
+    }
+    [figure] = sage.select_tables("figure-4")
+    assert f"r = {r['TruthfulQA']:.2f} for TruthfulQA and {r['HellaSwag']:.2f} for HellaSwag, 9 models" in figure.note
+
+
 def test_the_stated_difference_of_kappa_and_alpha_is_exact() -> None:
     labels = np.random.default_rng(0).integers(0, 2, (3, 40))  # raters, pairs
     alpha = krippendorff_alpha(labels.astype(float)).value

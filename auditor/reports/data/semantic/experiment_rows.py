@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from auditor.metrics.averaging import AveragedEstimate
@@ -112,8 +114,10 @@ class ConsistencyAccuracyRow(ReportModel):
     model: str
     accuracy: AveragedEstimate
     """Mean over questions of the share of correct answers among usable ones."""
+    scored: Literal["reasons", "choices"] = "reasons"
+    """What the consistency is of: the stated reasons, or the texts of the chosen answers."""
     consistency: AveragedEstimate
-    """Mean consistency score of the stated reasons."""
+    """Mean consistency score of these texts."""
     n: int
     """Questions that have both."""
     r: float | None
