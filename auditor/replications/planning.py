@@ -13,7 +13,6 @@ import pydantic
 from auditor.config import AuditConfig
 from auditor.config.model_section import SIMULATED_PREFIX
 from auditor.config.models_file import ModelsFile, load_models_file
-from auditor.config.semantic import BUILT_IN_QUESTIONS
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
 from auditor.replications.experiment import Experiment, Part
@@ -23,7 +22,6 @@ AUDIT_PREFIX = "rep"
 PRESET_FILE_PREFIX = "preset:"
 HELPER_KEYS = ("paraphraser", "rot_model", "encoder", "bertscore_model")
 """Settings of the probe `semantic` that name a model or weights; those of the user's file are used."""
-QUESTIONS_KEY = "probes.semantic.questions"
 FIRST_JUDGE = "user:judge"
 """Stands for the name of the first judge, where a setting names one."""
 
@@ -69,22 +67,11 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
         raise UsageError(f"--as-published: no effect on '{paper.id}'.", "Leave it out.")
     if unknown := set(options.files) - set(experiment.files):
         raise UsageError(f"--data: '{paper.id}' has no data '{min(unknown)}'.", f"Use {_join(experiment.files)}.")
-    _require_question_files(experiment, options.files)
     models = {} if options.models_file is None else _read_models(options.models_file, experiment)
     return {
         name: _build_config(paper.id, experiment, name, tables, options, models)
         for name in _drop_audits_without_data(experiment, tables, options)
     }
-
-
-def _require_question_files(experiment: Experiment, files: Mapping[str, str]) -> None:
-    """Raise UsageError, which names `--data`, if a file of questions is missing."""
-    for name, value in files.items():
-        if experiment.files[name].key == QUESTIONS_KEY and value != BUILT_IN_QUESTIONS and not Path(value).is_file():
-            raise UsageError(
-                f"--data {name}: there is no file '{value}'.",
-                f"Correct the path, or write --data {name}={BUILT_IN_QUESTIONS} for the questions of this program.",
-            )
 
 
 def plan_imports(paper: Paper, options: ReplicationOptions) -> dict[str, tuple[str, Path]]:
