@@ -13,8 +13,10 @@ from auditor.models.thinking import strip_thinking
 
 AnswerMode = Literal["structured", "text"]
 _LABEL = re.compile(r"^\W*(?:rule of thumb|rot|rule|answer)\W*?:\W*?(?=\w)", re.IGNORECASE)
-_YES_OR_NO = re.compile(r"\W*(yes|no)\b(?![ \t]*/|[ \t]+\w)", re.IGNORECASE)
-"""The word at the beginning of a verdict; "No context was sent" and "yes/no" are none."""
+_CLAUSE = r"(?:it|this|that|these|those|the|they|there|because|since|as)\b"
+_VERDICT = re.compile(rf"\W*(?:(yes|true)|no|false)\b(?![ \t]*/|[ \t]+(?!{_CLAUSE})\w)", re.IGNORECASE)
+"""The word at the beginning of a verdict, alone or before a clause; "No context was sent" and "yes/no" are none. The
+prompt is English and asks for yes or no; the published example has the verdicts True and False."""
 _QUOTED = re.compile(r'^[“"«„](.*)[”"»“]$', re.DOTALL)
 
 
@@ -87,13 +89,13 @@ def parse_pair_verdict(
     The last two are None unless the outcome is `ok`.
 
     Args:
-        is_paper_form: whether the verdict is the word yes or no at the beginning, without a reason.
+        is_paper_form: whether the verdict is the word yes or no (or true or false) at the beginning, without a reason.
     """
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None, None
     if is_paper_form:
-        word = _YES_OR_NO.match(strip_thinking(answer.text))
-        return (Outcome.OK, word[1].lower() == "yes", None) if word else (Outcome.UNPARSED, None, None)
+        verdict = _VERDICT.match(strip_thinking(answer.text))
+        return (Outcome.OK, verdict[1] is not None, None) if verdict else (Outcome.UNPARSED, None, None)
     if purpose is Purpose.CONSISTENCY:
         support = parse_structured_answer(Support, answer.text)
         return (

@@ -117,6 +117,7 @@ def build_paraphrase_call(
     config: AuditConfig, model: ModelSection, question: MoralQuestion, count: int, attempt: int
 ) -> Call:
     """Build the call that asks for `count` paraphrases of a question; `attempt` numbers repeated calls, from 0."""
+    max_words = max(MAX_PARAPHRASE_WORDS, len(question.text.split()))
     messages = load_prompt("semantic.paraphrase").render(
         preamble=model.system, question=question.text, count=str(count)
     )
@@ -126,9 +127,10 @@ def build_paraphrase_call(
         Purpose.PARAPHRASE,
         messages,
         temperature=PARAPHRASE_TEMPERATURE,
-        max_tokens=max(300, 80 * count),  # two tokens per word of the longest paraphrases
+        # Two tokens for each word of the longest paraphrases; languages without spaces are counted by characters.
+        max_tokens=max(300, count * max(2 * max_words, len(question.text) // 3)),
         schema=Paraphrases,
-        max_words=MAX_PARAPHRASE_WORDS,
+        max_words=max_words,
         sample=attempt,
     )
 

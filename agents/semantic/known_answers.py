@@ -83,9 +83,13 @@ async def paraphrase_known_answers(
 
 
 async def accuracy_and_consistency(
-    context: RunContext, questions: Sequence[KnownAnswerQuestion]
+    context: RunContext, questions: Sequence[KnownAnswerQuestion], *, scores_choices: bool = False
 ) -> dict[str, tuple[Floats, GroupScores]]:
-    """By model: the share of correct answers, shape (questions,), and the consistency of the reasons."""
+    """By model: the share of correct answers, shape (questions,), and the consistency of the reasons.
+
+    Args:
+        scores_choices: whether the texts of the chosen answers are compared instead of the reasons.
+    """
     measures_by_model = {}
     for model in context.config.models:
         calls = [
@@ -103,7 +107,13 @@ async def accuracy_and_consistency(
             for question, group in zip(questions, parsed, strict=True)
         ]
         accuracy = np.array([np.mean(group) if group else np.nan for group in is_correct], dtype=float)
-        reasons = [[AnswerWithRule(outcome, reason) for outcome, _, reason in group] for group in parsed]
-        scores = await asyncio.to_thread(score_groups, context, reasons, answers_only=True)
+        texts = [
+            [
+                AnswerWithRule(outcome, question.choices[choice - 1] if scores_choices and choice else reason)
+                for outcome, choice, reason in group
+            ]
+            for question, group in zip(questions, parsed, strict=True)
+        ]
+        scores = await asyncio.to_thread(score_groups, context, texts, answers_only=True)
         measures_by_model[model.name] = accuracy, scores
     return measures_by_model

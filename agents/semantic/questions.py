@@ -64,11 +64,14 @@ def load_planned_questions(probe: SemanticProbe, survey: Survey) -> list[MoralQu
             f"There: {foundations}.",
         )
     for question in selected:
-        if len(question.paraphrases) < probe.paraphrases and probe.paraphraser is None:
+        n_paraphrases = len(question.paraphrases)
+        if n_paraphrases < probe.paraphrases and probe.paraphraser is None:
+            noun = "paraphrase" if n_paraphrases == 1 else "paraphrases"
             raise ConfigError(
-                f"probes.semantic: question '{question.id}' has {len(question.paraphrases)} paraphrases, but "
+                f"probes.semantic: question '{question.id}' has {n_paraphrases} {noun}, but "
                 f"{probe.paraphrases} are required.",
-                "Add paraphrases, lower 'paraphrases', or name a model as 'paraphraser'.",
+                "Add paraphrases, or name a model as 'paraphraser' under [probes.semantic]. In a configuration of your "
+                "own, you can lower 'paraphrases' instead.",
             )
     n_paraphrases = probe.paraphrases
     return [

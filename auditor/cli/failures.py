@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -133,6 +133,7 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
     Raises:
         NoUsableAnswerError: there is no usable answer of some or all models; the message names them.
     """
+    from auditor.config import REPLAY_PREFIX
     from auditor.reports.data.failures.build import find_unusable_models, load_failure_groups
     from auditor.storage import audits
     from auditor.storage.database import open_database
@@ -144,11 +145,16 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
         unusable_models = find_unusable_models(count_model_outcomes(db, audit_id), failures)
         n_unsent = count_unsent_calls(db, audit_id)
     print_top_failures(failures, n_unsent, audit.name, audit.storage)
-    _require_usable_answers([model for model in unusable_models if model.name in config.models_by_name])
+    recorded = {name for name, model in config.models_by_name.items() if model.model.startswith(REPLAY_PREFIX)}
+    _require_usable_answers([model for model in unusable_models if model.name in config.models_by_name], recorded)
 
 
-def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:
-    """Raise NoUsableAnswerError if a run ended without a usable answer of some models."""
+def _require_usable_answers(unusable_models: Sequence[UnusableModel], recorded: Collection[str]) -> None:
+    """Raise NoUsableAnswerError if a run ended without a usable answer of some models.
+
+    Args:
+        recorded: names of the models whose answers are recorded, so that none can be sent again.
+    """
     from auditor.errors import NoUsableAnswerError
 
     if not unusable_models:
@@ -159,7 +165,10 @@ def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:
         names_by_reason.setdefault(model.reason.rstrip("."), []).append(role_name)
     reasons = [f"{', '.join(names)} ({reason})" for reason, names in names_by_reason.items()]
     fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
-    fix = fix or f"See `{format_command('errors')}`. To send the unanswered calls again, run the same command."
+    again = "To send the unanswered calls again, run the same command."
+    if all(model.name in recorded for model in unusable_models):
+        again = "Recorded answers cannot be requested again: correct their file."
+    fix = fix or f"See `{format_command('errors')}`. {again}"
     raise NoUsableAnswerError(
         f"the run ended, but there is no usable answer from {', '.join(reasons)}.",
         f"How to fix: {fix}",

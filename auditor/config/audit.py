@@ -148,8 +148,8 @@ class AuditConfig(ConfigSection):
 
     @property
     def is_simulated(self) -> bool:
-        """Whether all models are simulated, so that no request leaves the process."""
-        return self.models[0].model.startswith(SIMULATED_PREFIX)
+        """Whether all models that are asked are simulated, so that no request leaves the process."""
+        return any(model.model.startswith(SIMULATED_PREFIX) for model in self.models_by_name.values())
 
     @property
     def review_varies_by_trace(self) -> bool:

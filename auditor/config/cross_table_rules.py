@@ -186,19 +186,20 @@ def _require_recorded_traces(
 def require_simulated_models_only(audit_name: str, models: Sequence[ModelSection]) -> None:
     """Require that all models are simulated or none is, with known personas, and a name that says so.
 
-    The name is on every page, table and export of an audit, so that none can be taken for a measurement.
+    Models whose answers are replayed from a file are asked nothing, so they may stand beside simulated ones. The name
+    is on every page, table and export of an audit, so that none can be taken for a measurement.
     """
     simulated = [model for model in models if model.model.startswith(SIMULATED_PREFIX)]
     if not simulated:
         return
-    if real := [model for model in models if model not in simulated]:
+    if real := [model for model in models if not model.model.startswith((SIMULATED_PREFIX, REPLAY_PREFIX))]:
         raise ValueError(
             f"model '{simulated[0].name}' is simulated, but '{real[0].name}' ({real[0].model}) is not: simulated and "
             "real models cannot be in one audit. How to fix: Remove the simulated or the real models."
         )
     if not audit_name.startswith(SIMULATED_NAME_START):
         raise ValueError(
-            f"name: all models of '{audit_name}' are simulated, so its name must start with '{SIMULATED_NAME_START}'. "
+            f"name: models of '{audit_name}' are simulated, so its name must start with '{SIMULATED_NAME_START}'. "
             f'How to fix: Set name = "{SIMULATED_NAME_START}-{audit_name}".'
         )
     for model in simulated:

@@ -39,6 +39,9 @@ def accuracy(
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=1, help="Ask only the first N questions of FILE.")
     ] = None,
+    score_choices: Annotated[
+        bool, typer.Option("--score-choices", help="Compare the texts of the chosen answers, not the reasons for them.")
+    ] = False,
 ) -> ExperimentResult:
     """Test if consistent answers are more often correct.
 
@@ -56,10 +59,11 @@ def accuracy(
 
     async def ask(run: RunContext) -> tuple[AuditConfig, list[KnownAnswerQuestion], Measures]:
         asked = await paraphrase_known_answers(run, questions)
-        return run.config, asked, await accuracy_and_consistency(run, asked)
+        return run.config, asked, await accuracy_and_consistency(run, asked, scores_choices=score_choices)
 
     config, asked, measures = ask_models(context, audit, (SEMANTIC_PROBE,), ask)
-    settings = _describe_questions(config, questions, asked)
+    scored = {"scored": "choices"} if score_choices else {}
+    settings = _describe_questions(config, questions, asked) | scored
     rows = [_build_row(model, *values).model_copy(update=settings) for model, values in measures.items()]
     rows = _add_correlation_over_models(rows, {model.name: model.resolved_family for model in config.models})
     return ExperimentResult(rows, build_accuracy_document(audit, rows))
@@ -184,13 +188,16 @@ def read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
 
 
 def _parse_question(row: TextRow) -> KnownAnswerQuestion:
-    """The question of a row without its paraphrase; ImportFileError if it has no text or no correct choice."""
+    """The question of a row without its paraphrase; ImportFileError if it has no text, or if it has
+    no correct choice or equal choices."""
     from auditor.agents.semantic.known_answers import KnownAnswerQuestion
 
     question_id, question, correct = (row.required_text(column) for column in ("question_id", "question", "correct"))
     choices = tuple(choice.strip() for choice in row.cells["choices"].split("|") if choice.strip())
     if len(choices) < 2:
         raise row.make_cell_error("choices", "needs two choices or more", "Separate them by |.")
+    if len(set(choices)) < len(choices):
+        raise row.make_cell_error("choices", "has two equal choices", "Leave the question out, or change one of them.")
     if correct not in choices:
         how_to_fix = f"Copy one of the choices: {', '.join(choices)}."
         raise row.make_cell_error("correct", f"'{correct}' is not one of the choices", how_to_fix)

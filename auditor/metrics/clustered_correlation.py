@@ -19,14 +19,18 @@ from auditor.metrics.unit_replicates import replicate_over_units
 MIN_OBSERVATIONS = 3
 """Fewest observations for a correlation."""
 UNDEFINED_REASON = "too few values, or all values of a side are equal"
+SIDES = ("one side", "the other side")
 
 
-def correlate_over_units(x: ArrayLike, y: ArrayLike, units: Mapping[str, ArrayLike]) -> EstimateWithTest:
+def correlate_over_units(
+    x: ArrayLike, y: ArrayLike, units: Mapping[str, ArrayLike], sides: tuple[str, str] = SIDES
+) -> EstimateWithTest:
     """Pearson's r, with its interval on Fisher's z and the p-value of r = 0; `n` counts observations.
 
     Args:
         x, y: shape (n,); observations with a nan on either side are left out.
         units: the kind of unit, and the unit of each observation, shape (n,).
+        sides: what x and y are, for the reason why there is no value.
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
@@ -34,7 +38,17 @@ def correlate_over_units(x: ArrayLike, y: ArrayLike, units: Mapping[str, ArrayLi
     (a, b), is_complete = complete_cases(x, y)
     [(unit, labels)] = units.items()
     r, replicates = _correlation_without_units(a, b, np.asarray(labels)[is_complete])
+    if not np.isfinite(r):
+        return EstimateWithTest(None, len(a), reason=_explain_undefined(a, b, sides))
     return _to_estimate(r, len(a), unit, replicates, FISHER_Z)
+
+
+def _explain_undefined(x: Floats, y: Floats, sides: tuple[str, str]) -> str:
+    """Why two sides have no correlation."""
+    if len(x) < MIN_OBSERVATIONS:
+        return f"a correlation needs at least {MIN_OBSERVATIONS} values on both sides, but there are {len(x)}"
+    constant = [side for side, values in zip(sides, (x, y), strict=True) if np.ptp(values) == 0]
+    return f"all {len(x)} values of {' and of '.join(constant or sides)} are equal"
 
 
 def correlation_difference_over_units(

@@ -30,8 +30,9 @@ def semantic_graph_entropy(embeddings: ArrayLike, variant: EntropyVariant = "sag
     uniform, which leaves the mean cosine. `sge` (arXiv 2402.01719): with d_ij = 1 - s_ij, p_i = sum over j of d_ij /
     the sum of d, the value is 1 - mean(d_ij) * H / log n; it does not use alpha.
 
-    Equations 6 and 7 of the SaGE paper, as printed, give 0 to identical answers; the form here gives them 1. alpha = 10
-    equals the released program of its authors for answers with different texts; alpha = 1 is the text of the paper.
+    Equation 6 of the SaGE paper, as printed, has no minus, so that n identical answers score 1 + n / (n - 1) by
+    equation 7; the form here gives them 1. alpha = 10 equals the released program of its authors for answers with
+    different texts; alpha = 1 is the text of the paper, but for j = i, which its equations 4 and 5 include.
 
     Args:
         embeddings: shape (n, d), one row an answer (or its rule of thumb); lengths do not matter.

@@ -28,6 +28,8 @@ PACKAGES = {"bleu": "sacrebleu", "bleu_nltk": "nltk", "rouge_l": "rouge-score", 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 TOKEN_PATTERN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 """A word, or one character of Thai, Lao, Burmese, Khmer, Japanese or Chinese, which have no spaces between words."""
+ROUNDING_ERROR = 1e-6
+"""Largest difference from 1 of the BERTScore of two equal texts, whose vectors have 32 bits."""
 BERT_BASE_LAYER = 9
 """Layer from which the package bert-score takes the tokens of bert-base-uncased."""
 MAX_CACHED_TEXTS = 4096
@@ -218,7 +220,7 @@ def bertscore(encoder: TokenEncoder) -> TextSimilarity:
         cosines = vectors_a @ vectors_b.T
         precision, recall = cosines.max(axis=1)[is_word_a].mean(), cosines.max(axis=0)[is_word_b].mean()
         total = float(precision + recall)
-        # Cosines of 32-bit vectors may exceed 1 by a rounding error.
-        return min(1.0, 2 * float(precision * recall) / total) if total else 0.0
+        score = 2 * float(precision * recall) / total if total else 0.0
+        return 1.0 if score > 1 - ROUNDING_ERROR else score
 
     return similarity

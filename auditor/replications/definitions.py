@@ -18,6 +18,7 @@ from auditor.replications.semantic_settings import SEMANTIC_SETTINGS, describe_f
 from auditor.replications.survey_settings import NOT_SET, SURVEY_SETTINGS, collapse
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_span
 
 TRIALS_PREFIX = "trials."
 
@@ -30,6 +31,7 @@ class MeasuredAudit:
         name: of its survey or data set, as the paper has it.
         stored_config: the configuration that the database holds for it; None for imported comparisons.
         trials: results of the trials on it, by name: the data that `auditor experiment NAME --json` prints.
+        wordings: fewest and most wordings that a question of it was asked in; None if it has no questions.
         is_released: whether its scores are those of the paper's authors, imported from their files.
     """
 
@@ -37,6 +39,7 @@ class MeasuredAudit:
     stored_config: AuditConfig | None
     report: Report
     trials: Mapping[str, Any] = field(default_factory=dict)
+    wordings: tuple[int, int] | None = None
     is_released: bool = False
 
     @property
@@ -69,6 +72,11 @@ def _read_semantic_setting(read: Callable[[AuditConfig, SemanticProbe], Any], au
     return NOT_SET if probe is None else read(audit.config, probe)
 
 
+def _read_wordings(audit: MeasuredAudit) -> Any:
+    """The number of wordings in which the audit's questions were asked: a paraphraser may write too few."""
+    return NOT_SET if audit.wordings is None else format_span(*audit.wordings)
+
+
 def _read_survey_setting(read: Callable[[AuditConfig], Any], audit: MeasuredAudit) -> Any:
     """A setting of an audit of a survey."""
     return read(audit.config)
@@ -86,6 +94,7 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     **{key: partial(_read_logic_setting, read) for key, read in LOGIC_SETTINGS.items()},
     "logic.repeat_temperature": _read_repeat_temperature,
     "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
+    "semantic.asked_wordings": _read_wordings,
     "semantic.followed_rules": lambda audit: describe_followed_rules(audit.trials),
     **{key: partial(_read_semantic_setting, read) for key, read in SEMANTIC_SETTINGS.items()},
 }
@@ -115,6 +124,7 @@ KEYS_READ: Mapping[str, tuple[str, ...]] = {
     "semantic.wordings": ("probes.semantic.paraphraser", "probes.semantic.questions"),
     "semantic.rot_model": ("probes.semantic.rot_model",),
     "semantic.questions": ("probes.semantic.limit",),
+    "semantic.asked_wordings": ("probes.semantic.paraphrases",),
     "semantic.temperature": ("probes.semantic.temperature", *TEMPERATURES),
     "semantic.max_tokens": ("probes.semantic.max_tokens", "models.params.max_tokens"),
     "semantic.encoder": ("probes.semantic.encoder", "embedding.model"),
@@ -208,10 +218,15 @@ def _select_mark(departures: Sequence[Departure]) -> Mark:
 
 
 def _compare(setting: PublishedSetting, audit: MeasuredAudit, trial: str) -> Departure | None:
-    """The departure of an audit, or of a trial on it, in one setting; None if it measured as published."""
-    name = trial if isinstance(setting.value, dict) and trial in setting.value else audit.name
-    published = setting.value.get(name) if isinstance(setting.value, dict) else setting.value
-    measured = read_setting(audit, setting.key, trial)
+    """The departure of an audit, or of a trial on it, in one setting; None if it measured as published.
+
+    None also if the setting has published values, but none of this audit or trial.
+    """
+    by_name = setting.value if isinstance(setting.value, dict) else {audit.name: setting.value}
+    name = trial if trial in by_name else audit.name
+    if name not in by_name:
+        return None
+    published, measured = by_name[name], read_setting(audit, setting.key, trial)
     if measured == published and not setting.is_wording:
         return None
     is_wording = measured == published

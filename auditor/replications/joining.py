@@ -18,6 +18,7 @@ from auditor.replications.presets import Paper, PublishedRow, PublishedTable
 from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_INTERVAL
 from auditor.reports.data.build import build_report
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
+from auditor.reports.data.semantic.build import count_wordings
 from auditor.storage import audits
 from auditor.storage.database import open_database
 
@@ -43,13 +44,15 @@ def load_measured_audits(
     measured = []
     with open_database(storage, create=False) as db:
         for audit_name, stored_name in name_by_audit.items():
-            config = load_stored_config(audits.get_audit(db, stored_name).config)
+            audit = audits.get_audit(db, stored_name)
+            config = load_stored_config(audit.config)
             if config is None and audit_name not in imported:
                 raise UsageError(
                     f"audit '{stored_name}' was imported.", "Run it: auditor replicate PAPER --models FILE"
                 )
             results = (trials or {}).get(audit_name, {})
-            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name), results))
+            wordings = count_wordings(db, audit.id)
+            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name), results, wordings))
     return measured
 
 
@@ -79,16 +82,20 @@ def _list_departures(
     all_parts = frozenset[Part]().union(
         *(setting.parts for setting in experiment.settings), *experiment.bears_on.values()
     )
-    all_departures = FigureSource(departures=tuple(departure.id for departure in experiment.departures))
+    all_departures = tuple(departure.id for departure in experiment.departures)
     occurring = []
     for audit in measured:
         named = {name for cell in cells if audit.name in cell.data.split(", ") for name in cell.departures}
         settings = tuple(setting for setting in experiment.settings if setting.id in named)  # others may not apply
         relevant = experiment.model_copy(update={"settings": settings})
-        _, departures = derive_mark(relevant, all_parts, all_departures, audit)
-        occurring += [
-            departure.model_copy(update={"audits": [audit.name]}) for departure in departures if departure.id in named
-        ]
+        for trial in ("", *audit.trials):
+            source = FigureSource(trial=trial, departures=all_departures)
+            _, departures = derive_mark(relevant, all_parts, source, audit)
+            occurring += [
+                departure.model_copy(update={"audits": departure.audits or [audit.name]})
+                for departure in departures
+                if departure.id in named
+            ]
     yield from merge_departures(occurring)
 
 
@@ -215,6 +222,8 @@ class TableJoiner:
         if source.trial and source.trial not in audit.trials:
             files = ", ".join(self.experiment.trials[source.trial].files.values())
             return explain_cell(published, "no_file", source, data=data, detail=files)
+        if isinstance(error := audit.trials.get(source.trial), UsageError):
+            return explain_cell(published, "no_value", source, data=data, detail=error.message)
         if model is None and audit.stored_config is not None and n_models < min_models:
             detail = f"{n_models} of {min_models}"
             return explain_cell(published, "too_few_models", source, data=data, detail=detail)

@@ -186,10 +186,19 @@ def _load_models(path: Path, experiment: Experiment) -> ModelsFile:
 
 
 def list_ignored_settings(paper: Paper, options: ReplicationOptions) -> list[str]:
-    """Keys of the file of models that have no effect, since the experiment brings these settings itself."""
+    """Keys and judges of the file of models that have no effect, since the experiment brings these settings itself."""
     if options.models_file is None or paper.experiment is None:
         return []
-    return _load_models(options.models_file, paper.experiment).ignored
+    file = _load_models(options.models_file, paper.experiment)
+    judges = file.judges if _names_first_judge(paper.experiment.config) and file.judges != "peers" else []
+    return [*file.ignored, *(f"judge '{judge.name}' (the first one is asked)" for judge in judges[1:])]
+
+
+def _names_first_judge(settings: Any) -> bool:
+    """Whether nested settings name the first judge, so that others are not asked."""
+    if isinstance(settings, Mapping):
+        return any(map(_names_first_judge, settings.values()))
+    return bool(settings == FIRST_JUDGE)
 
 
 def _compares_wordings(experiment: Experiment) -> bool:
@@ -214,7 +223,8 @@ def _build_config(
     if options.is_small:
         settings = merge_settings(settings, experiment.small.config)
         settings = merge_settings(settings, experiment.small.audits.get(audit_name, {}))
-    is_simulated = all(model["model"].startswith(SIMULATED_PREFIX) for model in settings["models"])
+    judges = settings["judges"] if isinstance(settings.get("judges"), list) else []
+    is_simulated = any(model["model"].startswith(SIMULATED_PREFIX) for model in [*settings["models"], *judges])
     prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
     data_files = list_data_files(experiment, options)

@@ -169,6 +169,8 @@ class Paper(BaseModel):
         id: name in the command.
         source: where it was published.
         origin: of tables that do not say otherwise.
+        released_answers: what can be done with the answers of models that the authors released, in words; empty if
+            they released none.
         experiment: how the tables are run; None if they cannot be.
     """
 
@@ -179,6 +181,7 @@ class Paper(BaseModel):
     source: str
     origin: Origin
     tables: tuple[PublishedTable, ...]
+    released_answers: str = ""
     experiment: Experiment | None = None
 
     def iterate_cells(self, table_id: str | None = None) -> Iterator[PublishedCell]:

@@ -70,9 +70,9 @@ def recompute_tables(paper: Paper, table_id: str | None, folder: Path, storage: 
     tables = [table for table in paper.select_tables(table_id) if table.released]
     if not tables:
         raise UsageError(
-            f"--recorded: no scores behind {f'table {table_id}' if table_id else 'the tables'} of '{paper.id}' were "
-            "released.",
-            "To see which tables have them: auditor replicate list",
+            f"--recorded: no files with scores behind {f'table {table_id}' if table_id else 'the tables'} of "
+            f"'{paper.id}' can be read.",
+            paper.released_answers or "To see which tables have them: auditor replicate list",
         )
     recorded = RecordedTables([], [], [])
     with open_database(resolve_storage_url(storage)) as db:

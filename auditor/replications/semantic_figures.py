@@ -39,6 +39,15 @@ def _read_semantic(audit: MeasuredAudit) -> SemanticReport:
     return report
 
 
+def _explain_missing(audit: MeasuredAudit, model: str, text: str) -> Estimate:
+    """The reason of the audit's own score of a model's texts, if it has none either: then no form of it has."""
+    for row in _read_semantic(audit).models:
+        score = {"answer": row.answers, "rot": row.rules, "mix": row.consistency}[text]
+        if row.model == model and score.value is None:
+            return score
+    return MISSING
+
+
 # --- an audit's report ---------------------------------------------------------------------------------------------
 
 
@@ -51,7 +60,7 @@ def _read_similarity(audit: MeasuredAudit, model: str, *, metrics: Iterable[str]
 def _read_form(audit: MeasuredAudit, model: str, *, text: str, alpha: float | None) -> Estimate:
     """SaGE with an exponent, or SGE (None); `model` is empty for the wordings of the questions themselves."""
     rows = (row for row in _read_semantic(audit).forms if (row.model, row.text, row.alpha) == (model, text, alpha))
-    return next((row.value for row in rows), MISSING)
+    return next((row.value for row in rows), None) or _explain_missing(audit, model, text)
 
 
 def _read_questions_only(audit: MeasuredAudit, _model: str) -> Estimate:
@@ -62,7 +71,7 @@ def _read_questions_only(audit: MeasuredAudit, _model: str) -> Estimate:
 def _read_judged(audit: MeasuredAudit, model: str, *, figure: str) -> Estimate:
     """Consistency score of one model: its mean over questions (`instances`), or of all pairs (`score`)."""
     rows = [row for row in _read_semantic(audit).judged if row.model == model]
-    return getattr(rows[0], figure) if rows else MISSING
+    return getattr(rows[0], figure) if rows else _explain_missing(audit, model, "answer")
 
 
 def _read_only_judged(audit: MeasuredAudit) -> Estimate:

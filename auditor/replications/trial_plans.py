@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from auditor.agents.semantic.questions import list_question_ids
 from auditor.config import AuditConfig
+from auditor.config.semantic import BUILT_IN_QUESTIONS
 from auditor.cost_estimation.experiment_calls import (
     plan_choice_calls,
     plan_rule_following_calls,
     plan_temperature_calls,
 )
 from auditor.cost_estimation.planned_calls import PlannedCalls
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, UsageError
 from auditor.experiments.accuracy import read_known_answers
 from auditor.experiments.judgements import read_judgements
 from auditor.experiments.rules import read_rules
@@ -22,7 +24,10 @@ from auditor.experiments.temperature import parse_temperatures
 from auditor.replications.experiment import Experiment, Trial
 from auditor.replications.presets import PublishedTable
 from auditor.replications.trials import is_asked, locate_files, select_trials
+from auditor.reports.data.semantic.people_labels import make_no_label_error, select_labels
 from auditor.run import load_planned_survey
+
+QUESTIONS_KEY = "probes.semantic.questions"
 
 
 class AuditPlan(NamedTuple):
@@ -54,6 +59,7 @@ def plan_trials(
     Raises:
         AuditorError: a file cannot be used, as the experiment itself would find; the message names its `--data`.
     """
+    _require_question_files(experiment, files)
     plans = {}
     for audit_name, config in configs.items():
         asked = is_asked(experiment, tables, files, audit_name)
@@ -62,6 +68,16 @@ def plan_trials(
         asking = [name for name in names if calls[name]]
         plans[audit_name] = AuditPlan(asked, asking, [call for name in asking for call in calls[name]])
     return plans
+
+
+def _require_question_files(experiment: Experiment, files: Mapping[str, str]) -> None:
+    """Raise UsageError, which names `--data`, if a file of questions is missing."""
+    for name, value in files.items():
+        if experiment.files[name].key == QUESTIONS_KEY and value != BUILT_IN_QUESTIONS and not Path(value).is_file():
+            raise UsageError(
+                f"--data {name}: there is no file '{value}'.",
+                f"Correct the path, or write --data {name}={BUILT_IN_QUESTIONS} for the questions of this program.",
+            )
 
 
 def _plan_trial(trial: Trial, files: Mapping[str, str], config: AuditConfig, asked: bool) -> list[PlannedCalls]:
@@ -95,10 +111,16 @@ def _plan_temperature(
 
 
 def _plan_judgements(
-    _trial: Trial, paths: Mapping[str, Path], _config: AuditConfig, _asked: bool
+    _trial: Trial, paths: Mapping[str, Path], config: AuditConfig, _asked: bool
 ) -> Iterator[PlannedCalls]:
-    """Read the labels, which asks nobody."""
-    read_judgements(paths["file"])
+    """Read the labels, which asks nobody; UsageError if none is of the audit's models, questions and wordings."""
+    assert config.probes.semantic is not None  # labels are of its answers
+    questions = list_question_ids(config, load_planned_survey(config)).asked
+    numbers = range(1, config.probes.semantic.paraphrases + 1)
+    units = set(product((model.name for model in config.models), questions))
+    selected = select_labels(read_judgements(paths["file"]), units, dict.fromkeys(questions, numbers))
+    if not selected.by_unit:
+        raise make_no_label_error(paths["file"], config.name)
     yield from ()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from auditor.errors import UsageError
 from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.registry import EXPERIMENTS
 from auditor.replications.experiment import Experiment, Trial
@@ -60,7 +61,8 @@ def run_trials(
         name_by_audit: names of the stored audits, by name of the survey or data set.
 
     Returns:
-        The results of each audit's trials, by name of the survey or data set and of the trial.
+        The results of each audit's trials, by name of the survey or data set and of the trial. Of a trial that only
+        reads answers but can use none, the error: the answers are paid, so that other figures must not be lost.
 
     Raises:
         ConfigError, ModelSetupError, StorageError, UsageError: with the problem and how to fix it.
@@ -79,7 +81,12 @@ def _run_trial(trial: Trial, files: Mapping[str, str], audit_name: str, context:
     if trial.experiment == REPAIR:
         return measure_repair(context, audit_name, **trial.options)
     functions = {function.__name__: function for function in EXPERIMENTS}
-    return functions[trial.experiment](context, audit_name, **trial.options, **locate_files(trial, files)).data
+    try:
+        return functions[trial.experiment](context, audit_name, **trial.options, **locate_files(trial, files)).data
+    except UsageError as error:
+        if trial.experiment in ASKING_EXPERIMENTS:
+            raise
+        return error
 
 
 def locate_files(trial: Trial, files: Mapping[str, str]) -> dict[str, Path]:

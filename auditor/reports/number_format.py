@@ -211,6 +211,11 @@ def describe_model_correlation(correlation: ModelCorrelation) -> str:
     return f"r = {format_number(correlation.value)}{interval}{p_text}, {models}{remark}"
 
 
+def format_span(fewest: int, most: int) -> int | str:
+    """A number of each of several things; its ends, such as `2 to 5`, if they differ."""
+    return fewest if fewest == most else f"{fewest} to {most}"
+
+
 def pluralize(n: int, singular: str, plural_form: str = "") -> str:
     """Format a count with its noun; the plural is singular + "s" if none is given."""
     return f"{format_count(n)} {singular if n == 1 else plural_form or singular + 's'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.config import AuditConfig, ModelSection
+from auditor.config import SIMULATED_PREFIX, AuditConfig, ModelSection
 from auditor.domain import Cell, Survey
 from auditor.surveys import region_of
 
@@ -28,7 +28,9 @@ def bind_simulated_models(config: AuditConfig, survey: Survey) -> AuditConfig:
     world_id = _create_world(config, survey).id
 
     def bind(model: ModelSection) -> ModelSection:
-        """Copy a model's section with the parameter."""
+        """Copy a simulated model's section with the parameter; one with recorded answers stays as it is."""
+        if not model.model.startswith(SIMULATED_PREFIX):
+            return model
         return model.model_copy(update={"params": {**model.params, WORLD_PARAM: world_id}})
 
     judges = config.judges if config.judges == "peers" else [bind(judge) for judge in config.judges]

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from auditor.cli.failures import report_run_failures
 from auditor.config import AuditConfig
 from auditor.cost_estimation.audit_estimate import estimate_audit
-from auditor.errors import ConfigError, ImportFileError
+from auditor.errors import ConfigError, ImportFileError, NoUsableAnswerError
 from auditor.reports.data.semantic.schema import JudgedConsistencyRow
 from auditor.reports.output import render_report
 from auditor.reports.sections.report import build_report_document
@@ -99,6 +100,15 @@ def test_the_worked_example_gives_one_half(server: FakeServer, storage: str, tmp
         assert [message["role"] for message in messages] == ["user", "assistant", "user"]
         assert messages[-1]["content"] == f"Context: {DUCK[0]}\n\nSentence: {sentence}"
         assert (request.body["temperature"], request.body["max_tokens"], request.schema) == (0.5, 50, None)
+
+
+def test_recorded_answers_that_are_all_empty_cannot_be_requested_again(server: FakeServer, tmp_path: Path) -> None:
+    """The advice for a run without a usable answer is to correct the file."""
+    audit = config(server.url, write_answers(tmp_path, {"duck": ["", ""]}))
+    handle = run_audit(audit, storage=f"sqlite:///{tmp_path}/empty.db")
+    with pytest.raises(NoUsableAnswerError) as error:
+        report_run_failures(handle, audit)
+    assert "Recorded answers cannot be requested again: correct their file." in error.value.how_to_fix
 
 
 def test_the_report_of_one_question_without_a_survey(server: FakeServer, storage: str, tmp_path: Path) -> None:

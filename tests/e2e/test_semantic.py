@@ -274,7 +274,7 @@ def test_an_audit_that_was_run_is_not_overwritten(server: FakeServer, storage: s
     ("probe", "message"),
     [
         ({"questions": "none.csv"}, "there is no file 'none.csv'"),
-        ({"paraphrases": 6}, "has 5 paraphrases, but 6 are required"),
+        ({"paraphrases": 6}, r"has 5 paraphrases, but 6 are required\. Add paraphrases, or name a model"),
         ({"foundations": ["care"], "questions": "FILE"}, "no question"),
     ],
 )

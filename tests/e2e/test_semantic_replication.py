@@ -129,7 +129,9 @@ class Cells:
 
     def __init__(self, output: str) -> None:
         """Parse the output of the command."""
-        self.cells: list[dict[str, Any]] = json.loads(output)["cells"]
+        parsed = json.loads(output)
+        self.cells: list[dict[str, Any]] = parsed["cells"]
+        self.departures: list[dict[str, Any]] = parsed["departures"]
 
     def find(self, table: str, row: str, column: str, label: str = "") -> dict[str, Any]:
         """The only cell of this place whose detail ends with a label."""
@@ -305,10 +307,10 @@ def test_measures_are_correlated_with_peoples_labels(sage_words: list[str | Path
         assert cells.value("2", metric, "answers", "average of labels") == pytest.approx(expected, abs=1e-6)
     for alpha in (10, 1):
         expected = float(np.corrcoef(share_of_yes, [sage(texts, alpha) for texts in ANSWERS.values()])[0, 1])
-        label = f"exponent {alpha}, average of labels"
+        label = f"SaGE with exponent {alpha}, average of labels"
         assert cells.value("2", "SaGE", "rules", label) == pytest.approx(expected, abs=1e-6)
         # Rules are equal where answers are, so their mix is too.
-        label = f"exponent {alpha}, mixed with answers, average of labels"
+        label = f"SaGE with exponent {alpha}, mixed with answers, average of labels"
         assert cells.value("2", "SaGE", "rules", label) == pytest.approx(expected, abs=1e-6)
 
 
@@ -348,9 +350,11 @@ def test_measures_are_correlated_with_the_entropy_of_peoples_labels(server: Fake
 def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Path) -> None:
     cells = replicate(tmp_path, *sage_words, "--table", "4")
     before = mean_of(lambda texts: sage(texts, 10))
-    assert cells.value("4", "planted, without a rule", "SaGE", "rules of thumb, exponent 10") == pytest.approx(before)
-    assert cells.value("4", "planted, with a rule", "SaGE", "rules of thumb, exponent 10") == pytest.approx(1)
-    mixed = "rules of thumb, exponent 10, mixed with answers"
+    assert cells.value(
+        "4", "planted, without a rule", "SaGE", "rules of thumb, SaGE with exponent 10"
+    ) == pytest.approx(before)
+    assert cells.value("4", "planted, with a rule", "SaGE", "rules of thumb, SaGE with exponent 10") == pytest.approx(1)
+    mixed = "rules of thumb, SaGE with exponent 10, mixed with answers"
     assert cells.value("4", "planted, without a rule", "SaGE", mixed) == pytest.approx(before)
     assert "followed-rules" not in cells.find("4", "planted, with a rule", "SaGE", mixed)["departures"]
     for metric, similarity in LEXICAL.items():
@@ -358,6 +362,9 @@ def test_following_a_rule_is_table_4(sage_words: list[str | Path], tmp_path: Pat
         assert cells.value("4", "planted, without a rule", metric, "answers") == pytest.approx(expected, abs=1e-6)
         followed = similarity("Keep it.", "Keep it.")
         assert cells.value("4", "planted, with a rule", metric, "answers") == pytest.approx(followed, abs=1e-6)
+    [number] = [entry for entry in cells.departures if entry["id"] == "questions-of-experiments"]
+    assert number["description"] == "number of questions of the experiment: 3 (published: 500)"
+    assert number["audits"] == ["rules"]
 
 
 def test_consistency_and_accuracy_on_a_task_are_in_one_table(
@@ -388,6 +395,16 @@ def test_consistency_and_accuracy_on_a_task_are_in_one_table(
         consistency = cells.value("3", "planted", "TruthfulQA, SaGE", f"exponent {alpha}")
         assert consistency == pytest.approx(expected, abs=1e-6)
     assert cells.find("3", "planted", "HellaSwag, accuracy", "HellaSwag")["not_run"] == "no_file"
+    # Of HellaSwag, the chosen endings are compared: no further call.
+    n_requests = len(server.requests)
+    cells = replicate(tmp_path, *sage_words, "--data", f"HellaSwag={file}", "--table", "3")
+    assert len(server.requests) == n_requests
+    for alpha in (10, 1):
+        endings = [[str(choice) for choice in chosen[1:]] for chosen in choices.values()]
+        expected = float(np.mean([sage(texts, alpha) for texts in endings]))
+        cell = cells.find("3", "planted", "HellaSwag, SaGE", f"exponent {alpha}")
+        assert cell["recomputed"]["value"] == pytest.approx(expected, abs=1e-6)
+        assert "endings" in cell["departures"]
 
 
 def test_the_files_paraphraser_and_author_of_rules_are_used(server: FakeServer, tmp_path: Path) -> None:
@@ -453,6 +470,19 @@ def test_tables_without_their_file_are_not_run(sage_words: list[str | Path], tmp
     assert {cell["not_run"] for cell in cells.cells} == {"no_file"}
 
 
+def test_cells_without_a_usable_answer_say_so(server: FakeServer, tmp_path: Path) -> None:
+    server.script = lambda request: completion("yes" if len(request.body["messages"]) == 3 else "")
+    questions = write_questions(tmp_path)
+    models = write_models(tmp_path, server.url, "gpt-3.5-turbo")
+    words = ("sage", "--table", "1", "--models", models, "--data", f"MCC={questions}")
+    cells = replicate(tmp_path, *words).cells
+    words = ("consistency", "--table", "questions", "--models", models, "--data", f"QUESTIONS={questions}")
+    cells += replicate(tmp_path, *words).cells
+    of_model = [cell for cell in cells if cell["published"]["row"] == "planted"]
+    assert {cell["published"]["column"] for cell in of_model} > {"SaGE, rules", "consistency score"}
+    assert all("has two usable" in cell["detail"] for cell in of_model), [cell["detail"] for cell in of_model]
+
+
 # --- SGE -------------------------------------------------------------------------------------------------------------
 
 
@@ -479,6 +509,26 @@ def test_sge_of_the_questions_alone_of_answers_and_of_rules(server: FakeServer, 
     assert cells.value("models", "planted", "rules") == pytest.approx(twice, abs=1e-6)
     assert cells.value("models", "planted", "questions alone") == pytest.approx(0, abs=1e-6), "all wordings differ"
     assert cells.find("people", "annotators", "Fleiss kappa")["not_run"] == "no_file"
+
+
+def test_a_paraphraser_that_writes_too_few_wordings_is_no_secret(server: FakeServer, tmp_path: Path) -> None:
+    def script(request: Request) -> Reply:
+        if request.schema == "Paraphrases":
+            texts = ["Is it ever fine to deceive a friend?", "Could one mislead somebody close?"]
+            return completion(json.dumps({"paraphrases": texts}))
+        return completion(f"Rule {request.body['seed']}")
+
+    server.script = script
+    rows = [("a", "May I lie to a friend?")]
+    file = write_csv(tmp_path / "q.csv", "question_id,question", rows)
+    models = write_models(tmp_path, server.url, semantic='paraphraser = "planted"')
+    words: list[str | Path] = ["sge", "--table", "models", "--models", models, "--data", f"QUESTIONS={file}"]
+    with mock.patch("auditor.agents.semantic.paraphrases.parascore", return_value=1.0):
+        cells = replicate(tmp_path, *words)
+        page = auditor("replicate", *words, "--storage", f"sqlite:///{tmp_path}/replication.db").stdout
+    [departure] = [entry for entry in cells.departures if entry["id"] == "paraphrases"]
+    assert departure["description"] == "wordings of each question: 2 (published: 10)"
+    assert "asked in at least 2 of 10 planned wordings" in " ".join(page.split())
 
 
 # --- the consistency score -------------------------------------------------------------------------------------------

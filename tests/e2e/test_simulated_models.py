@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable
 from importlib import resources
@@ -29,7 +30,7 @@ from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
 from auditor.surveys import load_survey
-from tests.support.cli_runner import run
+from tests.support.cli_runner import auditor, run
 from tests.support.fixed_address import word_encoder
 from tests.support.scripted_tasks import sum_task
 
@@ -141,6 +142,21 @@ def test_simulated_and_real_models_cannot_be_in_one_audit() -> None:
     for changes in ({"models": [*MODELS, real]}, {"judges": [real]}, {"models": [real]}):
         with pytest.raises(ValidationError, match="simulated and real models cannot be in one audit"):
             simulated(**changes)
+
+
+def test_recorded_answers_may_be_judged_by_simulated_models(tmp_path: Path) -> None:
+    """The worked example of the consistency score has such answers."""
+    models = tmp_path / "models.toml"
+    models.write_text(
+        '[[models]]\nname = "a"\nmodel = "simulated/knows-every-culture"\n'
+        '[[judges]]\nname = "b"\nmodel = "simulated/careful-judge"\n',
+        encoding="utf-8",
+    )
+    words = ("replicate", "consistency", "--table", "example", "--models", models, "--json")
+    result = auditor(*words, "--storage", f"sqlite:///{tmp_path}/simulated.db")
+    assert result.returncode == 0, result.stderr
+    [cell] = json.loads(result.stdout)["cells"]
+    assert (cell["audit"], cell["recomputed"]["n"]) == ("simulated-rep-consistency-example", 2)
 
 
 def test_the_name_of_an_audit_of_simulated_models_says_so() -> None:

@@ -43,9 +43,14 @@ def test_each_question_is_left_out_with_all_its_models() -> None:
 
 
 def test_what_cannot_be_correlated_has_a_reason() -> None:
-    constant = correlate_over_units([1.0] * 8, np.arange(8.0), {"question": range(8)})
+    questions, sides = {"question": range(8)}, ("the labels", "the measure")
+    constant = correlate_over_units([1.0] * 8, np.arange(8.0), questions, sides)
     assert (constant.value, constant.p_value) == (None, None)
-    assert "all values of a side are equal" in str(constant.reason)
+    assert constant.reason == "all 8 values of the labels are equal"
+    both = correlate_over_units([1.0] * 8, [2.0] * 8, questions, sides)
+    assert both.reason == "all 8 values of the labels and of the measure are equal"
+    none = correlate_over_units([np.nan] * 8, np.arange(8.0), questions)
+    assert none.reason == "a correlation needs at least 3 values on both sides, but there are 0"
     few = correlate_over_units([1.0, 2, 4, np.nan], [2.0, 1, 5, 1], {"question": range(4)})
     assert few.value is not None
     assert few.reason == "an interval needs at least 5 questions, but there are 3 questions"

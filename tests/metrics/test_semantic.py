@@ -73,6 +73,20 @@ def test_a_worked_case() -> None:
     assert semantic_graph_entropy(rows, "sge") == pytest.approx(1 - math.log(2) / math.log(3))
 
 
+@pytest.mark.parametrize(("has_diagonal", "printed", "with_minus"), [(True, 2.25, -0.25), (False, 2.0, 0.0)])
+def test_equations_6_and_7_do_not_give_one_to_identical_answers(
+    has_diagonal: bool, printed: float, with_minus: float
+) -> None:
+    """SaGE = 1 - I / log n with I = lambda * sum of p log p, which is printed without a minus."""
+    n = 5
+    similarities = np.ones((n, n))
+    p = similarities.sum(axis=1) / similarities.sum()
+    scale = (similarities.sum() - (0 if has_diagonal else n)) / (n * (n - 1))
+    entropy = scale * (p * np.log(p)).sum()
+    assert (1 - entropy / np.log(n), 1 + entropy / np.log(n)) == pytest.approx((printed, with_minus))
+    assert semantic_graph_entropy(np.ones((n, 2)), "sage", 1.0) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("alpha", [1.0, 10.0])
 def test_planted_answers_have_the_values_of_the_formulas(variant: Variant, alpha: float) -> None:

@@ -79,6 +79,20 @@ def test_bertscore_is_the_papers_greedy_match(encoder: SentenceEncoder) -> None:
     assert bertscore(encoder)(TEXTS[0], TEXTS[1]) == pytest.approx(f1, abs=1e-6)
 
 
+def test_bertscore_of_equal_texts_is_one_in_spite_of_rounding() -> None:
+    """Otherwise the interval of a mean of such scores is that of values that differ."""
+    vector = np.array([[1.0 - 6e-8, 0.0]], dtype=np.float32)
+
+    class Encoder:
+        def encode_tokens(self, _text: str) -> tuple[Any, Any]:
+            return vector, np.ones(1, dtype=np.bool_)
+
+    assert float((vector @ vector.T)[0, 0]) < 1
+    assert bertscore(Encoder())("a", "a") == 1.0
+    vector = np.array([[0.999, 0.0]], dtype=np.float32)
+    assert bertscore(Encoder())("a", "b") < 0.9981
+
+
 def layer_nine(folder: Path, text: str) -> tuple[Any, Any]:
     """Unit vectors of all tokens in layer 9, and of the tokens without the first and the last, which are special."""
     import torch

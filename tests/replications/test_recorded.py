@@ -113,8 +113,12 @@ def test_a_score_outside_of_its_range_is_refused(released: Path, storage: str) -
 @pytest.mark.parametrize(
     ("paper", "table", "message"),
     [
-        ("sage", None, "no scores behind the tables of 'sage' were released"),
-        ("evalmoraal", "peer", "no scores behind table peer of 'evalmoraal' were released"),
+        (
+            "sage",
+            None,
+            r"no files with scores behind the tables of 'sage' can be read\..*auditor import answers FILE --model",
+        ),
+        ("evalmoraal", "peer", "no files with scores behind table peer of 'evalmoraal' can be read"),
         ("evalmoraal", None, r"does not contain the released scores of 'evalmoraal'.*results_\{model\}_WVS\.csv"),
     ],
 )

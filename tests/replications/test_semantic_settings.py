@@ -23,6 +23,7 @@ from auditor.reports.number_format import format_count
 
 PAPERS = ("sage", "sge", "consistency")
 AUDITS = {"sage": "MCC", "sge": "MIC", "consistency": "questions"}
+N_WORDINGS = {"sage": 5, "sge": 10, "consistency": 0}
 N_QUESTIONS = {"MCC": 10000, "selected": 500}
 TRIAL_QUESTIONS = {"rules": 500, "temperature": 500, "TruthfulQA": 817, "HellaSwag": 1000}
 JUDGE = {"name": "judge", "model": "openai/gpt-3.5-turbo"}
@@ -38,7 +39,6 @@ AS_PUBLISHED: dict[str, dict[str, Any]] = {
 CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     "sage": {
         "questions": {"probes": {"semantic": {"questions": "built-in"}}},
-        "paraphrases": {"probes": {"semantic": {"paraphrases": 4}}},
         "prompts": {"language": "native"},
         "answer-form": {"probes": {"semantic": {"mode": "structured"}}},
         "max-tokens": {"probes": {"semantic": {"max_tokens": 100}}},
@@ -50,13 +50,13 @@ CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "sge": {
         "questions": {"probes": {"semantic": {"questions": "built-in"}}},
-        "paraphrases": {"probes": {"semantic": {"paraphrases": 5}}},
         "variant": {"probes": {"semantic": {"variant": "sage"}}},
         "prompts": {"language": "native"},
         "answer-form": {"probes": {"semantic": {"mode": "structured"}}},
     },
     "consistency": {
         "judge": {"judges": [{**JUDGE, "model": "openai/gpt-4"}]},
+        "prompts": {"language": "native"},
         "judge-prompt": {"probes": {"semantic": {"consistency": {"form": "standard"}}}},
         "judge-temperature": {"judges": [{**JUDGE, "params": {"temperature": 0}}]},
         "judge-tokens": {"judges": [{**JUDGE, "params": {"max_tokens": 200}}]},
@@ -86,11 +86,13 @@ def measured(
     settings: dict[str, Any],
     n_questions: int = 10000,
     audit: str | None = None,
+    wordings: tuple[int, int] | None = None,
     **of_trials: object,
 ) -> MeasuredAudit:
     """An audit with this configuration and number of questions, as it is stored: its JSON read again.
 
     Args:
+        wordings: fewest and most of a question; by default, as published.
         of_trials: what all trials on it have instead of the published settings.
     """
     stored = AuditConfig.model_validate(settings).model_dump_json()
@@ -99,7 +101,8 @@ def measured(
     trials = {
         name: [SimpleNamespace(**{**published, "questions": n, **of_trials})] for name, n in TRIAL_QUESTIONS.items()
     }
-    return MeasuredAudit(audit or AUDITS[paper], AuditConfig.model_validate_json(stored), cast(Report, report), trials)
+    config, name = AuditConfig.model_validate_json(stored), audit or AUDITS[paper]
+    return MeasuredAudit(name, config, cast(Report, report), trials, wordings or (N_WORDINGS[paper],) * 2)
 
 
 def departures_of(paper: str, setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str, list[tuple[str, bool]]]:
@@ -114,6 +117,7 @@ SETTINGS = [(paper, setting) for paper in PAPERS for setting in experiment(paper
 OWN_RULES = Path(planning.__file__).parent / "presets" / "data" / "sage-rules.csv"
 # Settings that are no key of the configuration: what changes in the audit instead.
 OTHER_CHANGES: dict[str, dict[str, Any]] = {
+    "paraphrases": {"wordings": (2, 5)},
     "number-of-questions": {"n_questions": 100},
     "followed-rules": {"rules_sha256": hashlib.sha256(OWN_RULES.read_bytes()).hexdigest()},
     "questions-of-experiments": {"questions": 20},
@@ -144,6 +148,15 @@ def test_a_configuration_that_differs_is_never_marked_same(paper: str, setting: 
     assert (setting.id, False) in departures
 
 
+@pytest.mark.parametrize("paper", ["sage", "sge"])
+def test_too_few_wordings_by_a_paraphraser_are_a_departure_with_their_number(paper: str) -> None:
+    [setting] = [setting for setting in experiment(paper).settings if setting.id == "paraphrases"]
+    n_published = N_WORDINGS[paper]
+    audit = measured(paper, as_published(paper), wordings=(2, n_published))
+    [departure] = derive_mark(experiment(paper), setting.parts, FigureSource(), audit)[1]
+    assert (departure.id, departure.measured) == ("paraphrases", f"2 to {n_published}")
+
+
 def test_the_number_of_questions_is_that_of_the_figures_audit() -> None:
     [number] = [setting for setting in experiment("sage").settings if setting.id == "number-of-questions"]
     for audit, n_questions in N_QUESTIONS.items():
@@ -163,6 +176,12 @@ def test_a_trial_has_its_own_number_of_questions() -> None:
         [departure] = derive_mark(experiment("sage"), number.parts, source, small)[1]
         expected = f"number of questions of the experiment: 2 (published: {format_count(n_questions)})"
         assert (departure.description, departure.audits) == (expected, [trial])
+
+
+def test_a_setting_without_a_value_of_the_audit_or_trial_is_no_departure() -> None:
+    [number] = [setting for setting in experiment("sage").settings if setting.id == "questions-of-experiments"]
+    audit = measured("sage", as_published("sage"), audit="selected")
+    assert derive_mark(experiment("sage"), number.parts, FigureSource(), audit) == ("same_definition", [])
 
 
 @pytest.mark.parametrize("model_settings", [{"temperature": 0.2}, {"params": {"temperature": 0.2}}])
@@ -203,6 +222,37 @@ def test_figures_name_the_departures_and_parts_that_are_declared(paper_id: str) 
     assert {name for source in sources for name in source.departures} == declared
     parts = {part for table in paper.tables for part in table.parts} | {part for s in sources for part in s.parts}
     assert {part for setting in experiment(paper_id).settings for part in setting.parts} <= parts
+
+
+def test_how_answers_are_asked_does_not_bear_on_given_answers() -> None:
+    small = {"limit": 2, "mode": "structured", "max_words": 12, "max_tokens": 100}
+    audit = measured("consistency", merge_settings(as_published("consistency"), {"probes": {"semantic": small}}))
+    for parts, expected in ((["judge", "judged"], set()), (["judged", "answers"], set(small))):
+        _, departures = derive_mark(experiment("consistency"), frozenset(parts), FigureSource(), audit)
+        keys = {entry.id.removeprefix("probes.semantic.") for entry in departures if entry.id.startswith("probes.")}
+        assert keys == expected
+
+
+def test_an_exponent_is_named_as_that_of_sage() -> None:
+    """Figures of other measures stand in the same row."""
+    for source in (source for table in load_paper("sage").tables for source in table.list_sources()):
+        is_of_sage = "sage:alpha" in source.figure + source.model_figure
+        assert ("SaGE with exponent" in source.label) is is_of_sage
+        assert ("exponent" in source.label) is is_of_sage
+
+
+def test_the_note_of_figure_4_is_computed_from_table_3() -> None:
+    sage = load_paper("sage")
+    points: dict[str, list[float]] = {}
+    for cell in sage.iterate_cells("3"):
+        assert cell.value is not None
+        points.setdefault(cell.column, []).append(cell.value)
+    r = {
+        task: np.corrcoef(points[f"{task}, SaGE"], points[f"{task}, accuracy"])[0, 1]
+        for task in ("TruthfulQA", "HellaSwag")
+    }
+    [figure] = sage.select_tables("figure-4")
+    assert f"r = {r['TruthfulQA']:.2f} for TruthfulQA and {r['HellaSwag']:.2f} for HellaSwag, 9 models" in figure.note
 
 
 def test_the_stated_difference_of_kappa_and_alpha_is_exact() -> None:

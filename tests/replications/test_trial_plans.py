@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import AuditorError
+from auditor.experiments.judgements import read_judgements
+from auditor.prompts.moral_questions import load_built_in_questions
 from auditor.replications.planning import (
     ReplicationOptions,
     apply_options,
     list_data_files,
+    list_ignored_settings,
     plan_audits,
     select_runnable_tables,
 )
@@ -19,6 +22,12 @@ from auditor.replications.presets import load_paper
 from auditor.replications.trial_plans import AuditPlan, plan_trials
 from tests.e2e.test_semantic import write
 from tests.support.cli_runner import auditor
+
+
+def first_question() -> str:
+    """Id of a built-in question."""
+    return load_built_in_questions()[0].id
+
 
 TASK_COLUMNS = ["question_id", "question", "choices", "correct", "paraphrase"]
 
@@ -140,6 +149,49 @@ def test_files_that_cannot_be_used_are_found_before_anything_is_sent(name: str, 
     assert result.returncode in (1, 2)
     assert f"--data {name}: " in result.stderr
     assert not (tmp_path / "new.db").exists()
+
+
+PEOPLE_COLUMNS = ["rater", "model", "question_id", "left", "right", "judgement"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ["ann", "GPT-4", first_question(), 1, 2, "Y"],
+        ["ann", "a", "other", 1, 2, "Y"],
+        ["ann", "a", first_question(), 1, 6, "Y"],
+    ],
+    ids=["model", "question", "wording"],
+)
+def test_labels_of_other_answers_are_found_before_anything_is_sent(
+    row: list[object], models: Path, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "people.csv", PEOPLE_COLUMNS, [row])
+    with pytest.raises(AuditorError, match=r"--data PEOPLE: .*no row is about a model, question and wordings"):
+        plan(models, "2", PEOPLE=file)
+    file = write(tmp_path / "people.csv", PEOPLE_COLUMNS, [row, ["ann", "a", first_question(), 1, 5, "Y"]])
+    assert plan(models, "2", PEOPLE=file)["selected"].is_asked
+
+
+def test_wordings_of_labels_count_from_one(tmp_path: Path) -> None:
+    for row, column in ((["ann", "a", "q", 0, 1, "Y"], "left"), (["ann", "a", "q", 1, 0, "Y"], "right")):
+        with pytest.raises(AuditorError, match=f"column '{column}': is not the number of a wording"):
+            read_judgements(write(tmp_path / "people.csv", PEOPLE_COLUMNS, [row]))
+
+
+def test_a_missing_file_of_questions_is_named_by_its_option(models: Path, tmp_path: Path) -> None:
+    with pytest.raises(AuditorError, match=r"--data MCC: there is no file 'nofile\.csv'"):
+        plan_files(models, {"MCC": "nofile.csv"}, "1")
+    assert plan_files(models, {"MCC": "built-in"}, "1")["MCC"].is_asked
+
+
+def test_judges_that_are_not_asked_are_listed(tmp_path: Path) -> None:
+    tables = [("models", "a"), ("judges", "first"), ("judges", "second")]
+    path = tmp_path / "models.toml"
+    path.write_text("".join(f'[[{t}]]\nname = "{n}"\nmodel = "openai/{n}"\n' for t, n in tables), encoding="utf-8")
+    options = ReplicationOptions(models_file=path)
+    assert list_ignored_settings(load_paper("consistency"), options) == ["judge 'second' (the first one is asked)"]
+    assert list_ignored_settings(load_paper("sage"), options) == []
 
 
 def test_the_dry_run_counts_the_calls_of_experiments(models: Path, task: Path, tmp_path: Path) -> None:

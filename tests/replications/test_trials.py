@@ -122,6 +122,28 @@ def test_a_trial_is_made_once_its_file_is_named() -> None:
     assert (filled.recomputed.value, filled.difference) == (0.75, 0.5)
 
 
+def test_a_trial_that_cannot_use_any_answer_loses_no_other_figure() -> None:
+    """The answers are paid by then; a trial that asks models itself still ends with its error."""
+
+    def judgements(context: ExperimentContext, audit: str) -> ExperimentResult:
+        raise UsageError("no row is about it.", "Check the columns.")
+
+    def rules(context: ExperimentContext, audit: str) -> ExperimentResult:
+        raise UsageError("no question has a rule.")
+
+    for function in (judgements, rules):
+        experiment = paper(trials={"rules": {"experiment": function.__name__, "audit": "A"}}).experiment
+        assert experiment is not None
+        with mock.patch.object(trials, "EXPERIMENTS", (function,)):
+            if function is rules:
+                with pytest.raises(UsageError):
+                    run_trials(experiment, paper().tables, {}, {"A": "rep-a"}, ExperimentContext())
+                continue
+            results = run_trials(experiment, paper().tables, {}, {"A": "rep-a"}, ExperimentContext())
+        [cell] = join("2", measured(**results["A"]))
+        assert (cell.not_run, cell.detail) == ("no_value", "A: no row is about it.")
+
+
 def test_trials_that_no_table_needs_are_not_made() -> None:
     experiment = paper().experiment
     assert experiment is not None

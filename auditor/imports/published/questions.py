@@ -21,9 +21,11 @@ from auditor.imports.published.rows import (
     PublishedRule,
     PublishedTaskItem,
 )
-from auditor.surveys.row_reader import read_rows
+from auditor.surveys.row_reader import TextRow, read_rows
+from auditor.text_safety import truncate_text
 
 OPTION_SEPARATOR = "|"
+NO_AGREEMENT = -1
 HELLASWAG_QUESTION = "Which of these continues the text best?"
 
 
@@ -39,20 +41,24 @@ def read_truthful_qa(source: Path, options: ConversionOptions) -> PublishedDatas
     """Read TruthfulQA: per question, the best answer among the wrong ones (MC1), in random order.
 
     `source` is `TruthfulQA.csv`, `mc_task.json` or a copy of the latter with lists of choices and labels. The order is
-    random since `mc_task.json` always has the best answer first.
+    random since `mc_task.json` always has the best answer first. Wrong answers with the same text count once.
     """
     answers = _read_answer_table(source) if source.suffix == ".csv" else _read_answer_targets(source)
     items, questions = [], []
     n_changed = 0
+    left_out: Counter[str] = Counter()
     for number, answer in enumerate(answers, start=1):
         question_id = f"truthful-qa-{number}"
         choices = list(dict.fromkeys([answer.best, *answer.wrong]))
+        if flaw := _find_flaw(choices):
+            left_out[flaw] += 1
+            continue
         rng = np.random.default_rng(derive_seed(options.seed, "published", question_id))
         shuffled = [choices[index] for index in rng.permutation(len(choices))]
         n_changed += any(OPTION_SEPARATOR in choice for choice in choices)
         items.append(_build_task_item(question_id, answer.question, shuffled, answer.best))
         questions.append(PublishedQuestion(question_id, answer.question))
-    notes = [f"Questions: {len(items)}.", *_describe_separators(n_changed)]
+    notes = [f"Questions: {len(items)}.", *_describe_left_out(left_out), *_describe_separators(n_changed)]
     known_answers = [_build_known_answer(item) for item in items]
     return PublishedDataset({"items": items, "questions": questions, "known-answers": known_answers}, notes)
 
@@ -72,30 +78,62 @@ def _read_answer_targets(source: Path) -> Iterator[_BestAnswer]:
             choices, labels = targets.texts("choices"), targets.numbers("labels")
             if len(choices) != len(labels):
                 raise targets.make_error("labels", f"has {len(labels)} labels for {len(choices)} choices")
-            label_by_choice = dict(zip(choices, labels, strict=True))
         else:
-            label_by_choice = {choice: targets.number(choice) for choice in targets.fields}
-        best = [choice for choice, label in label_by_choice.items() if label == 1]
+            choices, labels = list(targets.fields), [targets.number(choice) for choice in targets.fields]
+        best, wrong = (
+            list(
+                dict.fromkeys(
+                    text.strip() for text, label in zip(choices, labels, strict=True) if (label == 1) == right
+                )
+            )
+            for right in (True, False)
+        )
         if len(best) != 1:
             raise record.make_error("mc1_targets", f"has {len(best)} right answers, not one")
-        wrong = [choice.strip() for choice in label_by_choice if choice != best[0]]
-        yield _BestAnswer(record.text("question").strip(), best[0].strip(), wrong)
+        if best[0] in wrong:
+            raise record.make_error("mc1_targets", f"says of '{truncate_text(best[0])}' that it is right and wrong")
+        question = record.text("question").strip()
+        if not question:
+            raise record.make_error("question", "is empty")
+        yield _BestAnswer(question, best[0], wrong)
 
 
 def read_hellaswag(source: Path, options: ConversionOptions) -> PublishedDataset:
-    """Read HellaSwag: per context, its four endings in the published order. Endings of the test split have no truth."""
+    """Read HellaSwag: per context, its four endings in the published order. Endings of the test split have no truth.
+
+    Items with an empty or a repeated ending are left out, since a model could not choose among them.
+    """
     items = []
     n_changed = 0
+    left_out: Counter[str] = Counter()
     for number, record in enumerate(select_split(read_records(source), options.split), start=1):
         endings = [ending.strip() for ending in record.texts("endings")]
         label = record.fields.get("label")
         truth = "" if label in (None, "") else endings[record.position("label", len(endings))]
-        n_changed += any(OPTION_SEPARATOR in ending for ending in endings)
         context = record.text("ctx").strip()
+        if flaw := "no context" if not context else _find_flaw(endings):
+            left_out[flaw] += 1
+            continue
+        n_changed += any(OPTION_SEPARATOR in ending for ending in endings)
         items.append(_build_task_item(f"hellaswag-{number}", HELLASWAG_QUESTION, endings, truth, context))
     known_answers = [_build_known_answer(item) for item in items if item.truth]
-    notes = [f"Items: {len(items)}.", *_describe_separators(n_changed)]
+    notes = [f"Items: {len(items)}.", *_describe_left_out(left_out), *_describe_separators(n_changed)]
     return PublishedDataset({"items": items, "known-answers": known_answers}, notes)
+
+
+def _find_flaw(choices: Sequence[str]) -> str:
+    """Why a model cannot choose among these choices, as they are written; empty if it can."""
+    written = [choice.replace(OPTION_SEPARATOR, "/") for choice in choices]
+    if "" in written:
+        return "an empty choice"
+    if len(set(written)) < len(written):
+        return "two equal choices"
+    return "fewer than two choices" if len(written) < 2 else ""
+
+
+def _describe_left_out(left_out: Counter[str]) -> list[str]:
+    """A sentence on the items that were left out, by reason; none if there are none."""
+    return [f"Left out: {', '.join(f'{n} with {flaw}' for flaw, n in left_out.items())}."] if left_out else []
 
 
 def _build_task_item(
@@ -137,7 +175,7 @@ def read_mic(source: Path, options: ConversionOptions) -> PublishedDataset:
             how_to_fix = f"Use {', '.join(FOUNDATIONS)}, separated by |."
             raise row.make_cell_error("moral", f"'{unknown[0]}' is not a moral foundation", how_to_fix)
         foundations.setdefault(question, Counter()).update(named)
-        agreement = row.number("rot-agree") or 0.0
+        agreement = _read_agreement(row)
         if rule:
             n_rules += 1
             if question not in best_rules or agreement > best_rules[question][0]:
@@ -147,6 +185,17 @@ def read_mic(source: Path, options: ConversionOptions) -> PublishedDataset:
     if not foundations:
         raise ImportFileError(f"{source}: has no rows.", "Check that it is the right file.")
     return _build_moral_dataset(foundations, best_rules, n_rules)
+
+
+def _read_agreement(row: TextRow) -> float:
+    """How many people agree with a rule, from 1 to 5; -1, which the authors' program writes, where it was not said."""
+    agreement = row.number("rot-agree")
+    if agreement is None:
+        return NO_AGREEMENT
+    if agreement != NO_AGREEMENT and not 1 <= agreement <= 5:
+        problem = f"{agreement:g} is not on the scale from 1 to 5"
+        raise row.make_cell_error("rot-agree", problem, f"Write 1 to 5, or {NO_AGREEMENT} if nothing was said.")
+    return agreement
 
 
 def _build_moral_dataset(

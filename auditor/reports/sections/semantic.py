@@ -82,12 +82,20 @@ def _describe_questions(semantic: SemanticReport) -> str:
     questions = pluralize(semantic.questions, name_question(semantic))
     subject = "morals" if semantic.subject == "moral" else "one subject"
     return (
-        f"{questions}, each asked in {pluralize(semantic.wordings, 'wording')}. "
+        f"{questions}, each asked in {_count_wordings(semantic)}. "
         "A consistent model answers all wordings of a question alike. The score is "
         f"{name_measure(semantic.variant, semantic.measured)}{weights}{alpha}, by the encoder {semantic.encoder}. It "
         "is 1 if all texts have the same meaning, and about 0 if they have nothing in common. Texts about "
         f"{subject} are similar even across questions, so the score by chance is shown too."
     )
+
+
+def _count_wordings(semantic: SemanticReport) -> str:
+    """The number of wordings of a question; of those with fewer than planned, the fewest."""
+    fewest = semantic.wordings if semantic.fewest_wordings is None else semantic.fewest_wordings
+    if fewest >= semantic.wordings:
+        return pluralize(semantic.wordings, "wording")
+    return f"at least {fewest} of {semantic.wordings} planned wordings"
 
 
 def _describe_model(row: SemanticModelRow) -> ListItem:

@@ -115,6 +115,49 @@ def test_hellaswag_has_four_endings_in_the_published_order(tmp_path: Path) -> No
         read_hellaswag(write_json_lines(tmp_path / "x.jsonl", *records), ConversionOptions())
 
 
+def test_items_whose_endings_cannot_be_told_apart_are_left_out_and_counted(tmp_path: Path) -> None:
+    good = ["sits.", "runs.", "sings.", "leaves."]
+    all_endings = [
+        *(["sits.", "runs.", "sits.", "leaves."], ["a|b", "a/b", "c", "d"]),
+        *(["sits.", " ", "sings.", "leaves."], ["", "runs.", "sings.", "leaves."], ["sits."], good),
+    ]
+    records = [{"ctx": "A man stands. He", "endings": endings, "label": 0} for endings in all_endings]
+    records.append({"ctx": " ", "endings": good, "label": 0})
+    dataset = read_hellaswag(write_json_lines(tmp_path / "h.jsonl", *records), ConversionOptions())
+    assert [row[0] for row in dataset.rows["known-answers"]] == [row[0] for row in dataset.rows["items"]]
+    assert [row[0] for row in dataset.rows["items"]] == ["hellaswag-6"]
+    assert dataset.notes == [
+        "Items: 1.",
+        "Left out: 2 with two equal choices, 2 with an empty choice, 1 with fewer than two choices, 1 with no context.",
+    ]
+
+
+def test_questions_without_choices_to_tell_apart_are_left_out_and_counted(tmp_path: Path) -> None:
+    targets: list[dict[str, Any]] = [
+        {"a": 1, "b": 0},
+        {"a": 1},
+        {"a": 1, " ": 0},
+        {"choices": ["a", "b", "b "], "labels": [1, 0, 0]},
+    ]
+    records = [{"question": "q?", "mc1_targets": entry} for entry in targets]
+    dataset = read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", *records), ConversionOptions())
+    for kind in ("items", "questions", "known-answers"):
+        assert [row[0] for row in dataset.rows[kind]] == ["truthful-qa-1", "truthful-qa-4"]
+    assert dataset.notes == [
+        "Questions: 2.",
+        "Left out: 1 with fewer than two choices, 1 with an empty choice.",
+    ]
+
+
+def test_a_contradictory_target_or_an_empty_question_is_an_error(tmp_path: Path) -> None:
+    record = {"question": "q?", "mc1_targets": {"choices": ["a", "b", "a"], "labels": [1, 0, 0]}}
+    with pytest.raises(ImportFileError, match="'mc1_targets' says of 'a' that it is right and wrong"):
+        read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
+    record = {"question": " ", "mc1_targets": {"a": 1, "b": 0}}
+    with pytest.raises(ImportFileError, match="line 1: the field 'question' is empty"):
+        read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
+
+
 MIC_HEADER = ["", "Q", "A", "rot", "moral", "moral-vector", "rot-agree", "rot-agree-collapsed", "split"]
 MIC_ROWS = [
     ["5", "Is it fair?", "Yes.", "Be fair.", "fairness|care", "[]", "3", "1", "train"],
@@ -148,6 +191,14 @@ def test_mic_has_the_rule_that_most_people_agree_with(tmp_path: Path) -> None:
         "fairness",
         ("care", "fairness", "loyalty"),
     )
+
+
+@pytest.mark.parametrize("agreement", ["9", "0", "-2"])
+def test_agreement_beyond_its_scale_is_an_error(agreement: str, tmp_path: Path) -> None:
+    """-1 is what the authors' program writes where an annotator said nothing; the rows above have it."""
+    file = write_table(tmp_path / "MIC.csv", MIC_HEADER, ["1", "q?", "a", "r", "care", "[]", agreement, "1", "dev"])
+    with pytest.raises(ImportFileError, match=f"column 'rot-agree': {agreement} is not on the scale from 1 to 5"):
+        read_mic(file, ConversionOptions())
 
 
 def test_mic_may_be_read_by_split(tmp_path: Path) -> None:

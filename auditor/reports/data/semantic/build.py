@@ -48,6 +48,7 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         questions=len(questions),
         subject=settings.subject,
         wordings=settings.wordings,
+        fewest_wordings=counts[0] if (counts := count_wordings(db, source.audit.id)) and settings.wordings else None,
         encoder=settings.encoder,
         revision=settings.revision,
         variant=settings.variant,
@@ -140,6 +141,13 @@ def _build_language_rows(models: Sequence[str], table: ScoreTable) -> list[Langu
         for model in models
         for metric, first, second in pairs
     ]
+
+
+def count_wordings(db: Database, audit_id: int) -> tuple[int, int] | None:
+    """Fewest and most wordings that a question of an audit was asked in; None without questions."""
+    groups = semantic_results.load_wordings(db, audit_id).values()
+    counts = [sum(bool(wording.number) for wording in group) for group in groups]  # the question itself is number 0
+    return (min(counts), max(counts)) if counts else None
 
 
 def _count_rejected_paraphrases(db: Database, source: ReportSource) -> dict[str, int]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.report_model import ReportModel
+from auditor.reports.number_format import format_span
 
 
 class AnswerCountRow(ReportModel):
@@ -111,8 +114,10 @@ class ConsistencyAccuracyRow(ReportModel):
     model: str
     accuracy: AveragedEstimate
     """Mean over questions of the share of correct answers among usable ones."""
+    scored: Literal["reasons", "choices"] = "reasons"
+    """What the consistency is of: the stated reasons, or the texts of the chosen answers."""
     consistency: AveragedEstimate
-    """Mean consistency score of the stated reasons."""
+    """Mean consistency score of these texts."""
     n: int
     """Questions that have both."""
     r: float | None
@@ -136,10 +141,7 @@ class ConsistencyAccuracyRow(ReportModel):
     @property
     def asked_wordings(self) -> int | str | None:
         """The number of wordings of each question; its ends, such as `2 to 5`, if questions have different numbers."""
-        if self.wordings is None:
-            return None
-        fewest, most = self.wordings
-        return fewest if fewest == most else f"{fewest} to {most}"
+        return None if self.wordings is None else format_span(*self.wordings)
 
     @property
     def wordings_author(self) -> str:

@@ -23,6 +23,7 @@ from auditor.reports.data.semantic.people_labels import (
     entropy_over_pairs,
     estimate_alpha,
     label_entropy,
+    make_no_label_error,
     select_labels,
     share_judged_consistent,
 )
@@ -72,7 +73,7 @@ class HumanJudgementReport(ReportModel):
     """Measures of consistency against people's judgements on pairs of answers."""
 
     questions: int
-    """Pairs of model and question that people judged."""
+    """Questions that people judged, of one model or several."""
     judgements: int
     """Judgements of the audit's answers; all figures are of these."""
     left_out: dict[LeftOutReason, int] = Field(default_factory=dict)
@@ -116,10 +117,7 @@ def compare_with_human_judgements(
     }
     selected = select_labels(labels, {(score.model, score.question) for score in scores}, wordings)
     if not selected.by_unit:
-        raise UsageError(
-            f"{file}: no row is about a model, question and wordings of the audit '{audit_name}'.",
-            "Check the columns model, question_id, left and right. Wordings are numbered from 1.",
-        )
+        raise make_no_label_error(file, audit_name)
     return _build_report(selected, scores, (facts.measured, facts.variant))
 
 
@@ -140,7 +138,7 @@ def _build_report(
     )
     columns = _arrange_scores(scores, units)
     return HumanJudgementReport(
-        questions=len(groups),
+        questions=len(set(questions)),
         judgements=len(used),
         left_out=selected.left_out,
         alpha=estimate_alpha(used),
@@ -198,7 +196,8 @@ def _correlation_row(
             consistent, and the entropies of its judgements and over its pairs in bits.
         questions: of these values.
     """
-    with_people = correlate_over_units(human_scores, values, {"question": questions})
+    sides = ("the people's labels", "the measure")
+    with_people = correlate_over_units(human_scores, values, {"question": questions}, sides)
     return HumanCorrelationRow(
         text=metric_key[0],
         metric=metric_key[1],
@@ -208,7 +207,7 @@ def _correlation_row(
         ci_high=with_people.ci_high,
         reason=with_people.reason,
         r_entropy=correlate_over_units(entropy, values, {"question": questions}).value,
-        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}),
+        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}, sides),
     )
 
 

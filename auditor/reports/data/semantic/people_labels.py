@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.errors import UsageError
 from auditor.metrics.agreement import krippendorff_alpha
 from auditor.metrics.estimate import Estimate
 
@@ -69,6 +71,14 @@ def select_labels(
         else:
             by_unit.setdefault((label.model, label.question), []).append(label)
     return AuditLabels(dict(sorted(by_unit.items())), dict(left_out))
+
+
+def make_no_label_error(file: Path, audit_name: str) -> UsageError:
+    """Build the error that a file has no label of an audit, for the caller to raise."""
+    return UsageError(
+        f"{file}: no row is about a model, question and wordings of the audit '{audit_name}'.",
+        "Check the columns model, question_id, left and right. Wordings are numbered from 1.",
+    )
 
 
 def share_judged_consistent(labels: Sequence[PairLabel]) -> float:

@@ -154,6 +154,8 @@ class SemanticReport(ReportModel):
     """What the questions are about: `moral` or `any`."""
     wordings: int
     """Number of wordings of each question; 0 if only `judged` was measured."""
+    fewest_wordings: int | None = None
+    """Fewest wordings that a question was asked in, where a model wrote too few; null if none were counted."""
     encoder: str
     revision: str
     """SHA-256 of the encoder's weights."""

@@ -26,6 +26,7 @@ from auditor.reports.sections.experiments.consistency_tables import (
     build_rule_measures,
     build_task_measures,
     build_wording_measures,
+    name_scored,
 )
 from auditor.reports.sections.model_correlations import CORRELATION_REMARK
 from auditor.reports.sections.phrasing import describe_estimate
@@ -130,8 +131,8 @@ def build_accuracy_document(audit: str, rows: Sequence[ConsistencyAccuracyRow]) 
     table = tabulate(
         "accuracy",
         "Accuracy and consistency",
-        "Accuracy (share of correct answers), consistency score, and Pearson’s r of the two over questions, with 95% "
-        "CI; n counts questions.",
+        f"Accuracy (share of correct answers), consistency score of {name_scored(rows)}, and Pearson’s r of the two "
+        "over questions, with 95% CI; n counts questions.",
         rows,
         [
             Column("Model", "name"),

@@ -61,15 +61,20 @@ def build_rule_measures(rows: Sequence[RuleFollowingRow]) -> list[Section]:
     return [Section("rules-all", ALL_MEASURES_TITLE, [table])] if records else []
 
 
+def name_scored(rows: Sequence[ConsistencyAccuracyRow]) -> str:
+    """What the consistency of choices is of."""
+    return "the chosen answers" if any(row.scored == "choices" for row in rows) else "the reasons"
+
+
 def build_task_measures(rows: Sequence[ConsistencyAccuracyRow]) -> list[Section]:
-    """The section with every measure of the reasons for choices; an empty list where there is none."""
+    """The section with every measure of the reasons or of the choices; an empty list where there is none."""
     records = [_Record(row, measure) for row in rows for measure in row.measures]
     columns = [
         Column("Model", "name", "row.model"),
         *make_columns("text", {"metric": "Measure"}),
         Column("Consistency", "estimate", "measure.consistency"),
     ]
-    caption = f"Consistency of the reasons by every measure, {ALL_MEASURES_NOTE}"
+    caption = f"Consistency of {name_scored(rows)} by every measure, {ALL_MEASURES_NOTE}"
     table = tabulate("accuracy-measures", ALL_MEASURES_TITLE, caption, records, columns, _measure_cells())
     return [Section("accuracy-all", ALL_MEASURES_TITLE, [table])] if records else []
 
