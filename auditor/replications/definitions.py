@@ -20,6 +20,8 @@ from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
 
 TRIALS_PREFIX = "trials."
+SURVEY_CELLS = "survey.cells"
+"""The only setting that is known of released scores: they have no configuration."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,16 @@ def _read_repeat_temperature(audit: MeasuredAudit) -> Any:
     return collapse(effective_temperature(model, default) for model in audit.config.models)
 
 
+def _count_cells(audit: MeasuredAudit) -> Any:
+    """The number of cells that models are asked about; of released scores, of those with people's and the model's."""
+    if not audit.is_released:
+        return audit.report.audit.survey.asked
+    return collapse(row.n for row in audit.report.alignment)
+
+
 COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     **{key: partial(_read_survey_setting, read) for key, read in SURVEY_SETTINGS.items()},
-    "survey.cells": lambda audit: audit.report.audit.survey.asked,
+    SURVEY_CELLS: _count_cells,
     **{key: partial(_read_logic_setting, read) for key, read in LOGIC_SETTINGS.items()},
     "logic.repeat_temperature": _read_repeat_temperature,
     "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
@@ -162,14 +171,14 @@ def derive_mark(
     Returns:
         The mark, and the departures: first those of published settings in the order of the preset.
     """
-    if audit.is_released:
-        return "same_definition", []
     all_parts = parts | source.parts
     relevant = audit if model is None or _judge_each_other(experiment, all_parts, audit) else _narrow(audit, model)
     departures = [
         departure
         for setting in experiment.settings
-        if setting.parts & all_parts and (departure := _compare(setting, relevant, source.trial)) is not None
+        if setting.parts & all_parts
+        and (setting.key == SURVEY_CELLS or not audit.is_released)
+        and (departure := _compare(setting, relevant, source.trial)) is not None
     ]
     departures += _list_unpublished_departures(experiment, all_parts, relevant)
     departures += [
@@ -192,6 +201,9 @@ def _judge_each_other(experiment: Experiment, parts: frozenset[Part], audit: Mea
 
 def _narrow(audit: MeasuredAudit, model: str) -> MeasuredAudit:
     """The audit with the settings of one model, and of the models that help with its answers."""
+    if audit.is_released:
+        rows = [row for row in audit.report.alignment if row.model == model]
+        return replace(audit, report=audit.report.model_copy(update={"alignment": rows}))
     if audit.stored_config is None:
         return audit
     probe = audit.config.probes.semantic

@@ -14,15 +14,13 @@ from auditor.replications.definitions import MeasuredAudit, derive_mark
 from auditor.replications.departures import merge_departures
 from auditor.replications.experiment import EACH_MODEL, Experiment, FigureSource, Part
 from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
-from auditor.replications.presets import Paper, PublishedRow, PublishedTable
+from auditor.replications.presets import NOTHING_PRINTED, Paper, PublishedRow, PublishedTable
 from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_INTERVAL
 from auditor.reports.data.build import build_report
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
 from auditor.storage import audits
 from auditor.storage.database import open_database
 
-NOTHING_PRINTED = ("", "-")
-"""Of a cell without a figure; a misprint, such as `78,7`, has characters but no value."""
 ALL_MODELS = "all models"
 """Row of figures over our models, in a table without published rows."""
 
@@ -69,13 +67,15 @@ def join_figures(
         for table in paper.select_tables(table_id)
         for cell in TableJoiner(paper, experiment, table, measured, own_by_published).join()
     ]
-    return cells, list(_list_departures(experiment, measured, cells))
+    return cells, list_departures(paper, measured, cells)
 
 
-def _list_departures(
-    experiment: Experiment, measured: Sequence[MeasuredAudit], cells: Sequence[RecomputedCell]
-) -> Iterator[Departure]:
-    """Yield the departures that cells name, each with the audits that have it."""
+def list_departures(
+    paper: Paper, measured: Sequence[MeasuredAudit], cells: Sequence[RecomputedCell]
+) -> list[Departure]:
+    """The departures that cells name, each with the audits that have it."""
+    experiment = paper.experiment
+    assert experiment is not None
     all_parts = frozenset[Part]().union(
         *(setting.parts for setting in experiment.settings), *experiment.bears_on.values()
     )
@@ -89,7 +89,7 @@ def _list_departures(
         occurring += [
             departure.model_copy(update={"audits": [audit.name]}) for departure in departures if departure.id in named
         ]
-    yield from merge_departures(occurring)
+    return merge_departures(occurring)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from auditor.reports.data.replication import Origin, PublishedCell, TableChart, 
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)(K|%)?")
+NOTHING_PRINTED = ("", "-")
+"""Of a cell without a figure; a misprint, such as `78,7`, has characters but no value."""
 FACTORS = {None: Decimal(1), "K": Decimal(1000), "%": Decimal("0.01")}
 
 
@@ -58,6 +60,7 @@ class ReleasedFiles(BaseModel):
         column: column of the published table that the files belong to; files of one column make one audit.
         country, topic, survey_score, score: columns of the files. Survey scores are in [-1, 1].
         skipped_countries: values of the column of countries that are no country.
+        topic_names: names of topics in the files of the same column, by that in these files where it differs.
         is_rescaled: whether a model's scores are min-max scaled to [-1, 1] first, since they have no bounds.
     """
 
@@ -71,6 +74,7 @@ class ReleasedFiles(BaseModel):
     country: str = "country"
     topic: str = "topic"
     skipped_countries: tuple[str, ...] = ()
+    topic_names: dict[str, str] = {}
     is_rescaled: bool = False
 
 
