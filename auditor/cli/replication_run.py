@@ -52,7 +52,7 @@ def run_experiment(
     audited = [model.name for config in [*configs.values()][:1] for model in config.models]
     own_by_published = match_models(paper, audited, pairs)
     plans = _plan_trials(paper, options, configs)
-    forecasts = forecast_audits(configs, plans, options, storage)
+    forecasts = forecast_audits(configs, plans, storage)
     print_forecasts(configs, plans, forecasts)
     if dry_run:
         if as_json:

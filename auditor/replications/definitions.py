@@ -15,7 +15,13 @@ from auditor.replications.experiment import Experiment, FigureSource, Part, Publ
 from auditor.replications.full_form import SettingDifference, list_differences
 from auditor.replications.logic_settings import LOGIC_SETTINGS
 from auditor.replications.semantic_settings import SEMANTIC_SETTINGS, describe_followed_rules
-from auditor.replications.survey_settings import NOT_SET, SURVEY_SETTINGS, collapse
+from auditor.replications.survey_settings import (
+    NOT_SET,
+    SURVEY_SETTINGS,
+    collapse,
+    describe_nonresponse,
+    list_survey_names,
+)
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
 
@@ -32,6 +38,8 @@ class MeasuredAudit:
         name: of its survey or data set, as the paper has it.
         stored_config: the configuration that the database holds for it; None for imported comparisons.
         trials: results of the trials on it, by name: the data that `auditor experiment NAME --json` prints.
+        n_unknown_nonresponse: number of people's scores without a share of respondents without an answer; scores of
+            exactly 0 are not counted, as those of cells in which nobody was asked.
         is_released: whether its scores are those of the paper's authors, imported from their files.
     """
 
@@ -39,6 +47,7 @@ class MeasuredAudit:
     stored_config: AuditConfig | None
     report: Report
     trials: Mapping[str, Any] = field(default_factory=dict)
+    n_unknown_nonresponse: int = 0
     is_released: bool = False
 
     @property
@@ -92,6 +101,8 @@ def _count_cells(audit: MeasuredAudit) -> Any:
 COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     **{key: partial(_read_survey_setting, read) for key, read in SURVEY_SETTINGS.items()},
     SURVEY_CELLS: _count_cells,
+    "survey.names": lambda audit: list_survey_names(audit.report),
+    "survey.nonresponse": lambda audit: describe_nonresponse(audit.config, audit.n_unknown_nonresponse),
     **{key: partial(_read_logic_setting, read) for key, read in LOGIC_SETTINGS.items()},
     "logic.repeat_temperature": _read_repeat_temperature,
     "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
@@ -103,7 +114,7 @@ TEMPERATURES = ("models.temperature", "models.params.temperature")
 KEYS_READ: Mapping[str, tuple[str, ...]] = {
     "direct.temperature": ("probes.direct.temperature", *TEMPERATURES),
     "direct.max_tokens": ("probes.direct.max_tokens", "models.params.max_tokens"),
-    "direct.top_p": ("models.params.top_p",),
+    "direct.top_p": ("probes.direct.top_p", "models.params.top_p"),
     "review.temperature": (
         "probes.review.temperature",
         "judges.temperature",
@@ -114,6 +125,7 @@ KEYS_READ: Mapping[str, tuple[str, ...]] = {
     "review.judges": ("judges",),
     "survey.cells": ("limits.max_cells",),
     "survey.data": ("survey.source",),
+    "survey.names": ("survey.source",),
     "logic.answer": ("probes.logic.answer", "probes.logic.cot"),
     "logic.choices": ("probes.logic.answer", "probes.logic.form", "probes.logic.sample_answer"),
     "logic.pairs": ("probes.logic.max_pairs",),
@@ -224,6 +236,8 @@ def _compare(setting: PublishedSetting, audit: MeasuredAudit, trial: str) -> Dep
     name = trial if isinstance(setting.value, dict) and trial in setting.value else audit.name
     published = setting.value.get(name) if isinstance(setting.value, dict) else setting.value
     measured = read_setting(audit, setting.key, trial)
+    if setting.is_list_of_names:
+        measured, published = sorted(set(measured) - set(setting.value[name])), []
     if measured == published and not setting.is_wording:
         return None
     is_wording = measured == published

@@ -41,13 +41,16 @@ def load_measured_audits(
     measured = []
     with open_database(storage, create=False) as db:
         for audit_name, stored_name in name_by_audit.items():
-            config = load_stored_config(audits.get_audit(db, stored_name).config)
+            stored = audits.get_audit(db, stored_name)
+            config = load_stored_config(stored.config)
             if config is None and audit_name not in imported:
                 raise UsageError(
                     f"audit '{stored_name}' was imported.", "Run it: auditor replicate PAPER --models FILE"
                 )
             results = (trials or {}).get(audit_name, {})
-            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name), results))
+            cells = audits.load_audit_survey(db, stored).cells
+            n_unknown = sum(bool(cell.score) and cell.nonresponse is None for cell in cells)
+            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name), results, n_unknown))
     return measured
 
 
@@ -125,21 +128,32 @@ class TableJoiner:
             yield from cells
         elif published.printed in NOTHING_PRINTED:
             yield explain_cell(published, "not_published")
+        elif published.is_definition:
+            yield explain_cell(published, "definition")
         elif not sources:
             yield explain_cell(published, "recorded_only")
         else:
             yield explain_cell(published, "no_counterpart", detail=row.model)
 
     def _join_unpublished_columns(self, row: PublishedRow) -> Iterator[RecomputedCell]:
-        """Yield the figures of our model beside a row, in columns without a published figure of it."""
+        """Yield the figures of our model beside a row that no published figure is of: of other columns or surveys."""
         own_model = self.own_by_published.get(row.model)
         if own_model is None:
             return
-        printed = {column for other in self.table.rows if other.row == row.row for column in self.table.read_row(other)}
+        joined = {
+            (column, audit.name)
+            for other in self.table.rows
+            if other.row == row.row
+            for column in self.table.read_row(other)
+            for source in self.table.find_figures(other, column)
+            for audit in self._select_audits(source)
+        }
         for column, sources in self.table.forms.get(row.form, self.table.figures).items():
-            for source in sources if column not in printed else ():
+            for source in sources:
                 place = self.paper.build_place(self.table, row.row, column, row.form)
-                yield from self._join_model(place, source, own_model)
+                for cell in self._join_model(place, source, own_model):
+                    if (column, cell.data) not in joined:
+                        yield cell
 
     def _join_own_rows(self) -> Iterator[RecomputedCell]:
         """Yield the cells of our models that no row of the table is of, in each form of the experiment.

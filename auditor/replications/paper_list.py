@@ -27,11 +27,11 @@ def list_published_tables() -> list[PublishedTableInfo]:
 
 
 def _count_runnable(table: PublishedTable) -> int:
-    """Number of published figures that audits give; of a table without rows, those of one model."""
-    if not table.rows:
-        return sum(map(len, table.list_figures()))
-    return sum(
+    """Number of published figures that audits give; of a table without any, those of one model."""
+    n_published = sum(
         printed not in NOTHING_PRINTED and bool(table.find_figures(row, column))
         for row in table.rows
+        if not row.is_definition
         for column, printed in table.read_row(row).items()
     )
+    return n_published or sum(map(len, table.list_figures()))

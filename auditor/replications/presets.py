@@ -31,6 +31,7 @@ class PublishedRow(BaseModel):
         read: text of the quote with the columns of its figures in braces, where the quote is a sentence. Without it,
             the quote is a row of a table: its label, and then a figure for each column.
         model: the model, if the row is of one.
+        place, origin: of the quote, where it does not stand with those of the table.
         is_definition: see `PublishedCell`.
         form: the form of the experiment that the row is of; a key of the table's `forms`.
         figures: as those of the table, for this row.
@@ -45,6 +46,8 @@ class PublishedRow(BaseModel):
     read: str = ""
     note: str = ""
     model: str = ""
+    place: str = ""
+    origin: Origin | None = None
     is_definition: bool = False
     form: str = ""
     figures: dict[str, tuple[FigureSource, ...]] = {}
@@ -203,6 +206,8 @@ class Paper(BaseModel):
                     "value": parse_figure(printed),
                     "printed": printed,
                     "quote": row.quote,
+                    "place": row.place or table.place,
+                    "origin": row.origin or table.origin or self.origin,
                     "note": row.note,
                     "is_definition": row.is_definition,
                     "scale": row.scales.get(column, table.scale),

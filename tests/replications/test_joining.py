@@ -131,11 +131,23 @@ def test_a_csv_file_has_all_figures(experiment: Experiment) -> None:
 
 
 def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experiment) -> None:
-    result = replicate(experiment.folder, "--json", "--as", "western-everywhere=GPT-4o")
+    result = replicate(
+        experiment.folder, "--json", "--as", "western-everywhere=GPT-4o", "--as", "inconsistent=Claude-3-Opus"
+    )
     report = open_audit(experiment.audits["PEW"], storage=experiment.storage).report()
     [agreement] = [row.agreement.value for row in report.peer_agreement if row.model == "western-everywhere"]
     mapped = Experiment(experiment.folder, json.loads(result.stdout))
     assert mapped.value("peer", "GPT-4o", "A", "PEW, western-everywhere") == agreement
+    r = {
+        survey: [
+            row.crossed.pearson_r.value
+            for row in open_audit(name, storage=experiment.storage).report().alignment
+            if (row.model, row.method) == ("inconsistent", "direct")
+        ]
+        for survey, name in experiment.audits.items()
+    }
+    assert [mapped.value("1", "Claude-3-Opus", "r, direct", "WVS, inconsistent")] == r["WVS"], "beside 0.90"
+    assert [mapped.value("1", "Claude-3-Opus", "r, direct", "PEW")] == r["PEW"], "nothing is published of it"
     best = max(report.peer_agreement, key=lambda row: row.agreement.value or 0.0)
     highest = experiment.value("peer", "20 models, highest", "A", f"PEW, highest of our models, {best.model}")
     assert highest == best.agreement.value != agreement

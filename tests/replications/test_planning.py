@@ -141,10 +141,6 @@ def test_all_figures_are_in_a_preset() -> None:
         ),
         (["list", "--table", "1"], "--table: no effect with `replicate list`"),
         (["sge", "--small", "--as-published"], "--as-published: no effect on 'sge'"),
-        (
-            ["evalmoraal", "--small", "--as-published"],
-            "surveys import`, which keeps the necessary information. Name it",
-        ),
         (["lst"], "auditor replicate list"),
         (["evalmoraal", "--small", "--data", "EVS=x.csv"], "has no data 'EVS'"),
         (["evalmoraal", "--small", "--as", "gpt"], "--as A=B"),

@@ -66,7 +66,7 @@ def test_a_file_with_all_published_cells_has_the_same_definition_and_one_that_wa
     paper = load_paper("evalmoraal")
     assert paper.experiment is not None
     rows = [SimpleNamespace(model=model, n=n) for model, n in (("whole", 1028), ("cut", 4))]
-    audit = MeasuredAudit("WVS", None, Report.model_construct(alignment=cast(Any, rows)), is_released=True)
+    audit = MeasuredAudit("WVS", None, Report.model_construct(**cast(Any, {"alignment": rows})), is_released=True)
     for table in (table for table in paper.tables if table.released):
         for model, mark in (("whole", "same_definition"), ("cut", "other_definition")):
             derived, departures = derive_mark(paper.experiment, table.parts, FigureSource(), audit, model)
