@@ -9,13 +9,14 @@ from typing import Any, get_args
 from auditor.config import load_stored_config
 from auditor.errors import UsageError
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.pooled_counts import pool_shares, sum_counts
 from auditor.replications.cells import explain_cell, fill_cell
 from auditor.replications.definitions import MeasuredAudit, derive_mark
 from auditor.replications.departures import merge_departures
 from auditor.replications.experiment import EACH_MODEL, Experiment, FigureSource, Part
 from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from auditor.replications.presets import NOTHING_PRINTED, Paper, PublishedRow, PublishedTable
-from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_INTERVAL
+from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_CONFLICT
 from auditor.reports.data.build import build_report
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
 from auditor.storage import audits
@@ -250,20 +251,13 @@ class TableJoiner:
         if missing:
             return explain_cell(published, "no_audit", source, data=data, detail=", ".join(missing))
         by_audit = [self._measure(published, source, audit, None) for audit in selected]
-        reasons = [cell for cell in by_audit if cell.recomputed is None]
-        if len(reasons) == len(by_audit):
-            return reasons[0].model_copy(update={"data": data})
-        estimates = [cell.recomputed for cell in by_audit if cell.recomputed is not None]
+        estimates = [cell.recomputed or Estimate(None, 0, reason=cell.detail) for cell in by_audit]
+        lacking = [cell for cell in by_audit if cell.recomputed is None]
+        has_share = source.over_audits == "share" and len(lacking) < len(by_audit)
+        if lacking and not (has_share and all(cell.detail.endswith(NO_CONFLICT) for cell in lacking)):
+            return lacking[0].model_copy(update={"data": data})
+        total = sum_counts(estimates) if source.over_audits == "sum" else pool_shares(estimates)
         marks = [derive_mark(self.experiment, self.table.parts, source, audit) for audit in selected]
         departures = merge_departures(departure for _, of_audit in marks for departure in of_audit)
         mark = max((mark for mark, _ in marks), key=get_args(Mark).index)
-        return fill_cell(published, _add_up(estimates, source), selected, source, "", mark, departures)
-
-
-def _add_up(estimates: Sequence[Estimate], source: FigureSource) -> Estimate:
-    """The sum of counts, or the share in all that is counted."""
-    n = sum(estimate.n for estimate in estimates)
-    values = [estimate.value or 0 for estimate in estimates]
-    if source.over_audits == "sum":
-        return Estimate(sum(values), n, reason=NO_INTERVAL)
-    return Estimate(sum(value * e.n for value, e in zip(values, estimates, strict=True)) / n, n, reason=NO_INTERVAL)
+        return fill_cell(published, total, selected, source, "", mark, departures)
