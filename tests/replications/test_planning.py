@@ -160,6 +160,14 @@ def test_wrong_use_is_refused_before_any_call(words: list[str], message: str, tm
     assert message in result.stderr
 
 
+def test_a_data_file_that_does_not_exist_is_wrong_use(models: Path, storage: str) -> None:
+    result = auditor(
+        "replicate", "evalmoraal", "--models", models, "--data", "WVS=absent.csv", "--dry-run", AUDITOR_STORAGE=storage
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--data WVS: there is no file 'absent.csv'. " in result.stderr
+
+
 def test_a_dry_run_estimates_each_audit_and_writes_nothing(models: Path, tmp_path: Path) -> None:
     storage = tmp_path / "new.db"
     result = auditor(
