@@ -166,4 +166,4 @@ def test_a_departure_without_a_size_says_why(paper: str) -> None:
     sizes += [(departure.size, departure.size_note) for departure in experiment.departures]
     for size, note in sizes:
         assert note
-        assert size is not None or note.startswith(("not measured", "none ", "both are shown"))
+        assert size is not None or note.startswith(("not measured", "none ", "both are shown", "the report has both"))
