@@ -58,6 +58,6 @@ def test_top_p_is_of_direct_answers_only_and_a_models_own_takes_precedence() -> 
     assert request_params(audit.models[0], **direct_sampling(audit, audit.models[0]))["top_p"] == 0.95
     assert "top_p" not in direct_sampling(plain, plain.models[0])
     assert "top_p" not in review_sampling(audit, audit.models[0])
-    own = audit.models[0].model_copy(update={"params": {"top_p": 0.5}})
-    call = build_call(own, Purpose.DIRECT, (), **direct_sampling(audit, own), seed=1)
+    section = audit.models[0].model_copy(update={"params": {"top_p": 0.5}})
+    call = build_call(section, Purpose.DIRECT, (), **direct_sampling(audit, section), seed=1)
     assert call.params["top_p"] == 0.5
