@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit litellm scipy servers faults hostile soak bench coverage clean
+.PHONY: help demo test install dev models check unit litellm scipy servers faults small-forms hostile soak bench coverage clean
 
 help:
 	@echo "make demo    audit small models on this machine, then simulated ones, and write two reports"
@@ -14,6 +14,7 @@ help:
 	@echo "make scipy   metrics with the oldest and the newest scipy supported"
 	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
 	@echo "make faults  kill a run at every place where something could be lost"
+	@echo "make small-forms  the small form of a replication on the embedded model, about ten minutes"
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
@@ -145,6 +146,9 @@ servers: dev models .venv-servers/.installed
 faults: dev
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py tests/e2e/test_run.py -k killed
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/tui/test_label_app_terminal.py
+
+small-forms: dev models
+	AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q tests/e2e/test_evalmoraal_small_form.py
 
 hostile: dev
 	AUDITOR_ALL_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile

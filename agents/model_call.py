@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import (
@@ -31,6 +31,7 @@ def build_call(
     *,
     temperature: float,
     max_tokens: int,
+    top_p: float | None = None,
     seed: int,
     sample: int = 0,
     schema: str | None = None,
@@ -41,11 +42,12 @@ def build_call(
     """Build the call that asks a model for a free text or a structured answer.
 
     Args:
-        model: the model's section in the config, whose `params` override the three parameters below.
+        model: the model's section in the config, whose `params` override the four parameters below.
         purpose: what the answer is for.
         messages: the chat, in order.
         temperature: sampling temperature, from 0 to 2; see `effective_temperature`.
         max_tokens: limit on output tokens.
+        top_p: probability of the words that are drawn from; None for the provider's default.
         seed: must not depend on the model's name, so that renaming a model changes no call.
         sample: index of this sample among equal questions, from 0.
         schema: name of the structured answer's schema; None for free text.
@@ -53,7 +55,8 @@ def build_call(
         cell: the cell of a direct question.
         language: ISO 639-1 code of the messages' language.
     """
-    params = request_params(model, temperature=temperature, max_tokens=max_tokens, seed=seed)
+    nucleus = {} if top_p is None else {"top_p": top_p}  # keys of calls without it are on disk
+    params = request_params(model, temperature=temperature, max_tokens=max_tokens, seed=seed, **nucleus)
     if model.answers and purpose in PURPOSES_WITH_RECORD:
         params["answers"] = file_digest(model.answers)
     return Call(
@@ -124,12 +127,18 @@ class SamplingSettings(TypedDict):
 
     temperature: float
     max_tokens: int
+    top_p: NotRequired[float]
 
 
 def direct_sampling(config: AuditConfig, model: ModelSection) -> SamplingSettings:
     """How a model's direct answers are sampled."""
     probe = config.direct
-    return {"temperature": effective_temperature(model, probe.temperature), "max_tokens": probe.max_tokens}
+    settings = SamplingSettings(
+        temperature=effective_temperature(model, probe.temperature), max_tokens=probe.max_tokens
+    )
+    if probe.top_p is not None:
+        settings["top_p"] = probe.top_p
+    return settings
 
 
 def review_sampling(config: AuditConfig, judge: ModelSection) -> SamplingSettings:

@@ -181,7 +181,9 @@ def show_recorded(
 
     recorded = recompute_tables(paper, table, folder, storage)
     files = list(map(identify_file, recorded.files))
-    document = build_recorded_document(paper.title, paper.source, recorded.cells, recorded.audits, files)
+    document = build_recorded_document(
+        paper.title, paper.source, recorded.cells, recorded.departures, recorded.audits, files
+    )
     figures = build_figures_table(recorded.cells)
     present_document(to_jsonable_python(recorded.cells), document, output, as_json, figures)
 

@@ -9,38 +9,25 @@ from auditor.cli.output import print_message
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
-    from auditor.replications.planning import ReplicationOptions
     from auditor.replications.trial_plans import AuditPlan
     from auditor.reports.data.cost.forecast import CostForecast
 
 
 def forecast_audits(
-    configs: Mapping[str, AuditConfig],
-    plans: Mapping[str, AuditPlan],
-    options: ReplicationOptions,
-    storage: str | None,
+    configs: Mapping[str, AuditConfig], plans: Mapping[str, AuditPlan], storage: str | None
 ) -> dict[str, CostForecast]:
     """Forecast each audit that asks models, with the experiments on it, by its stored name.
 
     Args:
         configs, plans: by name of the survey or data set.
-
-    Raises:
-        UsageError: a survey of the paper's settings needs a file.
     """
     from auditor.cli.estimate import forecast_config
-    from auditor.errors import SurveyError, UsageError
 
-    asking = {name: plan for name, plan in plans.items() if plan.is_asked or plan.calls}
-    try:
-        return {
-            configs[name].name: forecast_config(configs[name], storage, plan.calls, is_asked=plan.is_asked)
-            for name, plan in asking.items()
-        }
-    except SurveyError as error:
-        if not options.is_as_published:
-            raise
-        raise UsageError(f"--as-published: {error.message}", f"{error.how_to_fix} Name it with --data.") from None
+    return {
+        configs[name].name: forecast_config(configs[name], storage, plan.calls, is_asked=plan.is_asked)
+        for name, plan in plans.items()
+        if plan.is_asked or plan.calls
+    }
 
 
 def print_forecasts(

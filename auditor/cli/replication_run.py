@@ -47,12 +47,13 @@ def run_experiment(
     from auditor.reports.sections.replication_table import build_figures_table
 
     configs = plan_audits(paper, options)
+    _require_data(options.files)
     if ignored := list_ignored_settings(paper, options):
         print_message(f"--models: the experiment has settings of its own. Without effect: {', '.join(ignored)}.")
     audited = [model.name for config in [*configs.values()][:1] for model in config.models]
     own_by_published = match_models(paper, audited, pairs)
     plans = _plan_trials(paper, options, configs)
-    forecasts = forecast_audits(configs, plans, options, storage)
+    forecasts = forecast_audits(configs, plans, storage)
     print_forecasts(configs, plans, forecasts)
     if dry_run:
         if as_json:
@@ -64,6 +65,16 @@ def run_experiment(
     document = build_replication_document(_describe_replication(paper, options, measured, cells, departures))
     figures = build_figures_table(cells)
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json, figures)
+
+
+def _require_data(files: Mapping[str, str]) -> None:
+    """Require that each value of --data is a file, a folder or a built-in survey; UsageError if it is not."""
+    from auditor.errors import UsageError
+    from auditor.surveys import builtin_surveys
+
+    for name, path in files.items():
+        if not Path(path).exists() and path not in builtin_surveys():
+            raise UsageError(f"--data {name}: there is no file '{path}'.", "Correct the path, or leave it out.")
 
 
 def _describe_replication(

@@ -35,6 +35,9 @@ class DirectProbe(ConfigSection):
     countries and topics, is usually wider."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
     """Sampling temperature."""
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Nucleus sampling: words are drawn from the most probable ones that together have this probability. If not set,
+    the provider's default is used."""
     max_tokens: Annotated[int, Field(ge=16)] = 400
     """Maximum length of an answer in tokens. An answer that is cut off has no score."""
     mode: Literal["structured", "text"] = "structured"

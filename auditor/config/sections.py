@@ -35,7 +35,8 @@ class SurveySection(ConfigSection):
     nonresponse: NonresponseTreatment = "drop"
     """How respondents without an answer are treated. `drop`: left out, so that the survey's scores are used as they
     are. `neutral`: counted as 0, the middle of the scale. `zero`: as `neutral`, and where nobody was asked the score is
-    0 too, as in EvalMORAAL; models are then asked about all countries and topics. `impute`: filled in from respondents
+    0 too, as in EvalMORAAL; models are then asked about all countries and topics, and a score without a share of
+    nonresponse stays as it is. `impute`: filled in from respondents
     of the same country who gave similar other answers. `bounds`: as `drop`, and the report adds each figure's lowest
     and highest value, whatever the missing answers are."""
     regions: str = "western"

@@ -18,7 +18,7 @@ EARLIEST_PROBES = ("direct", "logprob", "semantic", "logic")
 """Probes that hashes of earlier versions name even where they are not set."""
 
 LATER_KEYS: dict[str, dict[str, Any]] = {
-    "direct": {"form": "standard", "schema_version": 1},
+    "direct": {"form": "standard", "schema_version": 1, "top_p": None},
     "review": {"form": "standard", "max_trace_chars": DEFAULT_MAX_TRACE_CHARS, "schema_version": 1},
     "logic": {"people": None, "sets": None, "form": "standard", "sample_answer": "same"},
     "semantic": {"bertscore_model": DEFAULT_BERTSCORE_MODEL, "subject": "moral"},

@@ -18,8 +18,8 @@ def describe_data(experiment: Experiment, options: ReplicationOptions, audits: C
         audits: names of the audits and imports, as the experiment has them.
 
     Returns:
-        A note on the data of the program; and one for each file of the user whose layout `auditor logic convert` knows
-        from its description only.
+        A note on the data of the program; and on each file of the user what is not checked about it, or that `auditor
+        logic convert` knows its layout from a description only.
     """
     used = _list_used_data(experiment, audits)
     made_up = [
@@ -30,6 +30,8 @@ def describe_data(experiment: Experiment, options: ReplicationOptions, audits: C
         "steps."
     ] * bool(made_up)
     for name in used:
+        if name in options.files and experiment.files[name].note:
+            notes.append(f"{name}: {experiment.files[name].note}.")
         converter = experiment.files[name].converter
         if name in options.files and converter and (source := DATASET_FORMATS[converter].layout_source):
             notes.append(

@@ -15,12 +15,20 @@ from auditor.replications.experiment import Experiment, FigureSource, Part, Publ
 from auditor.replications.full_form import SettingDifference, list_differences
 from auditor.replications.logic_settings import LOGIC_SETTINGS
 from auditor.replications.semantic_settings import SEMANTIC_SETTINGS, describe_followed_rules
-from auditor.replications.survey_settings import NOT_SET, SURVEY_SETTINGS, collapse
+from auditor.replications.survey_settings import (
+    NOT_SET,
+    SURVEY_SETTINGS,
+    collapse,
+    describe_nonresponse,
+    list_survey_names,
+)
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_span
 
 TRIALS_PREFIX = "trials."
+SURVEY_CELLS = "survey.cells"
+"""The only setting that is known of released scores: they have no configuration."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,8 @@ class MeasuredAudit:
         stored_config: the configuration that the database holds for it; None for imported comparisons.
         trials: results of the trials on it, by name: the data that `auditor experiment NAME --json` prints.
         wordings: fewest and most wordings that a question of it was asked in; None if it has no questions.
+        n_unknown_nonresponse: number of people's scores without a share of respondents without an answer; scores of
+            exactly 0 are not counted, as those of cells in which nobody was asked.
         is_released: whether its scores are those of the paper's authors, imported from their files.
     """
 
@@ -40,6 +50,7 @@ class MeasuredAudit:
     report: Report
     trials: Mapping[str, Any] = field(default_factory=dict)
     wordings: tuple[int, int] | None = None
+    n_unknown_nonresponse: int = 0
     is_released: bool = False
 
     @property
@@ -88,9 +99,18 @@ def _read_repeat_temperature(audit: MeasuredAudit) -> Any:
     return collapse(effective_temperature(model, default) for model in audit.config.models)
 
 
+def _count_cells(audit: MeasuredAudit) -> Any:
+    """The number of cells that models are asked about; of released scores, of those with people's and the model's."""
+    if not audit.is_released:
+        return audit.report.audit.survey.asked
+    return collapse(row.n for row in audit.report.alignment)
+
+
 COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     **{key: partial(_read_survey_setting, read) for key, read in SURVEY_SETTINGS.items()},
-    "survey.cells": lambda audit: audit.report.audit.survey.asked,
+    SURVEY_CELLS: _count_cells,
+    "survey.names": lambda audit: list_survey_names(audit.report),
+    "survey.nonresponse": lambda audit: describe_nonresponse(audit.config, audit.n_unknown_nonresponse),
     **{key: partial(_read_logic_setting, read) for key, read in LOGIC_SETTINGS.items()},
     "logic.repeat_temperature": _read_repeat_temperature,
     "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
@@ -103,7 +123,7 @@ TEMPERATURES = ("models.temperature", "models.params.temperature")
 KEYS_READ: Mapping[str, tuple[str, ...]] = {
     "direct.temperature": ("probes.direct.temperature", *TEMPERATURES),
     "direct.max_tokens": ("probes.direct.max_tokens", "models.params.max_tokens"),
-    "direct.top_p": ("models.params.top_p",),
+    "direct.top_p": ("probes.direct.top_p", "models.params.top_p"),
     "review.temperature": (
         "probes.review.temperature",
         "judges.temperature",
@@ -114,6 +134,7 @@ KEYS_READ: Mapping[str, tuple[str, ...]] = {
     "review.judges": ("judges",),
     "survey.cells": ("limits.max_cells",),
     "survey.data": ("survey.source",),
+    "survey.names": ("survey.source",),
     "logic.answer": ("probes.logic.answer", "probes.logic.cot"),
     "logic.choices": ("probes.logic.answer", "probes.logic.form", "probes.logic.sample_answer"),
     "logic.pairs": ("probes.logic.max_pairs",),
@@ -172,14 +193,14 @@ def derive_mark(
     Returns:
         The mark, and the departures: first those of published settings in the order of the preset.
     """
-    if audit.is_released:
-        return "same_definition", []
     all_parts = parts | source.parts
     relevant = audit if model is None or _judge_each_other(experiment, all_parts, audit) else _narrow(audit, model)
     departures = [
         departure
         for setting in experiment.settings
-        if setting.parts & all_parts and (departure := _compare(setting, relevant, source.trial)) is not None
+        if setting.parts & all_parts
+        and (setting.key == SURVEY_CELLS or not audit.is_released)
+        and (departure := _compare(setting, relevant, source.trial)) is not None
     ]
     departures += _list_unpublished_departures(experiment, all_parts, relevant)
     departures += [
@@ -202,6 +223,9 @@ def _judge_each_other(experiment: Experiment, parts: frozenset[Part], audit: Mea
 
 def _narrow(audit: MeasuredAudit, model: str) -> MeasuredAudit:
     """The audit with the settings of one model, and of the models that help with its answers."""
+    if audit.is_released:
+        rows = [row for row in audit.report.alignment if row.model == model]
+        return replace(audit, report=audit.report.model_copy(update={"alignment": rows}))
     if audit.stored_config is None:
         return audit
     probe = audit.config.probes.semantic
@@ -218,15 +242,14 @@ def _select_mark(departures: Sequence[Departure]) -> Mark:
 
 
 def _compare(setting: PublishedSetting, audit: MeasuredAudit, trial: str) -> Departure | None:
-    """The departure of an audit, or of a trial on it, in one setting; None if it measured as published.
-
-    None also if the setting has published values, but none of this audit or trial.
-    """
+    """The departure of an audit, or of a trial on it, in one setting; None if none, or if no value of it is published."""
     by_name = setting.value if isinstance(setting.value, dict) else {audit.name: setting.value}
     name = trial if trial in by_name else audit.name
     if name not in by_name:
         return None
     published, measured = by_name[name], read_setting(audit, setting.key, trial)
+    if setting.is_list_of_names:
+        measured, published = sorted(set(measured) - set(published)), []
     if measured == published and not setting.is_wording:
         return None
     is_wording = measured == published

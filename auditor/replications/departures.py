@@ -8,6 +8,8 @@ from typing import Any
 from auditor.reports.data.replication import Departure
 from auditor.reports.number_format import format_count
 
+MAX_LISTED = 8
+
 
 def describe_departure(departure: Departure, *audits: str) -> Departure:
     """The departure of audits, with its description in words."""
@@ -46,9 +48,10 @@ def _merge(departures: Sequence[Departure]) -> Departure:
 
 
 def format_setting(value: Any) -> str:
-    """A setting's value as text."""
+    """A setting's value as text; a long list is cut."""
     if isinstance(value, list):
-        return ", ".join(map(format_setting, value))
+        more = f" and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""
+        return ", ".join(map(format_setting, value[:MAX_LISTED])) + more
     if isinstance(value, int) and not isinstance(value, bool):
         return format_count(value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -54,6 +54,7 @@ class PublishedSetting(BaseModel):
         parts: the parts that it bears on.
         description: the setting in words.
         is_wording: whether the same value still means other words, since the prompt was written anew.
+        is_list_of_names: whether the value lists the names that may occur; an audit departs if it has others.
         size, size_note: see `Departure`.
     """
 
@@ -65,6 +66,7 @@ class PublishedSetting(BaseModel):
     parts: frozenset[Part]
     description: str
     is_wording: bool = False
+    is_list_of_names: bool = False
     size: float | None = None
     size_note: str
 
@@ -113,6 +115,7 @@ class DataFile(BaseModel):
         key: the setting, such as `survey.source`; empty for an import.
         is_required: whether the audits cannot be run without it.
         terms: under which its owner passes it on, in words; empty if they are not known.
+        note: what is not checked about a file of the user, in words.
         converter: the data set's name in `auditor logic convert`, which writes the file; empty if it cannot.
     """
 
@@ -123,6 +126,7 @@ class DataFile(BaseModel):
     key: str = ""
     is_required: bool = False
     terms: str = ""
+    note: str = ""
     converter: str = ""
 
     @property

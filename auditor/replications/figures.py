@@ -12,7 +12,7 @@ from auditor.replications.logic_figures import LOGIC_FIGURES, LOGIC_MODEL_FIGURE
 from auditor.replications.logic_groups import LOGIC_GROUP_FIGURES
 from auditor.replications.semantic_figures import SEMANTIC_FIGURES, SEMANTIC_MODEL_FIGURES
 from auditor.replications.survey_figures import EXTREME_FIGURES, SURVEY_FIGURES, SURVEY_MODEL_FIGURES, ExtremeFigure
-from auditor.replications.survey_groups import SURVEY_GROUP_FIGURES, TIER_FIGURES, TIER_MODEL_FIGURES
+from auditor.replications.survey_groups import SURVEY_GROUP_FIGURES, TIER_MODEL_FIGURES
 from auditor.reports.data.report_schema import Report
 
 Figure = TypeVar("Figure")
@@ -40,7 +40,7 @@ def _read_extreme(extreme: ExtremeFigure, audit: MeasuredAudit) -> Estimate:
 
 
 FIGURES: Mapping[str, FigureReader] = {
-    **{name: _of_report(read) for name, read in {**SURVEY_FIGURES, **TIER_FIGURES}.items()},
+    **{name: _of_report(read) for name, read in SURVEY_FIGURES.items()},
     **{name: partial(_read_extreme, extreme) for name, extreme in EXTREME_FIGURES.items()},
     **LOGIC_FIGURES,
     **SEMANTIC_FIGURES,

@@ -9,21 +9,20 @@ from typing import Any, get_args
 from auditor.config import load_stored_config
 from auditor.errors import UsageError
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.pooled_counts import pool_shares, sum_counts
 from auditor.replications.cells import explain_cell, fill_cell
 from auditor.replications.definitions import MeasuredAudit, derive_mark
 from auditor.replications.departures import merge_departures
 from auditor.replications.experiment import EACH_MODEL, Experiment, FigureSource, Part
 from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
-from auditor.replications.presets import Paper, PublishedRow, PublishedTable
-from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_INTERVAL
+from auditor.replications.presets import NOTHING_PRINTED, Paper, PublishedRow, PublishedTable
+from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_CONFLICT
 from auditor.reports.data.build import build_report
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
 from auditor.reports.data.semantic.build import count_wordings
 from auditor.storage import audits
 from auditor.storage.database import open_database
 
-NOTHING_PRINTED = ("", "-")
-"""Of a cell without a figure; a misprint, such as `78,7`, has characters but no value."""
 ALL_MODELS = "all models"
 """Row of figures over our models, in a table without published rows."""
 
@@ -50,9 +49,17 @@ def load_measured_audits(
                 raise UsageError(
                     f"audit '{stored_name}' was imported.", "Run it: auditor replicate PAPER --models FILE"
                 )
-            results = (trials or {}).get(audit_name, {})
-            wordings = count_wordings(db, audit.id)
-            measured.append(MeasuredAudit(audit_name, config, build_report(db, stored_name), results, wordings))
+            survey_cells = audits.load_audit_survey(db, audit).cells
+            measured.append(
+                MeasuredAudit(
+                    audit_name,
+                    config,
+                    build_report(db, stored_name),
+                    (trials or {}).get(audit_name, {}),
+                    wordings=count_wordings(db, audit.id),
+                    n_unknown_nonresponse=sum(bool(cell.score) and cell.nonresponse is None for cell in survey_cells),
+                )
+            )
     return measured
 
 
@@ -72,13 +79,15 @@ def join_figures(
         for table in paper.select_tables(table_id)
         for cell in TableJoiner(paper, experiment, table, measured, own_by_published).join()
     ]
-    return cells, list(_list_departures(experiment, measured, cells))
+    return cells, list_departures(paper, measured, cells)
 
 
-def _list_departures(
-    experiment: Experiment, measured: Sequence[MeasuredAudit], cells: Sequence[RecomputedCell]
-) -> Iterator[Departure]:
-    """Yield the departures that cells name, each with the audits that have it."""
+def list_departures(
+    paper: Paper, measured: Sequence[MeasuredAudit], cells: Sequence[RecomputedCell]
+) -> list[Departure]:
+    """The departures that cells name, each with the audits that have it."""
+    experiment = paper.experiment
+    assert experiment is not None
     all_parts = frozenset[Part]().union(
         *(setting.parts for setting in experiment.settings), *experiment.bears_on.values()
     )
@@ -96,7 +105,7 @@ def _list_departures(
                 for departure in departures
                 if departure.id in named
             ]
-    yield from merge_departures(occurring)
+    return merge_departures(occurring)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +141,8 @@ class TableJoiner:
             yield from cells
         elif published.printed in NOTHING_PRINTED:
             yield explain_cell(published, "not_published")
+        elif published.is_definition:
+            yield explain_cell(published, "definition")
         elif not sources:
             yield explain_cell(published, "recorded_only")
         elif not any(map(self._select_audits, self.table.list_sources())):
@@ -140,15 +151,24 @@ class TableJoiner:
             yield explain_cell(published, "no_counterpart", detail=row.model)
 
     def _join_unpublished_columns(self, row: PublishedRow) -> Iterator[RecomputedCell]:
-        """Yield the figures of our model beside a row, in columns without a published figure of it."""
+        """Yield the figures of our model beside a row that no published figure is of: of other columns or surveys."""
         own_model = self.own_by_published.get(row.model)
         if own_model is None:
             return
-        printed = {column for other in self.table.rows if other.row == row.row for column in self.table.read_row(other)}
+        joined = {
+            (column, audit.name)
+            for other in self.table.rows
+            if other.row == row.row
+            for column in self.table.read_row(other)
+            for source in self.table.find_figures(other, column)
+            for audit in self._select_audits(source)
+        }
         for column, sources in self.table.forms.get(row.form, self.table.figures).items():
-            for source in sources if column not in printed else ():
+            for source in sources:
                 place = self.paper.build_place(self.table, row.row, column, row.form)
-                yield from self._join_model(place, source, own_model)
+                for cell in self._join_model(place, source, own_model):
+                    if (column, cell.data) not in joined:
+                        yield cell
 
     def _join_own_rows(self) -> Iterator[RecomputedCell]:
         """Yield the cells of our models that no row of the table is of, in each form of the experiment.
@@ -247,20 +267,13 @@ class TableJoiner:
         if missing:
             return explain_cell(published, "no_audit", source, data=data, detail=", ".join(missing))
         by_audit = [self._measure(published, source, audit, None) for audit in selected]
-        reasons = [cell for cell in by_audit if cell.recomputed is None]
-        if len(reasons) == len(by_audit):
-            return reasons[0].model_copy(update={"data": data})
-        estimates = [cell.recomputed for cell in by_audit if cell.recomputed is not None]
+        estimates = [cell.recomputed or Estimate(None, 0, reason=cell.detail) for cell in by_audit]
+        lacking = [cell for cell in by_audit if cell.recomputed is None]
+        has_share = source.over_audits == "share" and len(lacking) < len(by_audit)
+        if lacking and not (has_share and all(cell.detail.endswith(NO_CONFLICT) for cell in lacking)):
+            return lacking[0].model_copy(update={"data": data})
+        total = sum_counts(estimates) if source.over_audits == "sum" else pool_shares(estimates)
         marks = [derive_mark(self.experiment, self.table.parts, source, audit) for audit in selected]
         departures = merge_departures(departure for _, of_audit in marks for departure in of_audit)
         mark = max((mark for mark, _ in marks), key=get_args(Mark).index)
-        return fill_cell(published, _add_up(estimates, source), selected, source, "", mark, departures)
-
-
-def _add_up(estimates: Sequence[Estimate], source: FigureSource) -> Estimate:
-    """The sum of counts, or the share in all that is counted."""
-    n = sum(estimate.n for estimate in estimates)
-    values = [estimate.value or 0 for estimate in estimates]
-    if source.over_audits == "sum":
-        return Estimate(sum(values), n, reason=NO_INTERVAL)
-    return Estimate(sum(value * e.n for value, e in zip(values, estimates, strict=True)) / n, n, reason=NO_INTERVAL)
+        return fill_cell(published, total, selected, source, "", mark, departures)

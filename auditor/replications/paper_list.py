@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.replications.presets import PublishedTable, list_paper_ids, load_paper
+from auditor.replications.presets import NOTHING_PRINTED, PublishedTable, list_paper_ids, load_paper
 from auditor.reports.data.replication import PublishedTableInfo
 
 
@@ -15,7 +15,7 @@ def list_published_tables() -> list[PublishedTableInfo]:
             title=table.title,
             place=table.place,
             origin=table.origin or paper.origin,
-            n_cells=sum(1 for _ in paper.iterate_cells(table.id)),
+            n_cells=sum(cell.printed not in NOTHING_PRINTED for cell in paper.iterate_cells(table.id)),
             n_run=_count_runnable(table),
             released=[released.files for released in table.released],
             needs=paper.experiment.needs if paper.experiment else "",
@@ -27,7 +27,11 @@ def list_published_tables() -> list[PublishedTableInfo]:
 
 
 def _count_runnable(table: PublishedTable) -> int:
-    """Number of published figures that audits give; of a table without rows, those of one model."""
-    if not table.rows:
-        return sum(map(len, table.list_figures()))
-    return sum(bool(table.find_figures(row, column)) for row in table.rows for column in table.read_row(row))
+    """Number of published figures that audits give; of a table without any, those of one model."""
+    n_published = sum(
+        printed not in NOTHING_PRINTED and bool(table.find_figures(row, column))
+        for row in table.rows
+        if not row.is_definition
+        for column, printed in table.read_row(row).items()
+    )
+    return n_published or sum(map(len, table.list_figures()))

@@ -18,6 +18,8 @@ from auditor.reports.data.replication import Origin, PublishedCell, TableChart, 
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)(K|%)?")
+NOTHING_PRINTED = ("", "-")
+"""Of a cell without a figure; a misprint, such as `78,7`, has characters but no value."""
 FACTORS = {None: Decimal(1), "K": Decimal(1000), "%": Decimal("0.01")}
 
 
@@ -29,6 +31,7 @@ class PublishedRow(BaseModel):
         read: text of the quote with the columns of its figures in braces, where the quote is a sentence. Without it,
             the quote is a row of a table: its label, and then a figure for each column.
         model: the model, if the row is of one.
+        place, origin: of the quote, where it does not stand with those of the table.
         is_definition: see `PublishedCell`.
         form: the form of the experiment that the row is of; a key of the table's `forms`.
         figures: as those of the table, for this row.
@@ -43,6 +46,8 @@ class PublishedRow(BaseModel):
     read: str = ""
     note: str = ""
     model: str = ""
+    place: str = ""
+    origin: Origin | None = None
     is_definition: bool = False
     form: str = ""
     figures: dict[str, tuple[FigureSource, ...]] = {}
@@ -58,6 +63,7 @@ class ReleasedFiles(BaseModel):
         column: column of the published table that the files belong to; files of one column make one audit.
         country, topic, survey_score, score: columns of the files. Survey scores are in [-1, 1].
         skipped_countries: values of the column of countries that are no country.
+        topic_names: names of topics in the files of the same column, by that in these files where it differs.
         is_rescaled: whether a model's scores are min-max scaled to [-1, 1] first, since they have no bounds.
     """
 
@@ -71,6 +77,7 @@ class ReleasedFiles(BaseModel):
     country: str = "country"
     topic: str = "topic"
     skipped_countries: tuple[str, ...] = ()
+    topic_names: dict[str, str] = {}
     is_rescaled: bool = False
 
 
@@ -202,6 +209,8 @@ class Paper(BaseModel):
                     "value": parse_figure(printed),
                     "printed": printed,
                     "quote": row.quote,
+                    "place": row.place or table.place,
+                    "origin": row.origin or table.origin or self.origin,
                     "note": row.note,
                     "is_definition": row.is_definition,
                     "scale": row.scales.get(column, table.scale),

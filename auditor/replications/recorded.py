@@ -14,11 +14,11 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_audits import save_imported_audit
 from auditor.replications.definitions import MeasuredAudit
 from auditor.replications.experiment import FigureSource
-from auditor.replications.joining import TableJoiner
+from auditor.replications.joining import TableJoiner, list_departures
 from auditor.replications.planning import AUDIT_PREFIX
 from auditor.replications.presets import Paper, PublishedTable, ReleasedFiles
 from auditor.reports.data.build import build_report
-from auditor.reports.data.replication import RecomputedCell
+from auditor.reports.data.replication import Departure, RecomputedCell
 from auditor.run import resolve_storage_url
 from auditor.storage.database import Database, open_database
 from auditor.surveys import group_countries
@@ -38,11 +38,13 @@ class RecordedTables:
         cells: the published cells with our figures, then those of models that were not published.
         audits: names of the audits that hold the scores.
         files: of the folder that were read.
+        departures: of the scores from those that the published figures are of.
     """
 
     cells: list[RecomputedCell]
     audits: list[str]
     files: list[Path]
+    departures: list[Departure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,13 @@ def recompute_tables(paper: Paper, table_id: str | None, folder: Path, storage: 
             f"'{paper.id}' can be read.",
             paper.released_answers or "To see which tables have them: auditor replicate list",
         )
-    recorded = RecordedTables([], [], [])
+    recorded = RecordedTables([], [], [], [])
     with open_database(resolve_storage_url(storage)) as db:
         for table in tables:
             measured = _import_columns(db, paper, table, folder, recorded.files)
-            recorded.cells.extend(_join_released(paper, table, measured))
+            cells = list(_join_released(paper, table, measured))
+            recorded.cells.extend(cells)
+            recorded.departures.extend(list_departures(paper, measured, cells))
             recorded.audits.extend(audit.report.audit.name for audit in measured)
     if not recorded.audits:
         listed = ", ".join(released.files for table in tables for released in table.released)
@@ -130,8 +134,14 @@ def _read_file(released: ReleasedFiles, path: Path) -> list[_ReleasedScore]:
     """The rows of a file, with scores rescaled if they have no bounds."""
     before, placeholder, after = released.files.partition("{model}")
     model = path.name[len(before) : len(path.name) - len(after)] if placeholder else released.model
+    if not model:
+        raise ImportFileError(f"{path}: the name of the file does not say the model.", f"Name it {released.files}.")
     rows = [_parse_row(row, released, model) for row in read_rows(path, _required_columns(released))]
     rows = [row for row in rows if row.cell.country not in released.skipped_countries]
+    if not rows:
+        raise ImportFileError(
+            f"{path}: there are no scores of countries below the header.", "Download the file again, or remove it."
+        )
     return _rescale(rows) if released.is_rescaled else rows
 
 
@@ -140,7 +150,8 @@ def _required_columns(released: ReleasedFiles) -> list[str]:
 
 
 def _parse_row(row: TextRow, released: ReleasedFiles, model: str) -> _ReleasedScore:
-    cell = Cell(row.required_text(released.country), row.required_text(released.topic))
+    topic = row.required_text(released.topic)
+    cell = Cell(row.required_text(released.country), released.topic_names.get(topic, topic))
     return _ReleasedScore(row.location, model, cell, row.number(released.survey_score), row.number(released.score))
 
 

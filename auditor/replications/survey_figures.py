@@ -104,6 +104,12 @@ def _read_settled_cells(report: Report) -> Estimate:
     return Estimate(counts.settled_share, counts.cells, reason=NO_INTERVAL if counts.cells else NO_CONFLICT)
 
 
+def _read_settled_pairs(report: Report) -> Estimate:
+    """Share of the conflicts of pairs of models that the judges settled."""
+    counts = report.conflicts.by_cell
+    return Estimate(None, 0, reason=NO_CONFLICT) if counts and not counts.pairs else report.conflicts.settled
+
+
 def _read_region(report: Report, *, is_first: bool) -> Estimate:
     """Mean over models of r in the first or the second of two regions."""
     names = list(dict.fromkeys(row.region for row in report.regions.rows))
@@ -164,7 +170,7 @@ SURVEY_FIGURES: Mapping[str, Callable[[Report], Estimate]] = {
         for kind in ("binary", "gradient", "outlier")
     },
     "conflicts.cells.settled": _read_settled_cells,
-    "conflicts.pairs.settled": lambda report: report.conflicts.settled,
+    "conflicts.pairs.settled": _read_settled_pairs,
     "regions.first": partial(_read_region, is_first=True),
     "regions.second": partial(_read_region, is_first=False),
     "regions.gap": _read_region_gap,

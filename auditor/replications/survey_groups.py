@@ -12,7 +12,6 @@ from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
 
 NO_CORRELATION = "fewer than three topics, or constant scores"
-DEFINITION = "a cut-off is a definition, without an interval"
 
 
 def _select_rows(rows: list[GroupErrorRow], model: str) -> list[GroupErrorRow]:
@@ -52,16 +51,6 @@ def _read_tier(report: Report, model: str, *, survey: str) -> Estimate:
     return Estimate(tiers[0], n_cells, reason=NO_INTERVAL) if tiers else Estimate(None, 0, reason=NOT_MEASURED)
 
 
-def _read_cut_off(report: Report, *, survey: str, tier: int) -> Estimate:
-    """The lowest r of a tier by the cut-offs of a survey; n counts the models that are sorted into tiers."""
-    rows = report.over_models.cut_off_tiers if report.over_models else []
-    tiers = [row for row in rows if (row.cut_offs, row.method) == (survey, DIRECT)]
-    cut_offs = [row.min_r for row in tiers if row.tier == tier]
-    if not cut_offs:
-        return Estimate(None, 0, reason=NOT_MEASURED)
-    return Estimate(cut_offs[0], sum(len(row.models) for row in tiers), reason=DEFINITION)
-
-
 SURVEY_GROUP_FIGURES: Mapping[str, Callable[[Report, str], Mapping[str, Estimate]]] = {
     "r.by_country": _read_r_by_country,
     "mae.by_topic": _read_error_by_topic,
@@ -72,9 +61,3 @@ TIER_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {
     f"tier.{survey}": partial(_read_tier, survey=survey) for survey in CUT_OFFS
 }
 """Readers of a model's tier."""
-TIER_FIGURES: Mapping[str, Callable[[Report], Estimate]] = {
-    f"tier.{survey}.{i + 1}": partial(_read_cut_off, survey=survey, tier=i + 1)
-    for survey, cut_offs in CUT_OFFS.items()
-    for i in range(len(cut_offs))
-}
-"""Readers of the cut-offs between tiers."""

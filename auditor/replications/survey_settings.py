@@ -8,7 +8,10 @@ from typing import Any
 
 from auditor.agents.model_call import direct_sampling, request_params, review_sampling
 from auditor.config import AuditConfig
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_count
 from auditor.surveys import builtin_surveys
+from auditor.surveys.countries import country_code, country_name
 
 NOT_SET = "not set"
 
@@ -42,6 +45,22 @@ def _describe_survey(config: AuditConfig) -> str:
     """Whether people's answers are the sample that comes with the program, or a file."""
     is_sample = config.survey is not None and config.survey.source in builtin_surveys()
     return "the sample of this program" if is_sample else "a file"
+
+
+def describe_nonresponse(config: AuditConfig, n_unknown: int) -> Any:
+    """The treatment of respondents without an answer, and the number of scores that it could not be applied to."""
+    treatment = config.survey.nonresponse if config.survey else NOT_SET
+    if treatment != "zero" or not n_unknown:
+        return treatment
+    subject = "score has" if n_unknown == 1 else "scores have"
+    return f"{treatment}, but {format_count(n_unknown)} {subject} no share of them, and stay as they are"
+
+
+def list_survey_names(report: Report) -> list[str]:
+    """Names of the countries, in one spelling, and of the topics that people were asked about."""
+    cells = report.audit.cells
+    countries = dict.fromkeys(country_name(country_code(cell.country) or "") or cell.country for cell in cells)
+    return [*countries, *dict.fromkeys(cell.topic for cell in cells)]
 
 
 SURVEY_SETTINGS: Mapping[str, Callable[[AuditConfig], Any]] = {

@@ -112,9 +112,12 @@ async def _open_context(
     from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
     from auditor.agents.recording import CallRecorder
     from auditor.agents.run_context import RunContext
-    from auditor.run.replay import load_recorded_verdicts  # loads the survey readers (0.1 s)
+    from auditor.run.replay import describe_missing_verdicts, load_recorded_verdicts  # survey readers: 0.1 s
 
     if config.batch is None and (notice := abandoned_batches_notice(db, audit.id)):
+        progress.on_notice(notice)
+    recorded_verdicts = load_recorded_verdicts(config, survey)
+    for notice in describe_missing_verdicts(config, survey, recorded_verdicts):
         progress.on_notice(notice)
     stop_event, recorder = threading.Event(), CallRecorder(db, audit.id, run_id=uuid.uuid4().hex)
     consistency = (
@@ -144,7 +147,7 @@ async def _open_context(
             run_id=recorder.run_id,
             capabilities=path.capabilities,
             preflight=options.preflight,
-            recorded_verdicts=load_recorded_verdicts(config, survey),
+            recorded_verdicts=recorded_verdicts,
         )
 
 

@@ -5,7 +5,7 @@ Verdicts of a replayed judge come from a file, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from auditor.config import REPLAY_PREFIX, AuditConfig, ModelSection
 from auditor.domain import Answer, Call, Cell, Outcome, Purpose, Survey, Verdict
 from auditor.errors import ImportFileError
 from auditor.panel_assignment import TraceKey
+from auditor.reports.number_format import pluralize
 from auditor.surveys.country_spelling import make_country_speller
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
 from auditor.surveys.row_reader import read_rows
@@ -78,6 +79,25 @@ def load_recorded_verdicts(config: AuditConfig, survey: Survey) -> dict[str, dic
         for file in {judge.verdicts or "" for judge in judges}
     }
     return {judge.name: _select_verdicts(judge, rows_by_file[judge.verdicts or ""], authors, cells) for judge in judges}
+
+
+def describe_missing_verdicts(
+    config: AuditConfig, survey: Survey, verdicts: Mapping[str, Collection[TraceKey]]
+) -> Iterator[str]:
+    """Yield a notice for each replayed judge with fewer recorded verdicts than there are answers to review."""
+    limit = config.probes.review.traces
+    n_of_model = sum(
+        n_samples if limit == "all" else min(limit, n_samples) for n_samples in config.samples_by_cell(survey).values()
+    )
+    for judge in (judge for judge in config.judge_models if judge.verdicts is not None):
+        n_verdicts = len(verdicts[judge.name])
+        n_traces = n_of_model * sum(model.name != judge.name for model in config.models)
+        if n_verdicts < n_traces:
+            yield (
+                f"Judge '{judge.name}': {judge.verdicts} has {pluralize(n_verdicts, 'verdict')} for up to "
+                f"{pluralize(n_traces, 'answer')}. An answer without a recorded verdict counts as a client_error of "
+                "this judge; no request is sent."
+            )
 
 
 def _select_verdicts(

@@ -160,19 +160,31 @@ def _treat_cell(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None)
     return dataclasses.replace(cell, score=treated_score, standard_error=error)
 
 
+def nonresponse_share(cell: SurveyCell) -> float | None:
+    """The share of respondents without an answer: what the shares of answers leave or, without these, as stored."""
+    answered_share = _answered_share(cell)
+    if answered_share is None:
+        return cell.nonresponse
+    return max(0.0, 1 - answered_share)  # rounded percentages may add up to slightly more than 1
+
+
+def _answered_share(cell: SurveyCell) -> float | None:
+    """The share of respondents with an answer; None if the cell does not have the shares of all answers."""
+    shares = (cell.acceptable, cell.not_a_moral_issue, cell.unacceptable)
+    known = [share for share in shares if share is not None]
+    return sum(known) if len(known) == len(shares) else None
+
+
 def _score_from_shares(cell: SurveyCell, treatment: Treatment) -> float:
     """Return a cell's score under a treatment, from its shares of answers or of nonresponse; see `apply_treatment`."""
-    acceptable, not_moral_issue, unacceptable = cell.acceptable, cell.not_a_moral_issue, cell.unacceptable
-    missing_share: float | None
+    missing_share, answered_share = nonresponse_share(cell), _answered_share(cell)
     drop_score: float | None
     neutral_score: float | None
-    if acceptable is not None and not_moral_issue is not None and unacceptable is not None:
-        answered_share = acceptable + not_moral_issue + unacceptable
-        neutral_score = acceptable - unacceptable
-        missing_share = max(0.0, 1 - answered_share)  # rounded percentages may add up to slightly more than 1
+    if answered_share is not None:
+        neutral_score = (cell.acceptable or 0.0) - (cell.unacceptable or 0.0)
         drop_score = neutral_score / answered_share if answered_share > 0 else None
     else:
-        missing_share, drop_score = cell.nonresponse, cell.score
+        drop_score = cell.score
         neutral_score = None if missing_share is None or drop_score is None else drop_score * (1 - missing_share)
     score_by_treatment: dict[Treatment, float | None] = {"drop": drop_score}
     if missing_share is not None and neutral_score is not None:

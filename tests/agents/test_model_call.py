@@ -7,8 +7,10 @@ import os
 from pathlib import Path
 
 import auditor
-from auditor.agents.model_call import model_fields
+from auditor.agents.model_call import build_call, direct_sampling, model_fields, request_params, review_sampling
 from auditor.config import ModelSection
+from auditor.domain import Purpose
+from tests.support.audit_configs import config
 
 SOURCES = Path(auditor.__file__).parent
 MODEL = ModelSection(name="a", model="openai/gpt-4o", api_base="https://llm.example/v1")
@@ -47,3 +49,15 @@ def _modules() -> list[Path]:
         for name in names
         if name.endswith(".py")
     )
+
+
+def test_top_p_is_of_direct_answers_only_and_a_models_own_takes_precedence() -> None:
+    """Without it, requests are what they were: keys of stored answers do not change."""
+    audit = config("http://127.0.0.1:1", probes={"direct": {"top_p": 0.95}, "review": {}})
+    plain = config("http://127.0.0.1:1")
+    assert request_params(audit.models[0], **direct_sampling(audit, audit.models[0]))["top_p"] == 0.95
+    assert "top_p" not in direct_sampling(plain, plain.models[0])
+    assert "top_p" not in review_sampling(audit, audit.models[0])
+    section = audit.models[0].model_copy(update={"params": {"top_p": 0.5}})
+    call = build_call(section, Purpose.DIRECT, (), **direct_sampling(audit, section), seed=1)
+    assert call.params["top_p"] == 0.5

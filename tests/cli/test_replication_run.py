@@ -113,13 +113,19 @@ def test_zeros_that_were_filled_in_are_named(tmp_path: Path) -> None:
         for country in ("Ghana", "Japan", "Peru")
         for topic in ("divorce", "abortion")
     ]
-    (tmp_path / "wvs.csv").write_text("\n".join(["country,topic,score,nonresponse", *rows]), encoding="utf-8")
-    words = ("--table", "1", "--as-published", "--data", "WVS=wvs.csv", "--data", "PEW=wvs.csv")
+    (tmp_path / "pew.csv").write_text("\n".join(["country,topic,score,nonresponse", *rows]), encoding="utf-8")
+    page = tmp_path / "page.md"
+    data = ("--data", "PEW=pew.csv")  # of WVS, the sample is used: it has no shares of nonresponse
+    words = ("--table", "1", "--as-published", *data, "--limit", "6", "-o", page)
     with word_encoder():
         result = auditor("replicate", "evalmoraal", "--models", write(tmp_path, MODELS), *words, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    shown = " ".join(result.stdout.split())
+    shown = page.read_text("utf-8")
     assert "--as-published: people’s score of a cell counts respondents without an answer as 0" in shown
     assert "6 cells" in shown
-    assert "WVS: file wvs.csv, SHA-256 " in shown
-    assert "Terms: of the World Values Survey, which do not allow to pass the data on." in shown
+    assert "PEW: file pew.csv, SHA-256 " in shown
+    assert "PEW: people’s answers are not compared with those of the paper, only the names of" in shown
+    [nonresponse] = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| nonresponse")]
+    assert nonresponse.startswith("| nonresponse | WVS |"), "a survey without shares stops neither the other nor itself"
+    assert "zero, but 6 scores have no share of them, and stay as they are (published: zero)" in nonresponse
+    assert "Terms: of Pew Research Center, which do not allow to pass the data on." in shown

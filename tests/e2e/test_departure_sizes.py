@@ -15,7 +15,7 @@ from auditor.models import weights
 from auditor.models.embeddings import load_encoder
 from auditor.prompts.moral_questions import load_built_in_questions
 from auditor.replications.planning import merge_settings
-from auditor.replications.presets import load_paper
+from auditor.replications.presets import list_paper_ids, load_paper
 from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit, run_audit
 
@@ -158,7 +158,7 @@ def test_the_size_of_the_exponent_is_that_of_the_built_in_questions() -> None:
     assert measured == pytest.approx(size, abs=6e-4)
 
 
-@pytest.mark.parametrize("paper", ["evalmoraal", "sage", "sge", "consistency"])
+@pytest.mark.parametrize("paper", list_paper_ids())
 def test_a_departure_without_a_size_says_why(paper: str) -> None:
     experiment = load_paper(paper).experiment
     assert experiment is not None
@@ -166,4 +166,4 @@ def test_a_departure_without_a_size_says_why(paper: str) -> None:
     sizes += [(departure.size, departure.size_note) for departure in experiment.departures]
     for size, note in sizes:
         assert note
-        assert size is not None or note.startswith(("not measured", "none ", "both are shown"))
+        assert size is not None or note.startswith(("not measured", "none ", "both are shown", "the report has both"))

@@ -11,7 +11,8 @@ from auditor.cli.estimate import forecast_config
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Ruling
 from auditor.errors import ImportFileError
-from auditor.run import open_audit, run_audit
+from auditor.run import load_planned_survey, open_audit, run_audit
+from auditor.run.replay import describe_missing_verdicts, load_recorded_verdicts
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.audit_configs import config
@@ -150,6 +151,9 @@ def test_a_missing_verdict_is_a_failure_and_another_file_replaces_verdicts(
         server, write_log(tmp_path), judges=judges_with_verdicts(file, "x", "y", "z"), probes=probes
     )
     file.write_text(complete.replace("x,old,DE,divorce,0,VALID,Because.\n", ""), "utf-8")
+    survey = load_planned_survey(settings)
+    [notice] = describe_missing_verdicts(settings, survey, load_recorded_verdicts(settings, survey))
+    assert notice.startswith(f"Judge 'judge-x': {file} has 17 verdicts for up to 18 answers.")
     run_audit(settings, storage=storage)
     lost = [row for row in open_audit("scripted", storage=storage).report().coverage.judges if row.name == "judge-x"]
     assert [(row.planned, row.ok, row.losses) for row in lost] == [(18, 17, {"client_error": 1})]

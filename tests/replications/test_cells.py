@@ -109,7 +109,17 @@ SUPPLIES: dict[NotRun, Callable[[list[MeasuredAudit], Path], BeforeAndAfter]] = 
 
 
 def test_every_reason_has_words_and_a_test() -> None:
-    assert set(NOT_RUN) == set(SUPPLIES) == set(get_args(NotRun))
+    assert set(NOT_RUN) == {*SUPPLIES, "definition"} == set(get_args(NotRun))
+
+
+def test_a_definition_is_printed_and_never_repeated_as_if_it_were_measured(measured: list[MeasuredAudit]) -> None:
+    cells, _ = join_figures(load_paper("evalmoraal"), None, measured, {})
+    definitions = [cell for cell in cells if cell.published.is_definition]
+    assert {(cell.published.table, cell.published.printed) for cell in definitions} == {
+        *(("tiers", cut_off) for cut_off in ("0.90", "0.85", "0.80", "0.75", "0.70", "0.65")),
+        ("peer", "0.70"), ("topics", "0.4"),
+    }  # fmt: skip
+    assert {(cell.not_run, cell.recomputed) for cell in definitions} == {("definition", None)}
 
 
 @pytest.mark.parametrize("reason", SUPPLIES)

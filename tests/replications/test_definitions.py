@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,12 +14,14 @@ from auditor.config import AuditConfig
 from auditor.domain import Purpose
 from auditor.replications.definitions import MeasuredAudit, derive_mark, read_setting
 from auditor.replications.experiment import Experiment, FigureSource, PublishedSetting
-from auditor.replications.planning import merge_settings
+from auditor.replications.planning import ReplicationOptions, merge_settings, plan_audits
 from auditor.replications.presets import load_paper
 from auditor.replications.survey_settings import NOT_SET
 from auditor.reports.data.report_schema import Report
 
 PUBLISHED_CELLS = {"WVS": 1045, "PEW": 312}
+NAMES = "names"
+"""Id of the departure of data with other countries and topics."""
 CELL_SETTINGS = {"cells": 1045, "released-cells": 1028}
 """Numbers of cells on WVS, by id of the departure."""
 CHANGES: dict[str, dict[str, Any]] = {
@@ -26,7 +30,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "samples": {"probes": {"direct": {"samples": 4}}},
     "temperature": {"probes": {"direct": {"temperature": 0.6}}},
     "max-tokens": {"probes": {"direct": {"max_tokens": 400}}},
-    "top-p": {"models": [{"name": name, "model": f"openai/{name}"} for name in "abc"]},
+    "top-p": {"probes": {"direct": {"top_p": 0.9}}},
     "data": {"survey": {"source": "wvs7-sample"}},
     "nonresponse": {"survey": {"nonresponse": "drop"}},
     "released-nonresponse": {"survey": {"nonresponse": "zero"}},
@@ -53,17 +57,18 @@ def experiment() -> Experiment:
 
 def as_published() -> dict[str, Any]:
     """The configuration of the experiment as published, on the survey WVS."""
-    models = [{"name": name, "model": f"openai/{name}", "params": {"top_p": 0.95}} for name in "abc"]
+    models = [{"name": name, "model": f"openai/{name}"} for name in "abc"]
     settings = merge_settings(experiment().config, {"name": "rep", "models": models})
     settings = merge_settings(merge_settings(settings, experiment().audits["WVS"]), experiment().as_published)
-    lengths = {"direct": {"max_tokens": 300}, "review": {"max_tokens": 150}}
-    return merge_settings(settings, {"survey": {"source": "wvs7.csv"}, "probes": lengths})
+    return merge_settings(settings, {"survey": {"source": "wvs7.csv"}})
 
 
 def measured(settings: dict[str, Any], cells: int = 1045, survey: str = "WVS") -> MeasuredAudit:
     """An audit with this configuration and number of cells, as it is stored: its JSON read again."""
     stored = AuditConfig.model_validate(settings).model_dump_json()
-    report = SimpleNamespace(audit=SimpleNamespace(survey=SimpleNamespace(asked=cells)))
+    names = {"WVS": [("Germany", "divorce"), ("United States of America", "suicide")], "PEW": [("Britain", "gambling")]}
+    asked = [SimpleNamespace(country=country, topic=topic) for country, topic in names[survey]]
+    report = SimpleNamespace(audit=SimpleNamespace(survey=SimpleNamespace(asked=cells), cells=asked))
     return MeasuredAudit(survey, AuditConfig.model_validate_json(stored), cast(Report, report))
 
 
@@ -75,14 +80,12 @@ def departures_of(setting: PublishedSetting, audit: MeasuredAudit) -> tuple[str,
 
 
 def test_every_setting_but_the_number_of_cells_has_a_change() -> None:
-    assert {setting.id for setting in experiment().settings} == {*CHANGES, *CELL_SETTINGS}
+    assert {setting.id for setting in experiment().settings} == {*CHANGES, *CELL_SETTINGS, NAMES}
 
 
 @pytest.mark.parametrize("setting", experiment().settings, ids=lambda setting: setting.id)
 def test_a_configuration_that_differs_is_never_marked_same(setting: PublishedSetting) -> None:
     settings = as_published()
-    if "direct" not in setting.parts:  # published for answers only: as judges, models have no top_p
-        settings["models"] = [{**model, "params": {}} for model in settings["models"]]
     n_cells = CELL_SETTINGS["cells"]
     if "predecessor" in setting.parts and "survey" not in setting.parts:
         settings, n_cells = (
@@ -95,8 +98,10 @@ def test_a_configuration_that_differs_is_never_marked_same(setting: PublishedSet
     changed = (
         measured(settings, cells=100)
         if setting.id in CELL_SETTINGS
-        else measured(merge_settings(settings, CHANGES[setting.id]), n_cells)
+        else measured(merge_settings(settings, CHANGES.get(setting.id, {})), n_cells)
     )
+    if setting.id == NAMES:
+        changed.report.audit.cells.append(cast(Any, SimpleNamespace(country="Germany", topic="jaywalking")))
     mark, departures = departures_of(setting, changed)
     assert mark == "other_definition"
     assert (setting.id, False) in departures
@@ -134,6 +139,50 @@ def test_the_number_of_cells_is_that_of_the_figures_survey() -> None:
     for survey, n_cells in PUBLISHED_CELLS.items():
         assert departures_of(cells, measured(as_published(), n_cells, survey))[0] == "same_definition"
     assert departures_of(cells, measured(as_published(), PUBLISHED_CELLS["WVS"], "PEW"))[0] == "other_definition"
+
+
+def test_data_with_other_countries_or_topics_are_not_the_published_ones() -> None:
+    """A made-up file may have as many cells; countries count in any spelling, topics by the survey's words."""
+    [names] = [setting for setting in experiment().settings if setting.id == NAMES]
+    audit = measured(as_published())
+    for i in range(10):
+        audit.report.audit.cells.append(cast(Any, SimpleNamespace(country="Atlantis", topic=f"lying {i}")))
+    _, departures = derive_mark(experiment(), frozenset({"survey"}), FigureSource(), audit)
+    [description] = [departure.description for departure in departures if departure.id == NAMES]
+    assert description.startswith(f"{names.description}: Atlantis, lying 0, lying 1,")
+    assert description.endswith(", lying 6 and 3 more")
+    n_names = {survey: len(listed) for survey, listed in names.value.items()}
+    assert n_names == {"WVS": 55 + 19, "PEW": 39 + 8}
+
+
+def test_a_full_survey_as_published_is_the_same_definition_in_other_words(tmp_path: Path) -> None:
+    """Of direct answers. Log-probabilities have fixed departures only: the settings of answers do not bear on them."""
+    models = tmp_path / "models.toml"
+    models.write_text("".join(f'[[models]]\nname = "{name}"\nmodel = "openai/{name}"\n' for name in "abc"), "utf-8")
+    files = {survey: str(tmp_path / f"{survey}.csv") for survey in PUBLISHED_CELLS}
+    options = ReplicationOptions(models_file=models, files=files, is_as_published=True)
+    paper = load_paper("evalmoraal")
+    [table] = paper.select_tables("1")
+    for survey, config in plan_audits(paper, options).items():
+        audit = replace(measured(as_published(), PUBLISHED_CELLS[survey], survey), stored_config=config)
+        for column, expected in (
+            ("r, direct", ("other_words", ["prompt"])),
+            ("r, log-probability", ("other_definition", ["sentences", "log-probability-sum"])),
+        ):
+            [source] = table.figures[column]
+            mark, departures = derive_mark(experiment(), table.parts, source, audit, "a")
+            assert (mark, [departure.id for departure in departures]) == expected
+        source = FigureSource(parts=frozenset({"direct", "review", "conflicts", "regions", "similarity"}))
+        assert derive_mark(experiment(), table.parts, source, audit)[0] == "other_words"
+
+
+def test_scores_without_shares_of_nonresponse_do_not_count_it_as_zero() -> None:
+    [nonresponse] = [setting for setting in experiment().settings if setting.id == "nonresponse"]
+    audit = replace(measured(as_published()), n_unknown_nonresponse=1028)
+    assert ("nonresponse", False) in departures_of(nonresponse, audit)[1]
+    dropped = merge_settings(as_published(), {"survey": {"nonresponse": "drop"}})
+    unknown = replace(measured(dropped), n_unknown_nonresponse=1028)
+    assert read_setting(unknown, "survey.nonresponse") == "drop"
 
 
 def test_a_fixed_departure_is_never_marked_same() -> None:

@@ -54,7 +54,6 @@ def change(settings: dict[str, Any], key: str) -> None:
 def test_the_keys_are_all_that_a_dump_has() -> None:
     dump = AuditConfig.model_validate(as_published()).model_dump(mode="json")
     dumped = {key.replace("[a]", "") for key, _ in iterate_leaves({**dump, "models": dump["models"][:1]})}
-    dumped -= {"models.params.top_p"}
     assert {"models.system", "probes.review.max_trace_chars", "probes.semantic.consistency.form"} <= set(KEYS)
     assert [key for key in dumped if not any(key == known or known.startswith(f"{key}.") for known in KEYS)] == []
 
@@ -79,12 +78,12 @@ def test_keys_that_published_settings_follow_from_exist(key: str) -> None:
 
 MODEL_CHANGES: dict[str, dict[str, Any]] = {
     "models.system": {"system": "Answer always zero."},
-    "models.params.presence_penalty": {"params": {"top_p": 0.95, "presence_penalty": 1}},
-    "models.params.extra_body.repeat_penalty": {"params": {"top_p": 0.95, "extra_body": {"repeat_penalty": 1.15}}},
+    "models.params.presence_penalty": {"params": {"presence_penalty": 1}},
+    "models.params.extra_body.repeat_penalty": {"params": {"extra_body": {"repeat_penalty": 1.15}}},
     "models.reasoning.effort": {"reasoning": {"effort": "high"}},
     "models.capabilities.temperature": {"capabilities": {"temperature": False}},
     "models.answers": {"model": "replay/a", "answers": "answers.csv"},
-    "temperature": {"params": {"top_p": 0.95, "temperature": 0.0}},
+    "temperature": {"params": {"temperature": 0.0}},
     "top-p": {"params": {"top_p": 0.1}},
 }
 """A change of a model, by id of the departure that it must be."""

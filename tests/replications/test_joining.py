@@ -6,14 +6,22 @@ import csv
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
 
+from auditor.metrics.estimate import Estimate
 from auditor.models.gateway import Gateway
+from auditor.replications.definitions import MeasuredAudit
+from auditor.replications.joining import join_figures
+from auditor.replications.presets import load_paper
+from auditor.replications.survey_figures import NO_CONFLICT, NOT_MEASURED
+from auditor.reports.data.replication import RecomputedCell
 from auditor.run import open_audit
 from auditor.surveys import region_of
 from tests.support.replicated_audits import MODELS, N_CELLS, STORED_NAME, Experiment, replicate
@@ -131,11 +139,23 @@ def test_a_csv_file_has_all_figures(experiment: Experiment) -> None:
 
 
 def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experiment) -> None:
-    result = replicate(experiment.folder, "--json", "--as", "western-everywhere=GPT-4o")
+    result = replicate(
+        experiment.folder, "--json", "--as", "western-everywhere=GPT-4o", "--as", "inconsistent=Claude-3-Opus"
+    )
     report = open_audit(experiment.audits["PEW"], storage=experiment.storage).report()
     [agreement] = [row.agreement.value for row in report.peer_agreement if row.model == "western-everywhere"]
     mapped = Experiment(experiment.folder, json.loads(result.stdout))
     assert mapped.value("peer", "GPT-4o", "A", "PEW, western-everywhere") == agreement
+    r = {
+        survey: [
+            row.crossed.pearson_r.value
+            for row in open_audit(name, storage=experiment.storage).report().alignment
+            if (row.model, row.method) == ("inconsistent", "direct")
+        ]
+        for survey, name in experiment.audits.items()
+    }
+    assert [mapped.value("1", "Claude-3-Opus", "r, direct", "WVS, inconsistent")] == r["WVS"], "beside 0.90"
+    assert [mapped.value("1", "Claude-3-Opus", "r, direct", "PEW")] == r["PEW"], "nothing is published of it"
     best = max(report.peer_agreement, key=lambda row: row.agreement.value or 0.0)
     highest = experiment.value("peer", "20 models, highest", "A", f"PEW, highest of our models, {best.model}")
     assert highest == best.agreement.value != agreement
@@ -162,3 +182,44 @@ def test_the_document_has_a_mark_in_every_row_and_the_heat_maps(experiment: Expe
     counts = [cell for cell in experiment.output["cells"] if cell["published"]["column"] == "conflicts"]
     differences = [f"{int(cell['recomputed']['value']) - 348:+}".replace("-", "\u2212") for cell in counts]
     assert [difference for difference in differences if f"<td>{difference}</td>" not in text] == []
+
+
+def change_conflicts(audit: MeasuredAudit, counts: dict[str, Any] | None) -> MeasuredAudit:
+    """An audit with other counts of conflicts, or (None) without."""
+    conflicts = audit.report.conflicts
+    assert conflicts.by_cell is not None
+    by_cell = None if counts is None else conflicts.by_cell.model_copy(update=counts)
+    changed = conflicts.model_copy(update={"by_cell": by_cell, "settled": Estimate(None, 0, reason="nothing to count")})
+    return replace(audit, report=audit.report.model_copy(update={"conflicts": changed}))
+
+
+def list_of_both(measured: list[MeasuredAudit]) -> dict[tuple[str, str], RecomputedCell]:
+    """Figures of both surveys together, by column and unit."""
+    cells, _ = join_figures(load_paper("evalmoraal"), "conflicts", measured, {})
+    return {(cell.published.column, cell.unit): cell for cell in cells if cell.data == "WVS, PEW"}
+
+
+def test_a_survey_that_was_not_measured_is_never_left_out_of_a_figure_of_both(measured: list[MeasuredAudit]) -> None:
+    of_both = list_of_both([change_conflicts(measured[0], None), measured[1]])
+    columns = ("conflicts", *KINDS)
+    for cell in (of_both[column, unit] for column in columns for unit in ("by cell", "by pair")):
+        assert (cell.recomputed, cell.not_run) == (None, "no_value")
+        assert cell.detail == f"WVS, {cell.unit}: {NOT_MEASURED}"
+
+
+def test_a_survey_without_conflicts_has_no_weight_and_one_reason(measured: list[MeasuredAudit]) -> None:
+    none: dict[str, Any] = {"cells": 0, "pairs": 0, "kind_shares": {}, "pair_kind_shares": {}, "settled_share": None}
+    without = change_conflicts(measured[0], none)
+    for column in (*KINDS, "settled by majority"):
+        for unit in ("by cell", "by pair"):
+            cells, _ = join_figures(load_paper("evalmoraal"), "conflicts", [without, measured[1]], {})
+            by_data = {cell.data: cell for cell in cells if (cell.published.column, cell.unit) == (column, unit)}
+            assert by_data["WVS"].detail == f"WVS, {unit}: {NO_CONFLICT}"
+            both, pew = by_data["WVS, PEW"].recomputed, by_data["PEW"].recomputed
+            assert both is not None
+            assert pew is not None
+            assert both.n == pew.n
+            assert both.value == pytest.approx(pew.value)
+    total = list_of_both([without, measured[1]])["conflicts", "by cell"].recomputed
+    assert total is not None
+    assert total.value == measured[1].report.conflicts.by_cell.cells  # type: ignore[union-attr]

@@ -141,10 +141,6 @@ def test_all_figures_are_in_a_preset() -> None:
         ),
         (["list", "--table", "1"], "--table: no effect with `replicate list`"),
         (["sge", "--small", "--as-published"], "--as-published: no effect on 'sge'"),
-        (
-            ["evalmoraal", "--small", "--as-published"],
-            "surveys import`, which keeps the necessary information. Name it",
-        ),
         (["lst"], "auditor replicate list"),
         (["evalmoraal", "--small", "--data", "EVS=x.csv"], "has no data 'EVS'"),
         (["evalmoraal", "--small", "--as", "gpt"], "--as A=B"),
@@ -162,6 +158,14 @@ def test_wrong_use_is_refused_before_any_call(words: list[str], message: str, tm
     result = auditor("replicate", *words, cwd=tmp_path, AUDITOR_STORAGE=storage)
     assert result.returncode in (1, 2)
     assert message in result.stderr
+
+
+def test_a_data_file_that_does_not_exist_is_wrong_use(models: Path, storage: str) -> None:
+    result = auditor(
+        "replicate", "evalmoraal", "--models", models, "--data", "WVS=absent.csv", "--dry-run", AUDITOR_STORAGE=storage
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--data WVS: there is no file 'absent.csv'. " in result.stderr
 
 
 def test_a_dry_run_estimates_each_audit_and_writes_nothing(models: Path, tmp_path: Path) -> None:

@@ -8,12 +8,17 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from auditor.errors import ImportFileError, UsageError
+from auditor.replications.definitions import MeasuredAudit, derive_mark
+from auditor.replications.experiment import FigureSource
 from auditor.replications.presets import load_paper
 from auditor.replications.recorded import recompute_tables
+from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit
 from tests.support.cli_runner import auditor
 from tests.support.released_scores import COUNTRIES, SLOPES, TOPICS, write_released
@@ -45,13 +50,40 @@ def test_figures_are_those_of_numpy(released: Path, storage: str) -> None:
         cell = by_key[model, "WVS"]
         assert cell.recomputed is not None
         assert cell.recomputed.value == pytest.approx(expected, abs=1e-9)
-        assert (cell.mark, cell.departures, cell.audit) == ("same_definition", [], recorded.audits[0])
+        assert (cell.mark, cell.departures) == ("other_definition", ["released-cells"]), "30 cells of 1,028"
+        assert cell.audit == recorded.audits[0]
         assert cell.recomputed.n == len(COUNTRIES) * len(TOPICS)
         assert cell.recomputed.resampled == ("country", "topic")
         assert cell.published.value is not None
         assert cell.difference == pytest.approx(expected - cell.published.value, abs=1e-9)
+    [departure] = recorded.departures
+    assert departure.description.endswith(": 30 (published: 1\u202f028)")
     assert by_key["gpt2", "PEW"].not_run == "not_in_folder"
     assert by_key["bigscience_bloomz-560m", "WVS"].not_run == "not_published"
+
+
+def test_a_file_with_all_published_cells_has_the_same_definition_and_one_that_was_cut_has_not() -> None:
+    paper = load_paper("evalmoraal")
+    assert paper.experiment is not None
+    rows = [SimpleNamespace(model=model, n=n) for model, n in (("whole", 1028), ("cut", 4))]
+    audit = MeasuredAudit("WVS", None, Report.model_construct(**cast(Any, {"alignment": rows})), is_released=True)
+    for table in (table for table in paper.tables if table.released):
+        for model, mark in (("whole", "same_definition"), ("cut", "other_definition")):
+            derived, departures = derive_mark(paper.experiment, table.parts, FigureSource(), audit, model)
+            assert (derived, [departure.id for departure in departures]) == (
+                mark,
+                [] if model == "whole" else ["released-cells"],
+            )
+
+
+def test_every_released_table_and_column_of_scores_has_a_published_number_of_cells() -> None:
+    paper = load_paper("evalmoraal")
+    assert paper.experiment is not None
+    [cells] = [setting for setting in paper.experiment.settings if setting.id == "released-cells"]
+    assert cells.value == {"WVS": 1028, "PEW": 312}
+    released = [(table, entry) for table in paper.tables for entry in table.released]
+    assert {entry.column for _, entry in released} == set(cells.value)
+    assert all(table.parts & cells.parts for table, _ in released)
 
 
 def test_the_scores_become_an_ordinary_audit(released: Path, storage: str) -> None:
@@ -59,6 +91,43 @@ def test_the_scores_become_an_ordinary_audit(released: Path, storage: str) -> No
     recompute_tables(load_paper("evalmoraal"), "log-probability", released, storage)
     report = open_audit("rep-evalmoraal-wvs-log-probability-recorded", storage=storage).report()
     assert {row.model for row in report.alignment} == set(SLOPES)
+
+
+def test_scores_on_both_surveys_are_of_the_same_cells_in_all_files(tmp_path: Path, storage: str) -> None:
+    """Topics have other names in the file of token pairs; nothing is published about PEW."""
+    folder = tmp_path / "release"
+    names = {"pew_gpt3.csv": ("gambling", "homosexuality"), "pew_gpt3_token_pairs.csv": ("gamble", "be homosexual")}
+    folder.mkdir()
+    for name, topics in names.items():
+        column = "gpt3_score_mean" if name == "pew_gpt3.csv" else "log prob difference"
+        lines = [f"{country},{topic},{i / 9},{-i * i / 81}" for i, country in enumerate(COUNTRIES) for topic in topics]
+        (folder / name).write_text("\n".join([f"country,topic,pew_score,{column}", *lines]), encoding="utf-8")
+    recorded = recompute_tables(load_paper("evalmoraal"), "ramezani-xu", folder, storage)
+    of_pew = [cell for cell in recorded.cells if cell.published.column == "PEW"]
+    assert [(cell.published.row, cell.recomputed and cell.recomputed.n) for cell in of_pew] == [
+        ("GPT-3, answers", 12), ("GPT-3, token pairs", 12),
+    ]  # fmt: skip
+    report = open_audit(recorded.audits[0], storage=storage).report()
+    assert report.audit.survey.asked == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "message"),
+    [
+        (
+            "results__WVS.csv",
+            "Kenya,divorce,0.5,0.5",
+            r"name of the file does not say the model.*results_\{model\}_WVS",
+        ),
+        ("results_gpt2_WVS.csv", "", "there are no scores of countries below the header"),
+    ],
+)
+def test_a_file_without_a_model_or_without_scores_is_refused(
+    tmp_path: Path, storage: str, name: str, row: str, message: str
+) -> None:
+    (tmp_path / name).write_text(f"country,topic,wvs_score,normalized\n{row}", encoding="utf-8")
+    with pytest.raises(ImportFileError, match=message):
+        recompute_tables(load_paper("evalmoraal"), None, tmp_path, storage)
 
 
 def test_scores_without_bounds_are_rescaled_and_no_country_is_skipped(tmp_path: Path, storage: str) -> None:
@@ -159,7 +228,7 @@ def test_the_command_prints_published_and_recomputed_figures(
     page = tmp_path / "page.md"
     run = auditor("replicate", "evalmoraal", "--table", "log-probability", "--recorded", released, "-o", page)
     assert run.returncode == 0, run.stderr
-    assert "3 of 18 published figures computed again" in page.read_text(encoding="utf-8")
+    assert "3 of 17 published figures computed again" in page.read_text(encoding="utf-8")
     assert auditor("replicate", "sage").returncode == 2
     listed = auditor("replicate", "list")
     assert "log-probability" in listed.stdout

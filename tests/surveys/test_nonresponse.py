@@ -52,7 +52,24 @@ def test_zero_is_neutral_and_fills_the_cells_in_which_nobody_was_asked(tmp_path:
     assert unasked in filled.asked_cells
 
 
-@pytest.mark.parametrize("choice", ["neutral", "zero", "impute", "bounds"])
+def test_zero_leaves_scores_without_a_share_of_nonresponse_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "matrix.csv"
+    file.write_text("country,topic,score,nonresponse\nGhana,divorce,0.5,0.2\nGhana,suicide,,\nJapan,divorce,-0.5,\n")
+    filled = apply_nonresponse(load_survey(file), "zero", file)
+    assert filled.scores == {
+        Cell("Ghana", "divorce"): 0.4, Cell("Ghana", "suicide"): 0.0, Cell("Japan", "divorce"): -0.5,
+    }  # fmt: skip
+    assert planned("wvs7-sample", "zero") == planned("wvs7-sample", "drop")
+
+
+def test_zero_keeps_the_share_of_nonresponse_that_shares_of_answers_leave(tmp_path: Path) -> None:
+    file = tmp_path / "shares.csv"
+    file.write_text("country,topic,score,acceptable,not_a_moral_issue,unacceptable\nGhana,divorce,0.5,0.6,0.1,0.1\n")
+    [cell] = apply_nonresponse(load_survey(file), "zero", file).cells
+    assert [cell.score, cell.nonresponse] == pytest.approx([0.5, 0.2])
+
+
+@pytest.mark.parametrize("choice", ["neutral", "impute", "bounds"])
 def test_a_survey_of_scores_alone_cannot_be_treated(choice: str) -> None:
     with pytest.raises(SurveyError, match="has too little information on nonresponse"):
         planned("wvs7-sample", choice)

@@ -15,6 +15,7 @@ their program."""
 NotRun = Literal[
     "not_in_folder",
     "not_published",
+    "definition",
     "recorded_only",
     "no_audit",
     "no_file",
@@ -26,6 +27,7 @@ NotRun = Literal[
 
 - `not_in_folder`: the folder has no scores of it.
 - `not_published`: nothing is printed in the cell, and we have no figure of it.
+- `definition`: it is part of a definition, such as a cut-off, and no figure that could be measured.
 - `recorded_only`: it is computed only from released scores.
 - `no_audit`: it is of a survey or data set that no audit was run on.
 - `no_file`: it needs a file that was not named.

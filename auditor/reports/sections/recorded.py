@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.reports.data.replication import RecomputedCell
+from auditor.reports.data.replication import Departure, RecomputedCell
 from auditor.reports.document import Document
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.replication_run import Replication, build_replication_document
@@ -13,7 +13,12 @@ MAX_ROUNDING_ERROR = 1e-9
 
 
 def build_recorded_document(
-    title: str, source: str, cells: Sequence[RecomputedCell], audits: Sequence[str], files: Sequence[str]
+    title: str,
+    source: str,
+    cells: Sequence[RecomputedCell],
+    departures: Sequence[Departure],
+    audits: Sequence[str],
+    files: Sequence[str],
 ) -> Document:
     """Build the document.
 
@@ -23,13 +28,16 @@ def build_recorded_document(
     """
     stored = f"The scores are now audits, so that every report can be made of them: {', '.join(audits)}."
     return build_replication_document(
-        Replication(title, source, cells, notes=[stored], details=files, kind="Replications", summary=_summarize(cells))
-    )
+        Replication(
+            title, source, cells, departures, notes=[stored], details=files, kind="Replications",
+            summary=_summarize(cells),
+        )
+    )  # fmt: skip
 
 
 def _summarize(cells: Sequence[RecomputedCell]) -> str:
     """Say how many figures were computed again, and how far they are from the published ones."""
-    published = [cell for cell in cells if not cell.is_own_row]
+    published = [cell for cell in cells if not cell.is_own_row and cell.not_run != "not_published"]
     differences = [abs(cell.difference) for cell in cells if cell.difference is not None]
     if not differences:
         return f"None of {pluralize(len(published), 'published figure')} was computed again."

@@ -32,7 +32,7 @@ def build_pictures(
 
 def _build_heat_maps(cells: Sequence[RecomputedCell], *, is_error: bool) -> Iterator[HeatMap | Paragraph]:
     """Yield a heat map for each survey, after its name: rows are those of the table, columns our models."""
-    for data in dict.fromkeys(cell.data for cell in cells):
+    for data in dict.fromkeys(cell.data for cell in cells if cell.data):
         table: dict[str, dict[str, float | None]] = {}
         for cell in cells:
             if cell.data == data:

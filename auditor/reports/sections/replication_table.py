@@ -20,6 +20,7 @@ MARKS: dict[Mark, str] = {
 NOT_RUN: dict[NotRun, str] = {
     "not_in_folder": "not run: the folder has no scores of it",
     "not_published": "not run: nothing was published",
+    "definition": "not run: a definition, which is not measured",
     "recorded_only": "not run: computed only from released scores (--recorded FOLDER)",
     "no_audit": "not run: no audit of this survey or data set",
     "no_file": "not run: a file is missing (--data NAME=FILE)",
@@ -27,7 +28,7 @@ NOT_RUN: dict[NotRun, str] = {
     "too_few_models": "not run: too few models",
     "no_value": "not run: the report has no value",
 }
-UNMATCHED: tuple[NotRun, ...] = ("no_counterpart", "recorded_only", "not_published", "not_in_folder")
+UNMATCHED: tuple[NotRun, ...] = ("no_counterpart", "recorded_only", "not_published", "definition", "not_in_folder")
 """Reasons for which no figure of ours is expected in a published row."""
 OWN_LABEL = "yours"
 DEFAULT_DIGITS, MAX_DIGITS = 3, 4

@@ -139,6 +139,7 @@ def _requested_settings(config: AuditConfig, model: ModelSection, purpose: Purpo
     default_temperature = config.direct.temperature if purpose is Purpose.DIRECT else temperatures.get(purpose)
     params: dict[str, Any] = {
         "temperature": default_temperature if model.temperature is None else model.temperature,
+        "top_p": config.direct.top_p if purpose is Purpose.DIRECT else None,
         **model.params,
     }
     return {name: float(params[name]) for name in SAMPLING_PARAMS if isinstance(params.get(name), (int, float))}
