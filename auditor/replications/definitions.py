@@ -242,7 +242,7 @@ def _select_mark(departures: Sequence[Departure]) -> Mark:
 
 
 def _compare(setting: PublishedSetting, audit: MeasuredAudit, trial: str) -> Departure | None:
-    """The departure of an audit, or of a trial on it, in one setting; None if none, or if no value of it is published."""
+    """The departure of an audit, or of a trial on it, in one setting; None if none or if its value is not published."""
     by_name = setting.value if isinstance(setting.value, dict) else {audit.name: setting.value}
     name = trial if trial in by_name else audit.name
     if name not in by_name:
