@@ -165,10 +165,10 @@ def _require_usable_answers(unusable_models: Sequence[UnusableModel], recorded: 
         names_by_reason.setdefault(model.reason.rstrip("."), []).append(role_name)
     reasons = [f"{', '.join(names)} ({reason})" for reason, names in names_by_reason.items()]
     fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
-    again = "To send the unanswered calls again, run the same command."
+    next_step = "To send the unanswered calls again, run the same command."
     if all(model.name in recorded for model in unusable_models):
-        again = "Recorded answers cannot be requested again: correct their file."
-    fix = fix or f"See `{format_command('errors')}`. {again}"
+        next_step = "Recorded answers cannot be requested again: correct their file."
+    fix = fix or f"See `{format_command('errors')}`. {next_step}"
     raise NoUsableAnswerError(
         f"the run ended, but there is no usable answer from {', '.join(reasons)}.",
         f"How to fix: {fix}",

@@ -26,7 +26,7 @@ def test_pairs_that_cannot_be_used_are_refused(pairs: list[tuple[str, str]], mes
         match_models(load_paper("evalmoraal"), ["a", "b", "GPT-4"], pairs)
 
 
-def test_a_model_is_named_beside_a_published_one() -> None:
+def test_a_named_model_has_the_name_of_a_published_one() -> None:
     tuned = ("repaired", "hosted_vllm/my/tuned")
     pairs = [tuned, ("mine", "perturbed"), ("perturbed", "mine"), ("a/b", "repaired"), tuned]
     assert split_named_models(load_paper("logic"), pairs) == (dict([tuned]), [pairs[1], pairs[2], pairs[3]])

@@ -115,7 +115,7 @@ def test_hellaswag_has_four_endings_in_the_published_order(tmp_path: Path) -> No
         read_hellaswag(write_json_lines(tmp_path / "x.jsonl", *records), ConversionOptions())
 
 
-def test_items_whose_endings_cannot_be_told_apart_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_items_with_unusable_endings_are_left_out_and_counted(tmp_path: Path) -> None:
     good = ["sits.", "runs.", "sings.", "leaves."]
     all_endings = [
         *(["sits.", "runs.", "sits.", "leaves."], ["a|b", "a/b", "c", "d"]),
@@ -132,7 +132,7 @@ def test_items_whose_endings_cannot_be_told_apart_are_left_out_and_counted(tmp_p
     ]
 
 
-def test_questions_without_choices_to_tell_apart_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_questions_with_unusable_choices_are_left_out_and_counted(tmp_path: Path) -> None:
     targets: list[dict[str, Any]] = [
         {"a": 1, "b": 0},
         {"a": 1},
