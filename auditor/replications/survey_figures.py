@@ -110,12 +110,12 @@ def _read_settled_pairs(report: Report) -> Estimate:
     return Estimate(None, 0, reason=NO_CONFLICT) if counts and not counts.pairs else report.conflicts.settled
 
 
-def _read_region(report: Report, *, is_first: bool) -> Estimate:
-    """Mean over models of r in the first or the second of two regions."""
+def _read_region(report: Report, *, is_first: bool, figure: OverModelsFigure = "pearson_r") -> Estimate:
+    """Mean over models of r in the first or the second of two regions, or of the mean of r in its countries."""
     names = list(dict.fromkeys(row.region for row in report.regions.rows))
     if len(names) != 2:
         return Estimate(None, 0, reason="the survey’s countries are not in two regions")
-    return _read_mean(report, figure="pearson_r", region=names[0 if is_first else 1])
+    return _read_mean(report, figure=figure, region=names[0 if is_first else 1])
 
 
 def _read_region_gap(report: Report) -> Estimate:
@@ -174,6 +174,8 @@ SURVEY_FIGURES: Mapping[str, Callable[[Report], Estimate]] = {
     "regions.first": partial(_read_region, is_first=True),
     "regions.second": partial(_read_region, is_first=False),
     "regions.gap": _read_region_gap,
+    "regions.first.countries": partial(_read_region, is_first=True, figure="mean_country_r"),
+    "regions.second.countries": partial(_read_region, is_first=False, figure="mean_country_r"),
 }
 """Readers of a report's figures over all models, by the names that presets use."""
 SURVEY_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {

@@ -50,6 +50,14 @@ class Records:
             if (row[0], row[3]) == (model, method) and western in (None, region_of(row[1]) == "Western")
         ]
 
+    def mean_country_r(self, model: str, *, western: bool) -> float:
+        """Mean over the countries of a group of r over each country's topics, of which r needs three."""
+        pairs: dict[str, list[tuple[float, float]]] = {}
+        for row in self.rows:
+            if (row[0], row[3]) == (model, "direct") and western == (region_of(row[1]) == "Western"):
+                pairs.setdefault(row[1], []).append((row[4], row[6]))
+        return float(np.mean([np.corrcoef(np.array(values).T)[0, 1] for values in pairs.values() if len(values) > 2]))
+
     def r(self, model: str, method: str = "direct", *, western: bool | None = None) -> float:
         scores, people = (self.column(model, method, index, western=western) for index in (4, 6))
         return float(np.corrcoef(scores, people)[0, 1])
@@ -85,6 +93,9 @@ def test_planted_figures_are_those_of_numpy_on_the_stored_scores(experiment: Exp
     assert value("regions", "20 models", "Western", survey) == pytest.approx(western)
     assert value("regions", "20 models", "non-Western", survey) == pytest.approx(others)
     assert value("regions", "20 models", "gap", survey) == pytest.approx(western - others)
+    for name, is_western in (("Western", True), ("non-Western", False)):
+        expected = np.mean([records.mean_country_r(model, western=is_western) for model in MODELS])
+        assert value("regions-by-country", "all models", name, survey) == pytest.approx(expected)
     assert western - others > 0.1, "the model that answers as Western people do was planted"
 
 

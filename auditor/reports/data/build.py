@@ -96,6 +96,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     self_consistency = compute_self_consistency(source, sampling)
     probe_reports = build_probe_reports(db, source, sampling)
     regions, methods = build_regions_report(source), compare_methods(source)
+    countries = compute_country_errors(source)
     return Report(
         audit=_summarize_audit(source),
         coverage=build_coverage_report(source, measure_probe_coverage(probe_reports)),
@@ -107,7 +108,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         nonresponse=build_nonresponse_report(source) if _needs_nonresponse_bounds(source) else None,
         regions=regions,
         topics=compute_topic_errors(source),
-        countries=compute_country_errors(source),
+        countries=countries,
         self_consistency=self_consistency,
         panel=build_panel_report(source, alignment, peer_agreement),
         peer_agreement=peer_agreement,
@@ -131,7 +132,9 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         examples=build_examples(db, source),
         judge_quality=build_judge_quality(source),
         pair_labels=_build_pair_labels(db, source.audit.id),
-        over_models=build_over_models_report(source, alignment, methods, self_consistency, peer_agreement, regions),
+        over_models=build_over_models_report(
+            source, alignment, methods, self_consistency, peer_agreement, regions, countries
+        ),
         **probe_reports,
     )
 

@@ -19,6 +19,7 @@ from auditor.reports.sections.tables import tabulate
 
 TITLES = {
     "pearson_r": "r",
+    "mean_country_r": "r in each country, mean over countries",
     "method_difference": "Difference in r, answers minus log-probabilities",
     "self_consistency": "Self-consistency (cosine)",
     "variance": "Variance of the score",

@@ -12,13 +12,14 @@ from auditor.domain import Method
 from auditor.metrics.over_models import SummaryOverModels, summarize_models
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
-from auditor.reports.data.measurement_schema import ConsistencyRow, PeerAgreementRow, RegionsReport
+from auditor.reports.data.measurement_schema import ConsistencyRow, GroupErrorRow, PeerAgreementRow, RegionsReport
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
+from auditor.surveys.regions import get_grouping
 
 OverModelsFigure = Literal[
-    "pearson_r", "method_difference", "self_consistency", "variance", "peer_agreement", "region_gap"
+    "pearson_r", "mean_country_r", "method_difference", "self_consistency", "variance", "peer_agreement", "region_gap"
 ]
 CUT_OFFS: Mapping[str, tuple[float, ...]] = {"WVS": (0.9, 0.8, 0.7), "PEW": (0.85, 0.75, 0.65)}
 """Lowest r of each tier but the last, as in the released code of EvalMORAAL (arXiv 2510.05942), for each survey."""
@@ -32,7 +33,8 @@ class OverModelsRow(ReportModel):
 
     figure: OverModelsFigure
     """`method_difference` is r of direct scores minus r of log-probability scores; `region_gap` is r in the second
-    region minus r in the first."""
+    region minus r in the first; `mean_country_r` is the mean, over a region's countries, of r over a country's
+    topics."""
     method: str
     region: str | None = None
     """Of r in one region; null over all countries."""
@@ -81,6 +83,7 @@ def build_over_models_report(
     consistency: Sequence[ConsistencyRow],
     peer_agreement: Sequence[PeerAgreementRow],
     regions: RegionsReport,
+    countries: Sequence[GroupErrorRow],
 ) -> OverModelsReport | None:
     """Summarize the figures of the models; None for a task, or without scores."""
     if not alignment:
@@ -89,6 +92,7 @@ def build_over_models_report(
         figures=[
             *_summarize_agreement(alignment, methods),
             *_summarize_regions(regions),
+            *_summarize_countries(countries, get_grouping(source.survey).region_by_country),
             *_summarize_consistency(consistency, peer_agreement),
         ],
         variance_deviation=_deviation_of_variances(source),
@@ -122,6 +126,20 @@ def _summarize_regions(regions: RegionsReport) -> Iterator[OverModelsRow]:
         if all(gap.compared == 2 for gap in gaps):  # of more regions, models differ in the pair that is compared
             summary = summarize_models({gap.model: gap.r_gap.value for gap in gaps})
             yield OverModelsRow(figure="region_gap", method=method, summary=summary)
+
+
+def _summarize_countries(
+    countries: Sequence[GroupErrorRow], region_by_country: Mapping[str, str]
+) -> Iterator[OverModelsRow]:
+    """Yield the rows of the mean of r over the countries of each region; countries without r are left out."""
+    values: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for row in countries:
+        if row.name in region_by_country and row.pearson_r is not None:
+            r_by_model = values.setdefault((row.method, region_by_country[row.name]), {})
+            r_by_model.setdefault(row.model, []).append(row.pearson_r)
+    for (method, region), r_by_model in values.items():
+        summary = summarize_models({model: float(np.mean(r)) for model, r in r_by_model.items()})
+        yield OverModelsRow(figure="mean_country_r", method=method, region=region, summary=summary)
 
 
 def _summarize_consistency(

@@ -6,6 +6,7 @@ import pytest
 
 from auditor.reports.data.report_schema import Report
 from auditor.storage.database import Database
+from auditor.surveys import region_of
 from tests.reports.conftest import import_scores
 
 PEOPLE = {("Ghana", "a"): -0.9, ("Ghana", "b"): -0.1, ("Japan", "a"): 0.2, ("Japan", "b"): 0.8}
@@ -66,3 +67,32 @@ def test_correlations_by_country_need_three_topics(db: Database) -> None:
     report = import_scores(db, people, {("birch", *cell): -score for cell, score in people.items()})
     r_by_country = {row.name: row.pearson_r for row in report.countries}
     assert r_by_country == {"Ghana": pytest.approx(-1), "Japan": None}
+
+
+def test_r_of_countries_is_averaged_in_each_region(db: Database) -> None:
+    people = {
+        (country, topic): score
+        for country, scores in {"Ghana": (-0.5, 0.1, 0.4), "Kenya": (0.3, -0.2, 0.1), "Japan": (0.5, 0.1, -0.2)}.items()
+        for topic, score in zip("abc", scores, strict=True)
+    }
+    people |= {("Germany", "a"): 0.5, ("Germany", "b"): 0.1}  # too few for a correlation
+    signs = {"Ghana": {"birch": 1, "cedar": -1}, "Kenya": {"birch": -1, "cedar": -1}}
+    report = import_scores(
+        db,
+        people,
+        {
+            (model, country, topic): score * signs.get(country, {}).get(model, 1)
+            for (country, topic), score in people.items()
+            for model in ("birch", "cedar")
+        },
+    )
+    assert report.over_models is not None
+    rows = {row.region: row.summary for row in report.over_models.figures if row.figure == "mean_country_r"}
+    regions = {country: region_of(country) for country in ("Ghana", "Kenya", "Japan")}
+    assert len(set(regions.values())) == 1, "the three countries are in one region of this grouping"
+    summary = rows[regions["Ghana"]]
+    # birch: 1, -1 and 1 in the three countries; cedar: -1, -1 and 1
+    assert (summary.mean.value, summary.mean.n) == (pytest.approx(0), 2)
+    assert (summary.highest, summary.highest_model) == (pytest.approx(1 / 3), "birch")
+    assert (summary.lowest, summary.lowest_model) == (pytest.approx(-1 / 3), "cedar")
+    assert region_of("Germany") not in rows
