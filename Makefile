@@ -14,7 +14,7 @@ help:
 	@echo "make scipy   metrics with the oldest and the newest scipy supported"
 	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
 	@echo "make faults  kill a run at every place where something could be lost"
-	@echo "make small-forms  the small form of a replication on the embedded model, about ten minutes"
+	@echo "make small-forms  the small form of each replication on the embedded model, half an hour"
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
@@ -148,7 +148,7 @@ faults: dev
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/tui/test_label_app_terminal.py
 
 small-forms: dev models
-	AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q tests/e2e/test_evalmoraal_small_form.py
+	AUDITOR_SMALL_FORMS=1 $(BIN)/python -m pytest -q --durations=0 tests/e2e/test_small_forms.py
 
 hostile: dev
 	AUDITOR_ALL_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile

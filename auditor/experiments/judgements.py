@@ -69,7 +69,8 @@ def _parse_judgement(row: TextRow) -> PairLabel:
         raise row.make_cell_error("judgement", f"'{text}' is not one of Y, N and NA", "Write one of these.")
     for column, number in (("left", left), ("right", right)):
         if number < 1:
-            raise row.make_cell_error(column, "is not the number of a wording", "Write a whole number from 1.")
+            problem = f"{number} is not the number of a wording"
+            raise row.make_cell_error(column, problem, "Write a whole number from 1.")
     if left == right:
         problem = f"{right} is the same wording as in the column 'left'"
         raise row.make_cell_error("right", problem, "Write the numbers of two wordings.")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic_core import to_jsonable_python
 
 from auditor.config import AuditConfig
-from auditor.models import weights
 from auditor.replications.joining import join_figures, load_measured_audits
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import load_paper
 from auditor.run import run_audit
-from tests.support.cli_runner import auditor
 from tests.support.fixed_address import word_encoder
 from tests.support.replicated_audits import MODELS
 
@@ -51,15 +46,3 @@ def test_the_cells_of_the_small_form_suffice_for_every_figure(tmp_path: Path) ->
     cells, _ = join_figures(paper, None, measured, {})
     assert {cell.published.table for cell in cells} >= set(TABLES)
     assert list_missing(to_jsonable_python(cells)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("AUDITOR_SMALL_FORMS" not in os.environ, reason="takes about ten minutes: run `make small-forms`")
-def test_the_embedded_model_gives_every_figure_and_is_asked_once(tmp_path: Path) -> None:
-    weights.pull_weights("smollm2-135m")
-    storage = f"sqlite:///{tmp_path}/small.db"
-    first, second = (auditor("replicate", "evalmoraal", "--small", "--json", AUDITOR_STORAGE=storage) for _ in range(2))
-    assert first.returncode == 0, first.stderr
-    assert list_missing(json.loads(first.stdout)["cells"]) == []
-    assert json.loads(second.stdout) == json.loads(first.stdout)
-    assert "Asking models" not in second.stderr

@@ -1,18 +1,15 @@
-"""The small form of logic's tables: what its made-up sets can show, and figure 5 on the embedded model."""
+"""The small form of logic's tables: what its made-up sets can show."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from auditor.agents.logic.item_sets import load_item_sets
 from auditor.config.logic import LogicProbe
-from auditor.models import weights
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import load_paper
-from tests.support.cli_runner import auditor
 
 DATA = ("SummEval", "NovelEval", "CaTeRS")
 
@@ -44,16 +41,3 @@ def test_figure_9_has_sets_for_each_of_its_sizes(probes: dict[str, LogicProbe]) 
 def test_sets_of_one_data_set_differ_in_size(probes: dict[str, LogicProbe]) -> None:
     """So that means over sets differ from pooled figures."""
     assert len(set(list_sizes(probes["SummEval"]))) > 1
-
-
-@pytest.mark.slow
-def test_wordings_of_the_embedded_model_differ_in_both_figures(tmp_path: Path) -> None:
-    """Figure 5: without differences between wordings, there is no correlation."""
-    weights.pull_weights("smollm2-135m")
-    words = ("replicate", "logic", "--small", "--table", "figure-5", "--json")
-    result = auditor(*words, AUDITOR_STORAGE=f"sqlite:///{tmp_path}/small.db")
-    assert result.returncode == 0, result.stderr
-    cells = json.loads(result.stdout)["cells"]
-    missing = [cell["detail"] for cell in cells if cell["recomputed"] is None]
-    assert missing == []
-    assert {cell["detail"].split("-")[0] for cell in cells} == set(DATA)

@@ -25,7 +25,7 @@ FOREIGN: list[list[object]] = [
     *([rater, "other", "q0", 1, 2, "Y"] for rater in LABELS),
     *([rater, "m", "q99", 1, 2, "Y"] for rater in LABELS),
     *([rater, "m", "q0", 1, 99, "Y"] for rater in LABELS),
-    ["ann", "m", "q0", 0, 1, "N"],
+    ["ann", "m", "q0", 98, 1, "N"],
 ]
 
 

@@ -1,4 +1,4 @@
-"""The small form of SaGE's, SGE's and the consistency score's tables: all figures are filled, on the embedded model."""
+"""The small form of SaGE's, SGE's and the consistency score's tables: all figures are filled, with scripted answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from unittest import mock
 
 import pytest
 
-from auditor.models import weights
 from tests.e2e.test_semantic_replication import TextEncoder
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer, Reply, Request, completion
@@ -73,10 +72,3 @@ def test_small_tables_are_filled_and_a_second_run_makes_no_call(
     assert n_requests
     assert run_small(tmp_path, paper, *words) == cells
     assert len(server.requests) == n_requests
-
-
-@pytest.mark.slow
-def test_the_embedded_model_fills_table_1_and_the_worked_example(tmp_path: Path) -> None:
-    weights.pull_weights("smollm2-135m")
-    for paper, table, n_columns in (("sage", "1", 8), ("consistency", "example", 1)):
-        require_filled(run_small(tmp_path, paper, "--table", table, "--limit", "2"), n_columns)

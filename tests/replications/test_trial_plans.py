@@ -175,7 +175,7 @@ def test_labels_of_other_answers_are_found_before_anything_is_sent(
 
 def test_wordings_of_labels_count_from_one(tmp_path: Path) -> None:
     for row, column in ((["ann", "a", "q", 0, 1, "Y"], "left"), (["ann", "a", "q", 1, 0, "Y"], "right")):
-        with pytest.raises(AuditorError, match=f"column '{column}': is not the number of a wording"):
+        with pytest.raises(AuditorError, match=f"column '{column}': 0 is not the number of a wording"):
             read_judgements(write(tmp_path / "people.csv", PEOPLE_COLUMNS, [row]))
 
 
