@@ -13,7 +13,7 @@ from auditor.models.thinking import strip_thinking
 
 AnswerMode = Literal["structured", "text"]
 _LABEL = re.compile(r"^\W*(?:rule of thumb|rot|rule|answer)\W*?:\W*?(?=\w)", re.IGNORECASE)
-_CLAUSE = r"(?:it|this|that|these|those|the|they|there|because|since|as)\b"
+_CLAUSE = r"(?:it|this|that|these|those|the|they|there|i|we|he|she|both|because|since|as)\b"
 _VERDICT = re.compile(rf"\W*(?:(yes|true)|no|false)\b(?![ \t]*/|[ \t]+(?!{_CLAUSE})\w)", re.IGNORECASE)
 """The word at the beginning of a verdict, alone or before a clause; "No context was sent" and "yes/no" are none. The
 prompt is English and asks for yes or no; the published example has the verdicts True and False."""

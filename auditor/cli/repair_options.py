@@ -69,7 +69,8 @@ SeedOption: TypeAlias = Annotated[
     typer.Option(
         "--seed",
         min=0,
-        help="Seed of the noise, of samples, and of the order of comparisons for elo (default: that of their file).",
+        help="Seed of the noise, of samples, and of the order of comparisons for elo (default: that of their file, or "
+        "of the items).",
     ),
 ]
 ToReviewOption: TypeAlias = Annotated[

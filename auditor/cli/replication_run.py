@@ -47,7 +47,7 @@ def run_experiment(
     from auditor.reports.sections.replication_table import build_figures_table
 
     configs = plan_audits(paper, options)
-    _require_data(options.files)
+    _require_data(paper, options.files)
     if ignored := list_ignored_settings(paper, options):
         print_message(f"--models: the experiment has settings of its own. Without effect: {', '.join(ignored)}.")
     audited = [model.name for config in [*configs.values()][:1] for model in config.models]
@@ -67,13 +67,19 @@ def run_experiment(
     present_document(to_jsonable_python({"cells": cells, "departures": departures}), document, output, as_json, figures)
 
 
-def _require_data(files: Mapping[str, str]) -> None:
-    """Require that each value of --data is a file, a folder or a built-in survey; UsageError if it is not."""
+def _require_data(paper: Paper, files: Mapping[str, str]) -> None:
+    """Require that each value of --data is a file, a folder or a built-in survey; UsageError if it is not.
+
+    Values for questions may be `built-in`; they are checked where they are read.
+    """
     from auditor.errors import UsageError
+    from auditor.replications.trial_plans import QUESTIONS_KEY
     from auditor.surveys import builtin_surveys
 
+    assert paper.experiment is not None
     for name, path in files.items():
-        if not Path(path).exists() and path not in builtin_surveys():
+        is_of_questions = paper.experiment.files[name].key == QUESTIONS_KEY
+        if not is_of_questions and not Path(path).exists() and path not in builtin_surveys():
             raise UsageError(f"--data {name}: there is no file '{path}'.", "Correct the path, or leave it out.")
 
 

@@ -148,7 +148,7 @@ class AuditConfig(ConfigSection):
 
     @property
     def is_simulated(self) -> bool:
-        """Whether all models that are asked are simulated, so that no request leaves the process."""
+        """Whether a model is simulated. The others are then simulated or recorded: no request leaves the process."""
         return any(model.model.startswith(SIMULATED_PREFIX) for model in self.models_by_name.values())
 
     @property

@@ -25,7 +25,8 @@ GUARDED_PROVIDERS = frozenset(_GUARDED_NAMES.split())
 """Providers whose requests all go through the guarded transport."""
 
 PROVIDERS_WITHOUT_ADDRESS = frozenset(("ai21", "custom_openai", "hosted_vllm", "litellm_proxy", "lm_studio"))
-"""Providers without a known address: litellm would send prompts and key to OpenAI if `api_base` is not set."""
+"""Providers without a known address: litellm would send prompts and key to OpenAI if `api_base` is not set. Of `ai21`
+it knows the address of some models only; `ai21_chat` has it for all."""
 
 SELF_AUTHENTICATING_PROVIDERS = frozenset(
     (

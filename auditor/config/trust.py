@@ -18,6 +18,7 @@ from pathlib import Path
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
 from auditor.config.credential_bindings import CredentialBinding, binding_for_url, extract_host, parse_binding
+from auditor.config.model_section import REPLAY_PREFIX
 from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider, find_signed_provider
 from auditor.config.supported_providers import PROVIDERS_WITHOUT_ADDRESS, unsupported_reason
 from auditor.config.value_checks import check_base_url
@@ -62,7 +63,9 @@ def describe_destinations(config: AuditConfig) -> str:
         else ""
     )
     if config.is_simulated:
-        return f"All models are simulated: no request leaves this process.{telemetry_phrase}"
+        has_recorded = any(model.model.startswith(REPLAY_PREFIX) for model in config.models_by_name.values())
+        kinds = "simulated or recorded" if has_recorded else "simulated"
+        return f"All models are {kinds}: no request leaves this process.{telemetry_phrase}"
     return f"Requests go to: {'; '.join(destination_phrases)}.{telemetry_phrase}"
 
 
@@ -164,7 +167,7 @@ def _require_supported_provider(model: ModelSection) -> None:
     if provider in PROVIDERS_WITHOUT_ADDRESS and model.api_base is None:
         raise ConfigError(
             f"model '{model.name}': the provider '{provider}' has no address of its own, and `api_base` is not set.",
-            "Set `api_base` to the address of your server, such as http://localhost:8000/v1.",
+            "Write ai21_chat/MODEL." if provider == "ai21" else "Set it, for example to http://localhost:8000/v1.",
         )
     if (reason := unsupported_reason(provider)) is not None:
         raise ConfigError(

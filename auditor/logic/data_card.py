@@ -28,7 +28,8 @@ class RowSource(NamedTuple):
         stage, method: of the repair.
         k: number of items in the subsets that were checked for cycles.
         noise: share of the answers that were reversed first, in [0, 1].
-        seed: of the noise and of samples; None is 0, and takes comparisons for Elo in the order of their file.
+        seed: of the noise and of samples; None is 0, and takes comparisons for Elo in the order of their file, or of
+            the items where that is unknown.
         is_negated: whether rows in negated form were written, if the stage has them.
         answer_format, row_format: of the rows.
     """
@@ -125,7 +126,9 @@ def _list_settings(source: RowSource) -> str:
     """The options of the command, as a list."""
     settings = {
         "stage": source.stage, "method": source.method, "noise": f"{source.noise:g}",
-        "seed": "not set (0; for elo, comparisons in the order of their file)" if source.seed is None else source.seed,
+        "seed": "not set (0; for elo, imported comparisons in the order of their file, others in that of the items)"
+        if source.seed is None
+        else source.seed,
         "negated": "yes" if source.is_negated else "no", "answers": source.answer_format, "K": source.k,
     }  # fmt: skip
     return ", ".join(f"{name} {value}" for name, value in settings.items())

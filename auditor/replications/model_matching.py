@@ -9,8 +9,8 @@ from auditor.config.providers import PROVIDERS
 from auditor.errors import UsageError
 from auditor.replications.presets import Paper
 
-SERVER_KEYS = ("api_base", "api_key")
-"""Settings of a model that say which server answers for it."""
+SERVER_KEYS = ("api_base", "api_key", "capabilities", "timeout_s", "rate_limit_scope")
+"""Settings of a model that say which server answers for it, and how that is asked."""
 
 
 def split_named_models(paper: Paper, pairs: Sequence[tuple[str, str]]) -> tuple[dict[str, str], list[tuple[str, str]]]:
@@ -55,7 +55,11 @@ def build_named_models(named: Mapping[str, str], sections: Sequence[Mapping[str,
                 f"--as {name}={model}: the address of the server is not known.",
                 f"Add [[models]] with model = '{provider}/…' and its api_base to the file of --models.",
             )
-        server = {key: section[key] for section in same[:1] for key in SERVER_KEYS if key in section}
+        first = same[0] if same else {}
+        server = {key: first[key] for key in SERVER_KEYS if key in first}
+        needed = {param for setup in setups for param in setup.params}
+        if params := {key: value for key, value in first.get("params", {}).items() if key in needed}:
+            server["params"] = params
         models.append({"name": name, "model": model, **server})
     return models
 

@@ -13,6 +13,7 @@ from auditor.domain import Cell, CellScore, Method, Survey, SurveyCell
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_audits import save_imported_audit
 from auditor.replications.definitions import MeasuredAudit
+from auditor.replications.departures import merge_departures
 from auditor.replications.experiment import FigureSource
 from auditor.replications.joining import TableJoiner, list_departures
 from auditor.replications.planning import AUDIT_PREFIX
@@ -82,7 +83,8 @@ def recompute_tables(paper: Paper, table_id: str | None, folder: Path, storage: 
             measured = _import_columns(db, paper, table, folder, recorded.files)
             cells = list(_join_released(paper, table, measured))
             recorded.cells.extend(cells)
-            recorded.departures.extend(list_departures(paper, measured, cells))
+            departures = [*recorded.departures, *list_departures(paper, measured, cells)]
+            recorded.departures[:] = merge_departures(departures)
             recorded.audits.extend(audit.report.audit.name for audit in measured)
     if not recorded.audits:
         listed = ", ".join(released.files for table in tables for released in table.released)

@@ -9,7 +9,7 @@ from typing import Any
 from auditor.agents.model_call import direct_sampling, request_params, review_sampling
 from auditor.config import AuditConfig
 from auditor.reports.data.report_schema import Report
-from auditor.reports.number_format import format_count
+from auditor.reports.number_format import pluralize
 from auditor.surveys import builtin_surveys
 from auditor.surveys.countries import country_code, country_name
 
@@ -52,8 +52,7 @@ def describe_nonresponse(config: AuditConfig, n_unknown: int) -> Any:
     treatment = config.survey.nonresponse if config.survey else NOT_SET
     if treatment != "zero" or not n_unknown:
         return treatment
-    subject = "score has" if n_unknown == 1 else "scores have"
-    return f"{treatment}, but {format_count(n_unknown)} {subject} no share of them, and stay as they are"
+    return f"{treatment}, except for {pluralize(n_unknown, 'score')} without a known share of nonresponse"
 
 
 def list_survey_names(report: Report) -> list[str]:

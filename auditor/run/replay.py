@@ -5,6 +5,7 @@ Verdicts of a replayed judge come from a file, too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -84,19 +85,27 @@ def load_recorded_verdicts(config: AuditConfig, survey: Survey) -> dict[str, dic
 def describe_missing_verdicts(
     config: AuditConfig, survey: Survey, verdicts: Mapping[str, Collection[TraceKey]]
 ) -> Iterator[str]:
-    """Yield a notice for each replayed judge with fewer recorded verdicts than there are answers to review."""
+    """Yield a notice for each replayed judge with fewer recorded verdicts than there are answers to review.
+
+    Nothing where each judge is asked about a part of the answers only.
+    """
+    if config.panel.judges_per_trace is not None:
+        return
     limit = config.probes.review.traces
-    n_of_model = sum(
-        n_samples if limit == "all" else min(limit, n_samples) for n_samples in config.samples_by_cell(survey).values()
-    )
+    n_by_cell = {
+        cell: n_samples if limit == "all" else min(limit, n_samples)
+        for cell, n_samples in config.samples_by_cell(survey).items()
+    }
     for judge in (judge for judge in config.judge_models if judge.verdicts is not None):
-        n_verdicts = len(verdicts[judge.name])
-        n_traces = n_of_model * sum(model.name != judge.name for model in config.models)
+        recorded = Counter((key.model, key.cell) for key in verdicts[judge.name])
+        authors = [model.name for model in config.models if model.name != judge.name]
+        n_verdicts = sum(min(n, recorded[author, cell]) for author in authors for cell, n in n_by_cell.items())
+        n_traces = len(authors) * sum(n_by_cell.values())
         if n_verdicts < n_traces:
             yield (
                 f"Judge '{judge.name}': {judge.verdicts} has {pluralize(n_verdicts, 'verdict')} for up to "
-                f"{pluralize(n_traces, 'answer')}. An answer without a recorded verdict counts as a client_error of "
-                "this judge; no request is sent."
+                f"{pluralize(n_traces, 'answer')} to review. An answer without a recorded verdict counts as a failed "
+                "verdict of this judge; no request is sent."
             )
 
 

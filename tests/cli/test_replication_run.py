@@ -127,5 +127,5 @@ def test_zeros_that_were_filled_in_are_named(tmp_path: Path) -> None:
     assert "PEW: people’s answers are not compared with those of the paper, only the names of" in shown
     [nonresponse] = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| nonresponse")]
     assert nonresponse.startswith("| nonresponse | WVS |"), "a survey without shares stops neither the other nor itself"
-    assert "zero, but 6 scores have no share of them, and stay as they are (published: zero)" in nonresponse
+    assert "zero, except for 6 scores without a known share of nonresponse (published: zero)" in nonresponse
     assert "Terms: of Pew Research Center, which do not allow to pass the data on." in shown

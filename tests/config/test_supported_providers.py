@@ -107,8 +107,9 @@ async def test_each_provider_uses_the_guarded_transport_or_is_refused(
 
 @pytest.mark.parametrize("provider", sorted(PROVIDERS_WITHOUT_ADDRESS))
 def test_a_provider_without_an_address_needs_one(provider: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{provider}' has no address of its own, and `api_base` is not set"):
+    with pytest.raises(ConfigError, match=f"'{provider}' has no address of its own") as refused:
         require_trust(audit_of(f"{provider}/x"))
+    assert ("ai21_chat/MODEL" in (refused.value.how_to_fix or "")) == (provider == "ai21")
 
 
 def test_every_allowed_provider_is_known_to_litellm() -> None:

@@ -153,7 +153,7 @@ def test_a_missing_verdict_is_a_failure_and_another_file_replaces_verdicts(
     file.write_text(complete.replace("x,old,DE,divorce,0,VALID,Because.\n", ""), "utf-8")
     survey = load_planned_survey(settings)
     [notice] = describe_missing_verdicts(settings, survey, load_recorded_verdicts(settings, survey))
-    assert notice.startswith(f"Judge 'judge-x': {file} has 17 verdicts for up to 18 answers.")
+    assert notice.startswith(f"Judge 'judge-x': {file} has 17 verdicts for up to 18 answers to review.")
     run_audit(settings, storage=storage)
     lost = [row for row in open_audit("scripted", storage=storage).report().coverage.judges if row.name == "judge-x"]
     assert [(row.planned, row.ok, row.losses) for row in lost] == [(18, 17, {"client_error": 1})]

@@ -40,12 +40,14 @@ def test_a_named_model_is_asked_at_the_server_of_its_provider() -> None:
         {"name": "a", "model": "openai/a", "api_key": "os.environ/KEY"},
         {"name": "b", **vllm},
         {"name": "c", **vllm, "api_base": "http://127.0.0.1:2"},
+        {"name": "d", "model": "azure/d", "timeout_s": 9, "params": {"api_version": "1", "top_k": 5}},
     ]
-    named = {"repaired": "hosted_vllm/my/tuned", "perturbed": "openai/ft", "zero-shot": "groq/x"}
+    named = {"repaired": "hosted_vllm/my/tuned", "perturbed": "openai/ft", "zero-shot": "groq/x", "cot": "azure/ft"}
     assert build_named_models(named, sections) == [
         {"name": "repaired", "model": "hosted_vllm/my/tuned", "api_base": "http://127.0.0.1:1"},
         {"name": "perturbed", "model": "openai/ft", "api_key": "os.environ/KEY"},
         {"name": "zero-shot", "model": "groq/x"},
+        {"name": "cot", "model": "azure/ft", "timeout_s": 9, "params": {"api_version": "1"}},
     ]
     with pytest.raises(UsageError, match=r"the address of the server is not known.*model = 'hosted_vllm/…'"):
         build_named_models(named, sections[:1])

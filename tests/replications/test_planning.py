@@ -168,6 +168,20 @@ def test_a_data_file_that_does_not_exist_is_wrong_use(models: Path, storage: str
     assert "--data WVS: there is no file 'absent.csv'. " in result.stderr
 
 
+def test_the_questions_of_the_program_are_named_as_built_in(storage: str, tmp_path: Path) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text(
+        '[[models]]\nname = "a"\nmodel = "simulated/knows-every-culture"\n'
+        '[[judges]]\nname = "b"\nmodel = "simulated/careful-judge-1"\n'
+    )
+    words = ("replicate", "consistency", "--models", file, "--table", "questions", "--dry-run")
+    result = auditor(*words, "--data", "QUESTIONS=built-in", AUDITOR_STORAGE=storage)
+    assert result.returncode == 0, result.stderr
+    result = auditor(*words, "--data", "QUESTIONS=absent.csv", AUDITOR_STORAGE=storage)
+    assert result.returncode == 2
+    assert "--data QUESTIONS=built-in for the questions of this program" in result.stderr
+
+
 def test_a_dry_run_estimates_each_audit_and_writes_nothing(models: Path, tmp_path: Path) -> None:
     storage = tmp_path / "new.db"
     result = auditor(

@@ -22,6 +22,7 @@ from auditor.domain import Answer, Outcome, Purpose
         ("False", False),
         ("false.", False),
         ("Yes it is supported.", True),
+        ("Yes I think so.", True),
         ("No it is not supported.", False),
         ("no the context says the opposite", False),
         ("Yes because an animal is meant.", True),
