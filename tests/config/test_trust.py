@@ -276,6 +276,14 @@ def test_destinations_are_described_by_host_and_model() -> None:
     assert describe_destinations(config("http://h:1/v1", models=2)) == "Requests go to: h:1 (model-a, model-b)."
 
 
+def test_no_destination_is_described_for_simulated_and_recorded_models() -> None:
+    simulated = ModelSection(name="a", model="simulated/knows-every-culture")
+    recorded = ModelSection(name="b", model="replay/b", answers="b.csv")
+    for models, kinds in (([simulated], "simulated"), ([simulated, recorded], "simulated or recorded")):
+        audit = config("http://h:1/v1").model_copy(update={"models": models, "judges": []})
+        assert describe_destinations(audit) == f"All models are {kinds}: no request leaves this process."
+
+
 def test_a_last_line_without_its_end_is_not_joined_to_the_new_one(tmp_path: Path) -> None:
     file = tmp_path / "home" / "trust.txt"
     file.parent.mkdir()

@@ -154,6 +154,9 @@ def test_a_missing_verdict_is_a_failure_and_another_file_replaces_verdicts(
     survey = load_planned_survey(settings)
     [notice] = describe_missing_verdicts(settings, survey, load_recorded_verdicts(settings, survey))
     assert notice.startswith(f"Judge 'judge-x': {file} has 17 verdicts for up to 18 answers to review.")
+    shared_panel = settings.panel.model_copy(update={"judges_per_trace": 1})
+    shared = settings.model_copy(update={"panel": shared_panel})
+    assert list(describe_missing_verdicts(shared, survey, load_recorded_verdicts(shared, survey))) == []
     run_audit(settings, storage=storage)
     lost = [row for row in open_audit("scripted", storage=storage).report().coverage.judges if row.name == "judge-x"]
     assert [(row.planned, row.ok, row.losses) for row in lost] == [(18, 17, {"client_error": 1})]

@@ -130,6 +130,15 @@ def test_a_file_without_a_model_or_without_scores_is_refused(
         recompute_tables(load_paper("evalmoraal"), None, tmp_path, storage)
 
 
+def test_a_departure_of_several_tables_is_listed_once(released: Path, storage: str) -> None:
+    lines = [f"{country},gambling,{i / 9},{-i * i / 81}" for i, country in enumerate(COUNTRIES)]
+    (released / "pew_gpt3.csv").write_text("\n".join(["country,topic,pew_score,gpt3_score_mean", *lines]), "utf-8")
+    recorded = recompute_tables(load_paper("evalmoraal"), None, released, storage)
+    assert len({cell.published.table for cell in recorded.cells if cell.recomputed}) == 2
+    [departure] = [departure for departure in recorded.departures if departure.id == "released-cells"]
+    assert set(departure.audits) == {"WVS", "PEW"}
+
+
 def test_scores_without_bounds_are_rescaled_and_no_country_is_skipped(tmp_path: Path, storage: str) -> None:
     rng = random.Random(2)
     lines = ["country,topic,wvs_score,moral log prob,non moral log probs,log prob difference"]
