@@ -185,7 +185,8 @@ def show_recorded(
         paper.title, paper.source, recorded.cells, recorded.departures, recorded.audits, files
     )
     figures = build_figures_table(recorded.cells)
-    present_document(to_jsonable_python(recorded.cells), document, output, as_json, figures)
+    data = {"cells": recorded.cells, "departures": recorded.departures}
+    present_document(to_jsonable_python(data), document, output, as_json, figures)
 
 
 def check_mode(modes: Mapping[str, bool], options_of_runs: Mapping[str, bool]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.logic.repair import RepairedAnswers
-from auditor.metrics.ranking import BradleyTerry, bradley_terry, comparisons_from_preferences, elo
+from auditor.metrics.ranking import BradleyTerry, bradley_terry, comparisons_from_preferences, elo, win_loss_rate
 
 
 class ItemRating(NamedTuple):
@@ -33,7 +33,7 @@ class ItemRating(NamedTuple):
 
 
 def rate_items(repaired: Sequence[RepairedAnswers], seed: int = 0) -> tuple[list[ItemRating], list[str]]:
-    """Rate every item by win-loss rate, the Bradley–Terry model and Elo, best first in each set.
+    """Rate every item by win-loss rate, the Bradley–Terry model and Elo, best first by the method of repair.
 
     Returns:
         The ratings, and notes on sets with items without a comparison, or with items that comparisons do not connect,
@@ -47,7 +47,7 @@ def rate_items(repaired: Sequence[RepairedAnswers], seed: int = 0) -> tuple[list
         elo_ratings = elo(comparison_rows, n_items, seed=seed)
         notes += [f"{repaired_set.original.judge}, {item_set.context}: {note}"] if note else []
         columns = (  # one value per item, in the order of the fields of `ItemRating` from `win_loss` on
-            repaired_set.repair.rating,
+            win_loss_rate(comparison_rows, n_items),
             strength.strength,
             strength.std_error,
             elo_ratings.rating,

@@ -19,6 +19,11 @@ def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) 
     assert {rows[0].item, rows[-1].item} <= {"a", "b", "k", "l"}
     assert rows[0].strength > rows[-1].strength
     assert rows[0].elo_low <= rows[0].elo <= rows[0].elo_high
+    with open_database(storage, create=False) as reopened:
+        by_elo, _ = rate_items(repair_comparisons(reopened, "judged", method="elo"))
+    assert {(r.judge, r.context, r.item): r.win_loss for r in by_elo} == {
+        (r.judge, r.context, r.item): r.win_loss for r in rows
+    }
     separate_files = write_rows(
         tmp_path / "apart.csv",
         "j,c,a,b,standard,A",

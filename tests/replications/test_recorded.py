@@ -241,3 +241,6 @@ def test_the_command_prints_published_and_recomputed_figures(
     assert auditor("replicate", "sage").returncode == 2
     listed = auditor("replicate", "list")
     assert "log-probability" in listed.stdout
+    run = auditor("replicate", "evalmoraal", "--table", "log-probability", "--recorded", released, "--json")
+    data = json.loads(run.stdout)
+    assert {name for cell in data["cells"] for name in cell["departures"]} == {row["id"] for row in data["departures"]}
