@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import httpx
 
@@ -27,6 +25,7 @@ from auditor.error_messages import (
     provider_message,
 )
 from auditor.models.litellm_client import load_litellm
+from auditor.models.retry_after import parse_limit_reset, parse_retry_after, parse_retry_info, parse_worded_wait
 from auditor.models.transport import HttpExchange, RedirectRefused, UnacceptableExchange, UnreadableResponse
 from auditor.redaction import redact
 
@@ -35,8 +34,6 @@ CUT_OFF_PATTERN = re.compile(rb"max completion tokens reached before generating 
 MAX_EXCERPT_CHARS = 60
 MAX_PARSED_ERROR_CHARS = 8_000
 """Characters of an error's text that are read; enough for a message without prefixes and extra whitespace."""
-MAX_RETRY_AFTER_S = 1e9
-"""About 30 years; longer waits are capped at it, so that they can be added to a date and stored."""
 UNREACHABLE_ERROR_NAMES = (
     "ServerUnreachable",
     "ConnectError",
@@ -60,7 +57,6 @@ ONE_REQUEST_PATTERN = re.compile(f"{CONTEXT_LENGTH}|{TOO_LARGE}|{TEMPORARY_QUOTA
 """Words for a failure of one request; other requests, or later ones, may succeed."""
 BLOCKING_PATTERN = re.compile(f"{BAD_KEY}|{UNKNOWN_MODEL}|{SPENT_QUOTA}|{BLOCKED_ACCOUNT}", re.IGNORECASE)
 """Words for a refused key, an unknown model, a spent quota and a closed account."""
-RETRY_DELAY_PATTERN = re.compile(r'"retryDelay"\s*:\s*"([0-9]{1,9}(?:\.[0-9]{1,9})?)s"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +107,12 @@ def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure
     if status == 400 and CUT_OFF_PATTERN.search(bytes(exchange.body_start or b"")):
         text = f"{text} The model's tokens ran out: raise max_tokens, or reduce the reasoning effort."
         return RequestFailure(Outcome.TRUNCATED, False, False, text, status)
-    return _classify_response(status, text, parse_retry_after(exchange.headers), _body_retry_delay(exchange))
+    header_delay_s, body = parse_retry_after(exchange.headers), _body_excerpt(exchange)
+    body_delay_s = parse_retry_info(body)
+    if status == 429:  # other errors have the same headers, and similar words
+        body_delay_s = body_delay_s or parse_worded_wait(body)
+        header_delay_s = header_delay_s or (None if body_delay_s else parse_limit_reset(exchange.headers))
+    return _classify_response(status, text, header_delay_s, body_delay_s)
 
 
 # Arguments of `RequestFailure` in the next two: outcome, is_retryable, blocks_model, error, http_status, retry_after_s.
@@ -126,7 +127,7 @@ def _classify_response(
         header_delay_s: how long the response's headers ask to wait, in seconds.
         body_delay_s: how long the response's body asks to wait, in seconds.
     """
-    retry_after_s = body_delay_s if header_delay_s is None else header_delay_s
+    retry_after_s = header_delay_s or body_delay_s
     if status < 300 or status >= 500 or status == 408:
         return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, retry_after_s)
     if status not in (401, 402, 404, 429) and _is_moderation(text):
@@ -187,47 +188,6 @@ def clear_traceback_frames(error: BaseException) -> None:
     """Clear the local variables in an error's traceback: they form cycles and keep the response's body in memory."""
     for cause in _iter_causes(error):
         traceback.clear_frames(cause.__traceback__)
-
-
-def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Parse the wait in seconds from `retry-after-ms` or `retry-after` (seconds or an HTTP date).
-
-    None if both are absent or unreadable. A date in the past or a negative number is 0; a wait of more than
-    `MAX_RETRY_AFTER_S` is capped. Both headers are also read with litellm's prefix `llm_provider-`.
-    """
-    value_by_header = {str(name).lower(): str(text).strip() for name, text in headers.items()}
-    seconds: float | None = None
-    for prefix in ("", "llm_provider-"):
-        header_value = value_by_header.get(f"{prefix}retry-after")
-        if (milliseconds := _parse_number(value_by_header.get(f"{prefix}retry-after-ms"))) is not None:
-            seconds = milliseconds / 1000
-        elif (seconds := _parse_number(header_value)) is None:
-            seconds = _seconds_until(header_value)
-        if seconds is not None:
-            return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
-    return None
-
-
-def _parse_number(value: str | None) -> float | None:
-    """Parse a decimal number; None for any other text."""
-    return float(value) if value and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value) else None
-
-
-def _seconds_until(value: str | None) -> float | None:
-    """Seconds from now to an HTTP date, negative if it is past; None if it is absent or unreadable."""
-    if not value:
-        return None
-    try:
-        date = email.utils.parsedate_to_datetime(value)
-        return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds()
-    except (ValueError, OverflowError, TypeError, LookupError):  # an impossible year, day or time zone
-        return None
-
-
-def _body_retry_delay(exchange: HttpExchange) -> float | None:
-    """The wait in seconds that Gemini's and Vertex AI's `RetryInfo` asks for, which comes without a header."""
-    match = RETRY_DELAY_PATTERN.search(_body_excerpt(exchange))
-    return min(float(match[1]), MAX_RETRY_AFTER_S) if match else None
 
 
 def _describe_error(error: Exception, exchange: HttpExchange) -> str:

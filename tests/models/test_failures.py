@@ -1,73 +1,16 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from auditor.domain import Outcome
-from auditor.models.failures import MAX_RETRY_AFTER_S, classify_failure, parse_retry_after
+from auditor.models.failures import classify_failure
 from auditor.models.litellm_client import load_litellm
 from auditor.models.transport import HttpExchange
 from auditor.redaction import register_secrets
 from tests.test_error_messages import GROQ_TOO_LARGE
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"Retry-After": "2"}, 2.0),
-        ({"retry-after": "2.5"}, 2.5),
-        ({"retry-after": "-3"}, 0.0),
-        ({"retry-after-ms": "250"}, 0.25),
-        ({"llm_provider-retry-after": "7"}, 7.0),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": format_datetime(datetime.now(UTC) - timedelta(hours=1))}, 0.0),
-        ({"retry-after": "86400"}, 86_400.0),
-        ({"retry-after": "9" * 400}, MAX_RETRY_AFTER_S),
-        ({"retry-after": "9" * 5000}, MAX_RETRY_AFTER_S),
-        ({"retry-after-ms": "9" * 400}, MAX_RETRY_AFTER_S),
-        ({"retry-after": "-" + "9" * 400}, 0.0),
-        ({"retry-after-ms": "1e400"}, None),
-        ({"retry-after-ms": "inf", "retry-after": "3"}, 3.0),
-        ({"retry-after-ms": "nan"}, None),
-        ({"retry-after": "-inf"}, None),
-        ({"retry-after": "\u0663"}, None),
-        ({"retry-after": "Wed, 21 Oct 9999999 07:28:00 GMT"}, None),
-        ({"retry-after": f"Wed, 21 Oct {'9' * 5000} 07:28:00 GMT"}, None),
-        ({"retry-after": "Wed, 99 Oct 2099 07:28:00 GMT"}, None),
-        ({"retry-after": "Wed, 21 Oct 2099 99:99:99 GMT"}, None),
-        ({"retry-after": "Wed, 21 Oct 2099 07:28:00 +99999999999999"}, None),
-        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, MAX_RETRY_AFTER_S),
-        ({"retry-after": "Mon, 01 Jan 0001 00:00:00 +2359"}, 0.0),
-        ({"retry-after": ",,,,"}, None),
-        ({"retry-after": "\ud800"}, None),
-        ({"retry-after": ""}, None),
-    ],
-)
-def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
-    assert parse_retry_after(headers) == seconds
-
-
-def test_retry_after_as_a_date() -> None:
-    later = format_datetime(datetime.now(UTC) + timedelta(hours=10))
-    assert parse_retry_after({"retry-after": later}) == pytest.approx(36_000, abs=300)
-
-
-@given(
-    st.text(st.characters(codec=None))
-    | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,5} [A-Z][a-z]{2} [0-9]{1,9} [0-9:]{1,12} [+-]?[0-9]{0,20}")
-)
-def test_any_header_gives_a_bounded_wait_or_none(value: str) -> None:
-    for name in ("retry-after", "retry-after-ms"):
-        seconds = parse_retry_after({name: value})
-        assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER_S
-
 
 # Error responses as providers send them, with the source of the words; each is classified by status, then by words.
 BLOCKED, FAILED = (Outcome.CLIENT_ERROR, True), (Outcome.CLIENT_ERROR, False)
@@ -164,9 +107,47 @@ def test_a_response_is_classified_by_its_status_and_its_words_whatever_litellm_m
         assert failure.is_retryable == (expected in (LIMITED, SERVER))
 
 
-def test_the_wait_that_gemini_asks_for_in_the_body_is_read() -> None:
-    status, body, _ = RESPONSES["gemini rate"]
-    assert classify_failure(ValueError("x"), received(status, body)).retry_after_s == 36.5
+def refused_with(message: str) -> dict[str, Any]:
+    """An error's body with this message."""
+    return {"error": {"message": message, "type": "tokens"}}
+
+
+DAILY = "Rate limit reached on tokens per day (TPD). Please try again in 7m33.6s. Upgrade: https://x.org/billing"
+RESET = {"x-ratelimit-reset-requests": "9s", "x-ratelimit-remaining-requests": "0"}
+# What refusals ask for in other ways than `retry-after`: headers, body, wait in seconds.
+ASKED_WAITS: dict[str, tuple[dict[str, str], Any, float | None]] = {
+    "gemini": ({}, RESPONSES["gemini rate"][1], 36.5),
+    "words": ({}, refused_with("Limit 30000. Please try again in 4.2s."), 4.2),
+    "words of a daily limit": ({}, refused_with(DAILY), 453.6),
+    "a header before words": ({"retry-after": "2"}, refused_with("Please try again in 4.2s."), 2.0),
+    "words before a reset": (RESET, refused_with("Please try again in 4.2s."), 4.2),
+    "a header of 0 says nothing": ({"retry-after": "0"}, refused_with("Please try again in 4.2s."), 4.2),
+    "a reset": (RESET, refused_with("Too many requests"), 9.0),
+    "nothing": ({}, refused_with("Too many requests"), None),
+}
+
+
+@pytest.mark.parametrize("name", ASKED_WAITS)
+def test_a_refusal_may_ask_for_a_wait_in_other_ways(name: str) -> None:
+    headers, body, expected = ASKED_WAITS[name]
+    exchange = received(429, body)
+    exchange.headers.update(headers)
+    failure = classify_failure(ValueError("x"), exchange)
+    assert (failure.outcome, failure.retry_after_s) == (Outcome.RATE_LIMITED, expected)
+
+
+@pytest.mark.parametrize("status", [400, 401, 413, 500, 503])
+def test_other_errors_ask_for_no_wait_by_words_or_resets(status: int) -> None:
+    exchange = received(status, refused_with("Please try again in 4.2s."))
+    exchange.headers.update(RESET)
+    assert classify_failure(ValueError("x"), exchange).retry_after_s is None
+
+
+def test_a_spent_quota_is_not_waited_for_because_a_header_names_a_reset() -> None:
+    status, body, _ = RESPONSES["openai quota"]
+    exchange = received(status, body)
+    exchange.headers.update(RESET)
+    assert not classify_failure(ValueError("x"), exchange).is_retryable
 
 
 def test_without_a_response_the_class_of_the_error_counts_and_there_is_no_status() -> None:

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import httpx
 
 from auditor.error_messages import MAX_MESSAGE_CHARS, provider_message
-from auditor.models.failures import parse_retry_after
 from auditor.models.litellm_client import get_http_client
 from auditor.models.responses import sanitize, sanitize_strings
+from auditor.models.retry_after import parse_retry_after
 from auditor.models.transport import CURRENT_EXCHANGE, HttpExchange, UnacceptableExchange, UnreadableResponse
 
 BATCH_REQUEST_TIMEOUT_S, FILE_TRANSFER_TIMEOUT_S = 60.0, 1800.0
