@@ -98,12 +98,18 @@ def save_audit(
     config_hash: str | None,
     survey: Survey,
     environment: dict[str, Any],
+    equal_hash: str | None = None,
 ) -> Audit:
     """Create an audit, or update an existing one of the same name, and return it as stored.
 
     If its configuration or survey changed, its derived rows are deleted and it starts again at the stage
     "plan". Answers and ratings stay.
+
+    Args:
+        equal_hash: hash of the same configuration in the form of an earlier version, which is no change; None if there
+            is none.
     """
+    equal_hashes = {config_hash, config_hash if equal_hash is None else equal_hash}
 
     def job(connection: Connection) -> None:
         table = table_of(AuditRow)
@@ -125,7 +131,7 @@ def save_audit(
             )
         else:
             audit_id = int(stored["id"])
-            config_changed = stored["config_hash"] != config_hash or stored["survey"] != values["survey"]
+            config_changed = stored["config_hash"] not in equal_hashes or stored["survey"] != values["survey"]
             if config_changed or not _has_same_truth(connection, audit_id, survey):
                 values |= {"stage": "plan", "finished_at": None}
                 _delete_derived_rows(connection, audit_id)

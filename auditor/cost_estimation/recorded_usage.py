@@ -9,7 +9,7 @@ from auditor.agents.localization import samples_per_cell
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
 from auditor.reports.data.cost.forecast import ForecastRange, ForecastRow, RecordedUsage, sum_ranges
-from auditor.run.fingerprints import fingerprint
+from auditor.run.fingerprints import was_run_with
 from auditor.storage import audits, costs, ledger
 from auditor.storage.database import Database
 
@@ -44,7 +44,7 @@ def count_remaining_calls(db: Database, config: AuditConfig, rows: Sequence[Fore
         None if the audit was not begun, or with other settings.
     """
     audit = audits.find_audit(db, config.name)
-    if audit is None or audit.config_hash != fingerprint(config):
+    if audit is None or not was_run_with(audit, config):
         return None
     usage_by_stage = load_recorded_usage(db, audit.id)
     remaining = []

@@ -7,7 +7,7 @@ import asyncio
 from auditor.config import AuditConfig, load_stored_config, require_audit_name
 from auditor.errors import AuditorError
 from auditor.run.audit_handle import resolve_storage_url
-from auditor.run.fingerprints import fingerprint
+from auditor.run.fingerprints import fingerprint, was_run_with
 from auditor.storage import audit_changes, audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database, run_lock
@@ -50,22 +50,21 @@ def delete_audit(name: str, *, storage: str | None = None) -> None:
 def _rename_config(audit: Audit, new_name: str) -> tuple[str | None, str | None]:
     """The stored configuration with another name, as JSON, and its hash; (None, None) for imported scores.
 
-    A hash of other prompts, or of another version, stays as it is: the next run then computes the results again in any
-    case.
+    A hash of other prompts stays as it is: the next run then computes the results again in any case.
     """
     config = load_stored_config(audit.config)
     if config is None:
         return None, audit.config_hash
     renamed_config = config.model_copy(update={"name": new_name})
     return renamed_config.model_dump_json(), (
-        fingerprint(renamed_config) if _has_hash(config, audit.config_hash) else audit.config_hash
+        fingerprint(renamed_config) if _was_run_with(config, audit) else audit.config_hash
     )
 
 
-def _has_hash(config: AuditConfig, config_hash: str | None) -> bool:
-    """Whether a configuration has this hash today; False if a prompt of its own can no longer be read."""
+def _was_run_with(config: AuditConfig, audit: Audit) -> bool:
+    """Whether an audit was run with this configuration; False if a prompt of its own can no longer be read."""
     try:
-        return fingerprint(config) == config_hash
+        return was_run_with(audit, config)
     except AuditorError:
         return False
 

@@ -17,7 +17,7 @@ from auditor.run.capability_store import DiscoveryOptions
 from auditor.run.config_changes import describe_config_change, keep_earlier_defaults
 from auditor.run.encoders import direct_encoder_loader
 from auditor.run.engines import require_engine
-from auditor.run.fingerprints import describe_environment, fingerprint
+from auditor.run.fingerprints import describe_environment, fingerprint, was_run_with
 from auditor.run.model_access import run_with_models
 from auditor.run.survey_plan import check_probe_input, load_planned_survey, planned_cells
 from auditor.storage import audits
@@ -117,15 +117,19 @@ def _save_audit(
         progress.on_notice(str(db.upgraded))
     stored_audit = audits.find_audit(db, config.name)
     config = keep_earlier_defaults(stored_audit, config)
-    if change_notice := describe_config_change(stored_audit, config, fingerprint(config)):
+    config_hash = fingerprint(config)
+    is_unchanged = stored_audit is not None and was_run_with(stored_audit, config)
+    equal_hash = stored_audit.config_hash if stored_audit is not None and is_unchanged else None
+    if change_notice := describe_config_change(stored_audit, config, equal_hash or config_hash):
         progress.on_notice(change_notice)
     audit = audits.save_audit(
         db,
         name=config.name,
         config=config.model_dump_json(),
-        config_hash=fingerprint(config),
+        config_hash=config_hash,
         survey=survey,
         environment=describe_environment(),
+        equal_hash=equal_hash,
     )
     return config, audit
 

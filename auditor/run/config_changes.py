@@ -11,7 +11,7 @@ from auditor.errors import ConfigError
 from auditor.storage.audits import Audit
 
 MAX_SHOWN_KEYS = 6
-UNSEEN_CHANGE = "reads a file that has changed, or was last run by another version of auditor or of its prompts"
+UNSEEN_CHANGE = "reads a file that has changed, or was last run by another version of auditor with other prompts"
 """What changed where the configuration is the same: files of questions and answers are part of a run, too."""
 
 

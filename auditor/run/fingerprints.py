@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Iterator, Sequence
 from importlib import metadata
@@ -10,6 +11,7 @@ from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, LANGUAGES, canonical_hash
 from auditor.prompts import load_prompt
 from auditor.prompts.sentence_pairs import load_sentence_pairs
+from auditor.storage.audits import Audit
 
 RECORDED_PACKAGES = (
     "litellm",
@@ -23,8 +25,12 @@ RECORDED_PACKAGES = (
 )
 
 
-def fingerprint(config: AuditConfig) -> str:
-    """SHA-256 of all that determines an audit's calls and how answers are parsed: config, prompts, program version.
+def fingerprint(config: AuditConfig, *, version: str | None = None) -> str:
+    """SHA-256 of all that determines an audit's calls: config, prompts, and files of questions and answers.
+
+    Args:
+        config: the audit's configuration.
+        version: the program's version, which was a part of earlier fingerprints; None leaves it out.
 
     Raises:
         ConfigError: a judge's own prompt cannot be used.
@@ -60,7 +66,7 @@ def fingerprint(config: AuditConfig) -> str:
     return canonical_hash(
         [
             config.hash,
-            metadata.version("auditor"),
+            *([] if version is None else [version]),
             prompt_texts,
             describe_aspects(for_task=config.task is not None),
             *_logprob_inputs(config),
@@ -68,6 +74,23 @@ def fingerprint(config: AuditConfig) -> str:
             *(file_digest(judge.verdicts) for judge in config.judge_models if judge.verdicts is not None),
         ]
     )
+
+
+def was_run_with(audit: Audit, config: AuditConfig) -> bool:
+    """Whether a stored audit was last run with this configuration, prompts and files.
+
+    Earlier versions of the program put their own version into the fingerprint. Such a fingerprint is computed again
+    with the version in the audit's environment.
+
+    Raises:
+        ConfigError: a judge's own prompt cannot be used.
+    """
+    if audit.config_hash is None:
+        return False
+    if audit.config_hash == fingerprint(config):
+        return True
+    version = json.loads(audit.environment).get("auditor")
+    return isinstance(version, str) and audit.config_hash == fingerprint(config, version=version)
 
 
 def _logprob_inputs(config: AuditConfig) -> list[object]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import tomllib
+from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,15 @@ from packaging.requirements import Requirement
 
 import auditor.prompts
 from auditor.agents.logic import fingerprint as logic_fingerprint
+from auditor.agents.run_context import SilentProgress
 from auditor.agents.semantic import given_answers
 from auditor.config import AuditConfig
-from auditor.domain import LANGUAGES
+from auditor.domain import LANGUAGES, Outcome, Trace
 from auditor.prompts import load_prompt
 from auditor.run import fingerprints
+from auditor.run.audit_runner import store_audit
+from auditor.storage import audits, results
+from auditor.storage.database import open_database
 from tests.support.audit_configs import config
 
 ROOT = Path(__file__).parents[2]
@@ -27,8 +34,8 @@ PROMPTS_OF_EXPERIMENTS = {
     "semantic.follow.text",
 }
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
-FILES_OF_THE_VERSION = {"blinding.toml", "faults.toml", "preflight.toml", "refusals.toml", "surveys.toml"}
-"""Files that a fingerprint covers by the program's version only, as it covers code."""
+FILES_NOT_COVERED = {"blinding.toml", "faults.toml", "preflight.toml", "refusals.toml", "surveys.toml"}
+"""Files that a fingerprint does not cover, like code: what they add to questions is in the keys of the calls."""
 FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.criteria.toml", "logic.toml", "logprob.toml"}
 PACKAGES_WITHOUT_EFFECT = {
     *("aiosqlite", "alembic", "filelock", "httpx", "langgraph-checkpoint-postgres"),
@@ -91,7 +98,7 @@ def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPat
     stored = {(file.parent.name, file.stem) for file in folder.glob("*/*.md")}
     assert stored - {("en", name) for name in PROMPTS_OF_EXPERIMENTS} == loaded
     other_files = {file.name for file in folder.glob("*/*.toml")}
-    assert other_files == FILES_OF_THE_VERSION | FILES_IN_FINGERPRINTS
+    assert other_files == FILES_NOT_COVERED | FILES_IN_FINGERPRINTS
 
 
 def test_every_package_is_recorded_or_has_no_effect_on_results() -> None:
@@ -102,3 +109,49 @@ def test_every_package_is_recorded_or_has_no_effect_on_results() -> None:
     recorded = set(fingerprints.RECORDED_PACKAGES)
     assert recorded <= declared
     assert declared == recorded | PACKAGES_WITHOUT_EFFECT | PACKAGES_NOT_RECORDED
+
+
+def test_the_version_of_the_program_changes_no_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprints.fingerprint(config("http://localhost"))
+    real_version = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "9.9.9" if name == "auditor" else real_version(name))
+    assert fingerprints.fingerprint(config("http://localhost")) == before
+
+
+@pytest.mark.parametrize(
+    ("hashed_version", "seed", "remains"), [("0.2.0", 7, True), ("0.1.9", 7, False), ("0.2.0", 8, False)]
+)
+def test_an_upgrade_keeps_the_results_of_an_audit(
+    hashed_version: str, seed: int, remains: bool, tmp_path: Path
+) -> None:
+    """A fingerprint of an earlier version counts as equal if only the version in the audit's environment differs."""
+    audit_config, url = config("http://localhost", seed=7), f"sqlite:///{tmp_path / 'a.db'}"
+    store_audit(audit_config, storage=url)
+    with open_database(url) as db:
+        stored = audits.get_audit(db, audit_config.name)
+        survey = audits.load_audit_survey(db, stored)
+        earlier_hash = fingerprints.fingerprint(audit_config, version=hashed_version)
+        environment = json.loads(stored.environment) | {"auditor": "0.2.0"}
+        audits.save_audit(
+            db,
+            name=stored.name,
+            config=stored.config,
+            config_hash=earlier_hash,
+            survey=survey,
+            environment=environment,
+        )
+        trace = Trace("model-a", survey.cells[0].cell, 0, Outcome.OK, 0.5, "because", "key")
+        results.save_traces(db, stored.id, [trace])
+        audits.set_stage(db, stored.id, audits.FINISHED)
+    notices: list[str] = []
+    progress = SilentProgress()
+    progress.on_notice = notices.append  # type: ignore[method-assign]
+    store_audit(config("http://localhost", seed=seed), storage=url, progress=progress)
+    with open_database(url) as db:
+        upgraded = audits.get_audit(db, audit_config.name)
+        assert [replace(kept, text=None) for kept in results.load_traces(db, upgraded.id)] == (
+            [replace(trace, text=None)] if remains else []
+        )
+        assert (upgraded.stage == audits.FINISHED) is remains
+        assert upgraded.config_hash == fingerprints.fingerprint(config("http://localhost", seed=seed))
+    assert any("computed again" in notice for notice in notices) is not remains
