@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -11,110 +14,253 @@ from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
 from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn
-from auditor.surveys.mapping import BLANK_KIND, SurveyMapping, SurveyScale, starts_with_phrase
+from auditor.surveys.mapping import (
+    BLANK_KIND,
+    CodeGroup,
+    LabelIndex,
+    SurveyMapping,
+    SurveyScale,
+    normalize_label,
+    starts_with_phrase,
+)
 
 ANSWERED = -1
 """Index of the kind of nonresponse if the respondent gave an answer."""
+MAX_UNKNOWN_LISTED = 40
+"""Values without a meaning that an error message lists."""
+# What R, Stata, pandas, Excel and databases write for a missing value.
+_MISSING_MARKER = re.compile(r"n/?a|#n/a|nan|<na>|null|none|\.[a-z]?|-+")
+
+
+class _Unscored(Enum):
+    """Values of an answer column that are neither a score nor a kind of nonresponse."""
+
+    BLANK = "an empty field"
+    UNKNOWN = "a value without a meaning"
+
+
+class _End(Enum):
+    """The ends of a scale, for their labels."""
+
+    LOW = -1.0
+    HIGH = 1.0
+
+
+ValueMeaning = float | str | _Unscored
+"""A score in [-1, 1], the name of a kind of nonresponse, or neither."""
+BLANK, UNKNOWN = _Unscored.BLANK, _Unscored.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedAnswers:
+    """The answers of one column.
+
+    Attributes:
+        scores: shape (rows,), in [-1, 1]; nan without an answer.
+        kind_index: shape (rows,), position of the kind of nonresponse, or ANSWERED.
+        is_blank: shape (rows,), whether the field is empty.
+        unknown_values: positions of the values without a meaning.
+    """
+
+    scores: NDArray[np.float64]
+    kind_index: NDArray[np.int8]
+    is_blank: NDArray[np.bool_]
+    unknown_values: tuple[int, ...]
 
 
 def parse_number(value: ColumnValue) -> float | None:
     """Convert a value to a finite number; None if it is empty or not numeric."""
     if value is None:
         return None
+    if isinstance(value, str):
+        if "_" in value:  # Python reads 1_0 as 10
+            return None
+        # Files that separate by semicolons write decimal commas; typesetters write a minus of their own.
+        value = value.replace(",", ".").replace("\N{MINUS SIGN}", "-")
     try:
-        # Files that separate by semicolons write decimal commas.
-        number = float(value.replace(",", ".") if isinstance(value, str) else value)
+        number = float(value)
     except ValueError:
         return None
     return number if math.isfinite(number) else None
 
 
+def is_missing_marker(value: ColumnValue) -> bool:
+    """Whether a value is empty or what programs write for a missing value, such as `NA`, `N/A`, `.` or `NaN`."""
+    return value is None or (isinstance(value, str) and _MISSING_MARKER.fullmatch(normalize_label(value)) is not None)
+
+
+class AnswerDecoder:
+    """What the values of one column of answers mean under a mapping."""
+
+    def __init__(self, column: DistinctValueColumn, mapping: SurveyMapping, path: Path) -> None:
+        """Prepare the mapping's labels and codes for a column.
+
+        Raises:
+            ImportFileError: the file's labels contradict the ends of the mapping's scale.
+        """
+        self._labels = _index_labels(mapping)
+        self._kind_by_code = {
+            float(code): name for name, kind in mapping.nonresponse_kinds.items() for code in kind.codes
+        }
+        self._score_by_code = {
+            float(code): choice.score for choice in (mapping.choices or {}).values() for code in choice.codes
+        }
+        self._scale = _orient_scale(mapping.answers, column, self._labels, path) if mapping.answers else None
+        self._is_numeric = all(parse_number(value) is not None or is_missing_marker(value) for value in column.values)
+
+    def find_meaning(self, value: ColumnValue, label: str | None) -> ValueMeaning:
+        """Return the meaning of a value. A label takes precedence over the code."""
+        if value is None:
+            return BLANK
+        number = parse_number(value)
+        # In a column of numbers, a text such as `NA` is no label: R and Stata write missing values so.
+        if number is None and label is None and self._is_numeric:
+            return BLANK
+        label_text = label or (value if isinstance(value, str) and number is None else None)
+        if label_text is not None:
+            meanings = self._labels.find_meanings(label_text)
+            if len(meanings) > 1:
+                return UNKNOWN
+            if meanings and not isinstance(meanings[0], _End):
+                return meanings[0]
+            if number is None:
+                end = next(iter(meanings), None)
+                if isinstance(end, _End) and self._scale is not None:
+                    return end.value
+                return BLANK if is_missing_marker(label_text) else UNKNOWN
+        if number in self._kind_by_code:
+            return self._kind_by_code[number]
+        if self._scale is not None:
+            return _score_on_scale(number, self._scale)
+        # If a value has a label that matches no choice, its code is not used: it may mean something else in this file.
+        return UNKNOWN if label or number is None else self._score_by_code.get(number, UNKNOWN)
+
+
 def decode_answers(
     column: DistinctValueColumn, mapping: SurveyMapping, kinds: Sequence[str], path: Path
-) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Return each row's score in [-1, 1], nan for nonresponse, and its position in `kinds`, ANSWERED for an answer.
+) -> DecodedAnswers:
+    """Decode the answers of a column; an empty field has the kind `BLANK_KIND`.
+
+    Args:
+        kinds: names of the kinds of nonresponse.
 
     Raises:
-        ImportFileError: the mapping does not explain a value of the column.
+        ImportFileError: the file's labels contradict the ends of the mapping's scale.
     """
-    scale = _orient_scale(mapping.answers, column) if mapping.answers else None
+    decoder = AnswerDecoder(column, mapping, path)
     scores = np.full(len(column.values), math.nan)
     kind_index = np.full(len(column.values), ANSWERED, np.int8)
+    is_blank = np.zeros(len(column.values), bool)
+    unknown_values = []
     for value_position, value in enumerate(column.values):
-        meaning = _decode_value(value, column.labels.get(value), mapping, scale)
-        if meaning is None:
-            raise ImportFileError(*_describe_unknown_code(column, value_position, scale, path))
-        if isinstance(meaning, str):
-            kind_index[value_position] = kinds.index(meaning)
-        else:
+        meaning = decoder.find_meaning(value, column.labels.get(value))
+        if isinstance(meaning, float | int):
             scores[value_position] = meaning
-    return scores[column.value_index], kind_index[column.value_index]
+            continue
+        if meaning is UNKNOWN:
+            unknown_values.append(value_position)
+        is_blank[value_position] = meaning is BLANK
+        kind_index[value_position] = kinds.index(meaning if isinstance(meaning, str) else BLANK_KIND)
+    rows = column.value_index
+    return DecodedAnswers(scores[rows], kind_index[rows], is_blank[rows], tuple(unknown_values))
 
 
-def _decode_value(
-    value: ColumnValue, label: str | None, mapping: SurveyMapping, scale: SurveyScale | None
-) -> str | float | None:
-    """Return a value's score or the name of its kind of nonresponse; None if it is unknown. Labels take precedence."""
-    number = parse_number(value)
-    label_text = label or (value if isinstance(value, str) and number is None else None)
-    if value is None:
-        return BLANK_KIND
-    if label_text is not None:
-        for name, kind in mapping.nonresponse_kinds.items():
-            if kind.matches_label(label_text):
-                return name
-        for choice in (mapping.choices or {}).values():
-            if choice.matches_label(label_text):
-                return choice.score
-        if scale is not None and number is None:
-            ends = ((scale.low_label, -1.0), (scale.high_label, 1.0))
-            return next(
-                (end_score for prefix, end_score in ends if prefix and starts_with_phrase(label_text, prefix)), None
-            )
-    for name, kind in mapping.nonresponse_kinds.items():
-        if number in kind.codes:
-            return name
-    if scale is not None:
-        return _score_on_scale(number, scale)
-    # If a value has a label that matches no choice, its code is not used: it may mean something else in this file.
-    score_by_code = (
-        {}
-        if label
-        else {float(code): choice.score for choice in (mapping.choices or {}).values() for code in choice.codes}
-    )
-    return None if number is None else score_by_code.get(number)
+def _index_labels(mapping: SurveyMapping) -> LabelIndex[float | str | _End]:
+    """Index the labels of the mapping's answers, kinds of nonresponse and ends of the scale."""
+    entries: list[tuple[float | str | _End, CodeGroup]] = [*mapping.nonresponse_kinds.items()]
+    entries += [(choice.score, choice) for choice in (mapping.choices or {}).values()]
+    if mapping.answers is not None:
+        entries += zip((_End.LOW, _End.HIGH), mapping.answers.ends, strict=True)
+    return LabelIndex(entries)
 
 
-def _score_on_scale(code: float | None, scale: SurveyScale) -> float | None:
-    """Map a code linearly from the scale to [-1, 1]; None if it is not a whole number on the scale."""
+def _score_on_scale(code: float | None, scale: SurveyScale) -> float | _Unscored:
+    """Map a code linearly from the scale to [-1, 1]; UNKNOWN if it is not a whole number on the scale."""
     low, high = sorted((scale.low, scale.high))
     if code is None or not low <= code <= high or not code.is_integer():
-        return None
+        return UNKNOWN
     return 2 * (code - scale.low) / (scale.high - scale.low) - 1
 
 
-def _orient_scale(scale: SurveyScale, column: DistinctValueColumn) -> SurveyScale:
-    """Return the scale with the codes that the file labels as its ends; unchanged if it does not label both."""
-    ends: dict[str, int] = {}
+def _orient_scale(
+    scale: SurveyScale, column: DistinctValueColumn, labels: LabelIndex[float | str | _End], path: Path
+) -> SurveyScale:
+    """Return the scale with its ends exchanged if the file labels them so; unchanged if it labels neither.
+
+    Raises:
+        ImportFileError: the labels of the ends are at other codes than the ends of the scale.
+    """
+    codes_by_end: dict[_End, list[float]] = {_End.LOW: [], _End.HIGH: []}
     for value, label in column.labels.items():
-        for end, prefix in (("low", scale.low_label), ("high", scale.high_label)):
-            if prefix and starts_with_phrase(label, prefix) and isinstance(value, (int, float)):
-                ends[end] = int(value)
-    return scale.model_copy(update=ends) if len(ends) == 2 else scale
-
-
-def _describe_unknown_code(
-    column: DistinctValueColumn, value_position: int, scale: SurveyScale | None, path: Path
-) -> tuple[str, str]:
-    """Return the error message about a value that the mapping does not explain, and how to fix it."""
-    value, count = column.values[value_position], column.count_rows(value_position)
-    label = column.labels.get(value)
-    code = f"{value:g}" if isinstance(value, float) else f"'{value}'"
-    label_text = f" ('{label}')" if label else ""
-    allowed_codes = f"on the scale {scale.low} to {scale.high}" if scale else "one of the choices"
-    occurrences = f"; {count} rows contain it" if count > 1 else ""
-    return (
-        f"{path}: row {column.first_row_number(value_position)}, column '{column.name}': {code}{label_text} is neither "
-        f"{allowed_codes} nor a known nonresponse code{occurrences}.",
-        "Correct the file, or define the code under [nonresponse] in your own mapping.",
+        meanings = labels.find_meanings(label)
+        if len(meanings) == 1 and isinstance(meanings[0], _End) and (code := parse_number(value)) is not None:
+            codes_by_end[meanings[0]].append(code)
+    low_codes, high_codes = codes_by_end.values()
+    if not low_codes and not high_codes:
+        return scale
+    for low, high in ((scale.low, scale.high), (scale.high, scale.low)):
+        if low_codes in ([], [low]) and high_codes in ([], [high]):
+            return scale.model_copy(update={"low": low, "high": high})
+    labelled_codes = ", ".join(
+        f"{value:g} ('{column.labels[value]}')" if isinstance(value, float | int) else f"'{value}'"
+        for value in column.labels
+        if parse_number(value) in {*low_codes, *high_codes}
     )
+    raise ImportFileError(
+        f"{path}: column '{column.name}': the labels of the ends of the scale are at the codes {labelled_codes}, but "
+        f"the scale of the mapping has its ends at {scale.low} and {scale.high}.",
+        "Correct 'low' and 'high' under [answers], or the labels there.",
+    )
+
+
+def make_unknown_values_error(
+    columns: Sequence[tuple[DistinctValueColumn, Sequence[int]]], mapping: SurveyMapping, path: Path
+) -> ImportFileError:
+    """Return the error that lists values without a meaning, with their rows and counts.
+
+    Args:
+        columns: columns, each with the positions of these values; at least one position in all.
+    """
+    scale = mapping.answers
+    allowed_codes = f"on the scale {scale.low} to {scale.high}" if scale else "one of the choices"
+    descriptions: list[str] = []
+    for column, value_positions in columns:
+        for value_position in value_positions:
+            count = column.count_rows(value_position)
+            subject = (
+                f"row {column.first_row_number(value_position)}, column '{column.name}': "
+                f"{describe_value(column.values[value_position], column.labels)}"
+            )
+            reason = "" if descriptions else f" is neither {allowed_codes} nor a known nonresponse code"
+            descriptions.append(f"{subject}{reason} ({count} row{'s' if count > 1 else ''})")
+    n_omitted = len(descriptions) - MAX_UNKNOWN_LISTED
+    omitted = f"; and {n_omitted} more values" if n_omitted > 0 else ""
+    return ImportFileError(
+        f"{path}: {'; '.join(descriptions[:MAX_UNKNOWN_LISTED])}{omitted}.",
+        f"{_suggest_label_match(columns, mapping)}Correct the file, or define the code under "
+        f"{'' if scale else '[choices] or '}[nonresponse] in your own mapping.",
+    )
+
+
+def describe_value(value: ColumnValue, labels: Mapping[ColumnValue, str]) -> str:
+    """A value for a message, with its label if it has one: `5 ('Never heard of it')`, or `'often'`."""
+    label = labels.get(value)
+    code = f"{value:g}" if isinstance(value, float) else f"'{value}'"
+    return f"{code} ('{label}')" if label else code
+
+
+def _suggest_label_match(columns: Sequence[tuple[DistinctValueColumn, Sequence[int]]], mapping: SurveyMapping) -> str:
+    """A hint for the first unknown label that begins with labels of the mapping; empty without one."""
+    groups: dict[str, CodeGroup] = {f"nonresponse.{name}": kind for name, kind in mapping.nonresponse.items()}
+    groups |= {f"choices.{name}": choice for name, choice in (mapping.choices or {}).items()}
+    if mapping.answers is not None:
+        groups |= dict(zip(("answers.low_label", "answers.high_label"), mapping.answers.ends, strict=True))
+    for column, value_positions in columns:
+        for value in (column.values[position] for position in value_positions):
+            label = column.labels.get(value) or str(value)
+            keys = [key for key, group in groups.items() if any(starts_with_phrase(label, p) for p in group.labels)]
+            if len(keys) == 1:
+                return f"'{label}' begins with a label of {keys[0]}: add match = \"beginning\" there if it means that. "
+            if keys:
+                return f"'{label}' begins with labels of {' and '.join(keys)}: list it where it belongs. "
+    return ""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from auditor.surveys.answer_codes import parse_number
 from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn
-from auditor.surveys.mapping import GroupDimension, SurveyMapping
+from auditor.surveys.mapping import GroupDimension, LabelIndex, SurveyMapping
 
 NO_GROUP = -1
 """Index of the group of respondents whose code no group of the mapping has."""
@@ -32,24 +32,39 @@ def decode_groups(columns: Sequence[DistinctValueColumn], mapping: SurveyMapping
     }
 
 
+def find_group(value: ColumnValue, label: str | None, dimension: GroupDimension) -> str | None:
+    """Return the name of a value's group, None without one. A label that a group names wins over the code."""
+    return _find_group(value, label, dimension, _index_groups(dimension))
+
+
+def _index_groups(dimension: GroupDimension) -> LabelIndex[str]:
+    """Index the labels of a dimension's groups."""
+    return LabelIndex(dimension.values.items())
+
+
 def _decode_column(column: DistinctValueColumn, dimension: GroupDimension) -> NDArray[np.int16]:
     """Position of each row's group, shape (rows,)."""
-    by_value = [_find_group(value, column.labels.get(value), dimension) for value in column.values]
+    position_by_name = {name: position for position, name in enumerate(dimension.words_by_group)}
+    labels = _index_groups(dimension)
+    names = [_find_group(value, column.labels.get(value), dimension, labels) for value in column.values]
+    by_value = [NO_GROUP if name is None else position_by_name[name] for name in names]
     return np.array(by_value, np.int16)[column.value_index]
 
 
-def _find_group(value: ColumnValue, label: str | None, dimension: GroupDimension) -> int:
-    """Position of the group of a value. A label that a group names wins over the code."""
+def _find_group(
+    value: ColumnValue, label: str | None, dimension: GroupDimension, labels: LabelIndex[str]
+) -> str | None:
+    """Return the name of a value's group; see `find_group`."""
     number = parse_number(value)
     label_text = label or (value if isinstance(value, str) and number is None else None)
-    for position, group in enumerate(dimension.values.values()):
-        if label_text is not None and group.matches_label(label_text):
-            return position
-    for position, group in enumerate(dimension.values.values()):
+    names = labels.find_meanings(label_text) if label_text is not None else []
+    if names:
+        return names[0] if len(names) == 1 else None
+    for name, group in dimension.values.items():
         # The code of a value whose label no group has may mean something else in this file.
         if number in group.codes and not (label and group.labels):
-            return position
-    for position, band in enumerate(dimension.bands.values()):
+            return name
+    for name, band in dimension.bands.items():
         if number is not None and band.start <= number <= band.end:
-            return position
-    return NO_GROUP
+            return name
+    return None

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
+from collections.abc import Iterable
 from collections.abc import Mapping as Map
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Generic, Literal, Self, TypeVar
 
 import pydantic
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from auditor.config.base import DocumentedModel
 from auditor.config.validation_messages import explain_validation_error
@@ -22,6 +24,9 @@ from auditor.input_files import read_toml
 from auditor.surveys.description import DATA_FOLDER, NonEmptyText, SurveyDescription
 
 MAPPING_SUFFIX = ".mapping.toml"
+LabelMatch = Literal["exact", "beginning"]
+Meaning = TypeVar("Meaning")
+AnyCodeGroup = TypeVar("AnyCodeGroup", bound="CodeGroup")
 BLANK_KIND = "missing"
 """The kind of nonresponse of an empty field; a mapping may define the same kind for further codes."""
 
@@ -39,6 +44,22 @@ class MappingColumns(_MappingSection):
     """The analysis weight; without it every respondent counts once."""
 
 
+class CodeGroup(_MappingSection):
+    """Codes that mean one thing; labels win over codes where a file has them."""
+
+    codes: tuple[int, ...] = ()
+    labels: tuple[NonEmptyText, ...] = ()
+    """Labels, compared without regard to case, white space, Unicode form and kind of apostrophe."""
+    match: LabelMatch = "exact"
+    """Whether a label of the file must equal one of `labels`, or only begin with it."""
+
+    @property
+    def sort_key(self) -> tuple[int, int]:
+        """A key that sorts groups by their code nearest to 0; groups without codes come last."""
+        code = min(self.codes, key=abs, default=None)
+        return (1, 0) if code is None else (0, abs(code))
+
+
 class SurveyScale(_MappingSection):
     """Numbers from `low` to `high`, read as -1 to +1."""
 
@@ -46,8 +67,18 @@ class SurveyScale(_MappingSection):
     """The code of the end that means never acceptable."""
     high: int
     low_label: NonEmptyText | None = None
-    """How the label of that end begins; where a file labels its codes, its labels say which end is which."""
+    """The label of that end; where a file labels its codes, its labels say which end is which."""
     high_label: NonEmptyText | None = None
+    match: LabelMatch = "exact"
+    """Whether a label of the file must equal `low_label` or `high_label`, or only begin with it."""
+
+    @property
+    def ends(self) -> tuple[CodeGroup, CodeGroup]:
+        """The low and the high end, with their codes and labels."""
+        return (
+            CodeGroup(codes=(self.low,), labels=(self.low_label,) if self.low_label else (), match=self.match),
+            CodeGroup(codes=(self.high,), labels=(self.high_label,) if self.high_label else (), match=self.match),
+        )
 
     @model_validator(mode="after")
     def _require_distinct_ends(self) -> Self:
@@ -57,18 +88,6 @@ class SurveyScale(_MappingSection):
                 "'low' and 'high' must differ. How to fix: Set them to the codes of the two ends of the scale"
             )
         return self
-
-
-class CodeGroup(_MappingSection):
-    """Codes that mean one thing; labels win over codes where a file has them."""
-
-    codes: tuple[int, ...] = ()
-    labels: tuple[NonEmptyText, ...] = ()
-    """How the labels begin, in any case."""
-
-    def matches_label(self, label: str) -> bool:
-        """Whether a label begins with one of `labels`."""
-        return any(starts_with_phrase(label, prefix) for prefix in self.labels)
 
 
 class AnswerChoice(CodeGroup):
@@ -111,6 +130,12 @@ class GroupDimension(_MappingSection):
     values: Map[str, GroupCodes] = Field(default_factory=dict)
     bands: Map[str, GroupBand] = Field(default_factory=dict)
 
+    @field_validator("values")
+    @classmethod
+    def _sort_values(cls, values: Map[str, GroupCodes]) -> Map[str, GroupCodes]:
+        """Return the groups in an order that does not depend on the file's."""
+        return sort_entries(values)
+
     @model_validator(mode="after")
     def _require_distinct_groups(self) -> Self:
         """Return the dimension if it has groups that do not overlap; raise ValueError otherwise."""
@@ -122,6 +147,7 @@ class GroupDimension(_MappingSection):
         duplicates = sorted({code for code in codes if codes.count(code) > 1})
         if duplicates:
             raise ValueError(f"the code {duplicates[0]} is in two groups. How to fix: List it once")
+        _require_distinct_labels(self.values.values())
         bands = sorted(self.bands.items(), key=lambda band: band[1].start)
         for (name, band), (next_name, next_band) in itertools.pairwise(bands):
             if band.end >= next_band.start:
@@ -150,6 +176,12 @@ class SurveyMapping(SurveyDescription):
     keep: Map[str, tuple[int | str, ...]] = Field(default_factory=dict)
     """Only rows whose column has one of these values, such as one wave of a file with several."""
 
+    @field_validator("choices", "nonresponse")
+    @classmethod
+    def _sort_meanings(cls, meanings: Map[str, AnyCodeGroup] | None) -> Map[str, AnyCodeGroup] | None:
+        """Return the entries in an order that does not depend on the file's."""
+        return None if meanings is None else sort_entries(meanings)
+
     @model_validator(mode="after")
     def _require_consistency(self) -> Self:
         """Return the mapping if it has one form of answers, and no code or topic twice; raise ValueError otherwise."""
@@ -167,6 +199,7 @@ class SurveyMapping(SurveyDescription):
             raise ValueError(
                 f"the answer code {duplicate_codes[0]} is listed with two meanings. How to fix: List it once"
             )
+        _require_distinct_labels([*code_groups, *([] if self.answers is None else self.answers.ends)])
         topics = list(self.topics.values())
         duplicate_topic = next((topic for topic in topics if topics.count(topic) > 1), None)
         if duplicate_topic is not None:
@@ -185,13 +218,52 @@ class SurveyMapping(SurveyDescription):
         )
 
 
+def sort_entries(entries: Map[str, AnyCodeGroup]) -> dict[str, AnyCodeGroup]:
+    """Sort the entries of a table by code, then name: their order in the file has no meaning."""
+    return dict(sorted(entries.items(), key=lambda entry: (*entry[1].sort_key, entry[0])))
+
+
+def _require_distinct_labels(groups: Iterable[CodeGroup]) -> None:
+    """Raise ValueError if two groups have the same label."""
+    labels = [label for group in groups for label in {normalize_label(label) for label in group.labels}]
+    duplicate = next((label for label in labels if labels.count(label) > 1), None)
+    if duplicate is not None:
+        raise ValueError(f"the label '{duplicate}' is listed with two meanings. How to fix: List it once")
+
+
+class LabelIndex(Generic[Meaning]):
+    """Meanings by label. The order of the entries has no effect."""
+
+    def __init__(self, entries: Iterable[tuple[Meaning, CodeGroup]]) -> None:
+        """Index the labels of each meaning's group; no two groups may share a label."""
+        self._by_label: dict[str, Meaning] = {}
+        self._beginnings: list[tuple[Meaning, tuple[str, ...]]] = []
+        for meaning, group in entries:
+            self._by_label |= {normalize_label(label): meaning for label in group.labels}
+            if group.match == "beginning":
+                self._beginnings.append((meaning, group.labels))
+
+    def find_meanings(self, label: str) -> list[Meaning]:
+        """Return the meaning of an equal label, else those of all groups with a label that `label` begins with."""
+        folded_label = normalize_label(label)
+        if folded_label in self._by_label:
+            return [self._by_label[folded_label]]
+        return [
+            meaning
+            for meaning, prefixes in self._beginnings
+            if any(starts_with_phrase(folded_label, prefix) for prefix in prefixes)
+        ]
+
+
 def normalize_label(text: str) -> str:
-    """Normalize a label: lower case, single spaces, and `'` for all forms of an apostrophe."""
-    return re.sub(r"\s+", " ", re.sub(r"[’‘´`]", "'", text)).strip().casefold()
+    """Normalize a label: lower case, single spaces, one Unicode form, and `'` for all forms of an apostrophe."""
+    # Apostrophes first: in the form NFKC an acute accent that stands alone is a space and a combining accent.
+    folded = unicodedata.normalize("NFKC", re.sub(r"[’‘´`ʼʹ′＇]", "'", text)).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
 
 
 def starts_with_phrase(label: str, prefix: str) -> bool:
-    """Whether a normalized label begins with the words of `prefix`; only whole words match."""
+    """Whether a label begins with the words of `prefix`; only whole words match."""
     remainder = normalize_label(label).removeprefix(normalize_label(prefix))
     return len(remainder) < len(normalize_label(label)) and not remainder[:1].isalnum()
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
-from auditor.surveys.answer_codes import decode_answers, parse_number
+from auditor.surveys.answer_codes import decode_answers, make_unknown_values_error, parse_number
 from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, read_columns
 from auditor.surveys.countries import country_code, country_name
 from auditor.surveys.group_codes import decode_groups
@@ -83,16 +83,18 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
     offsets = np.append(offsets, row_order.size)
     weights, notes = _rescale_weights(weights[usable][row_order], offsets, [country_names[i] for i in used_countries])
     kinds = mapping.nonresponse_kinds
-    scores_and_kinds = [
-        decode_answers(column.select_rows(usable), mapping, tuple(kinds), path) for column in topic_columns
-    ]
+    topic_columns = [column.select_rows(usable) for column in topic_columns]
+    decoded = [decode_answers(column, mapping, tuple(kinds), path) for column in topic_columns]
+    unknown_values = [(column, answers.unknown_values) for column, answers in zip(topic_columns, decoded, strict=True)]
+    if any(positions for _, positions in unknown_values):
+        raise make_unknown_values_error(unknown_values, mapping, path)
     return Microdata(
         countries=tuple(country_names[i] for i in used_countries),
         topics=tuple(mapping.topics.values()),
         country_offsets=offsets.astype(np.int64),
         weights=weights,
-        answers=np.column_stack([score[row_order] for score, _ in scores_and_kinds]),
-        kind_index=np.column_stack([kind[row_order] for _, kind in scores_and_kinds]),
+        answers=np.column_stack([answers.scores[row_order] for answers in decoded]),
+        kind_index=np.column_stack([answers.kind_index[row_order] for answers in decoded]),
         kinds=tuple(kinds),
         kind_was_asked=tuple(kind.asked for kind in kinds.values()),
         choice_scores={name: choice.score for name, choice in (mapping.choices or {}).items()},
