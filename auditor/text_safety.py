@@ -14,23 +14,25 @@ _ATOMIC_TYPES = frozenset((int, float, bool, bytes, type(None)))
 _ALLOWED_CHARACTERS = frozenset("\n\t\u200c\u200d")  # Persian, Indic scripts and emoji need the joiners
 _CONTROL_PICTURES_START = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\u2421"
-_FORMULA_STARTS = frozenset("=+-@\t\r")
+_FORMULA_STARTS = frozenset("=+-@\t\r＝＋－＠")
+"""The full-width forms are formulas in East Asian editions of spreadsheets."""
 MAX_SHOWN_LENGTH = 60
 """Number of characters of a name or a value that a message shows."""
 
 
-def escape_formula(value: Any) -> Any:
-    """Prefix a CSV cell with a quote if a spreadsheet would read it as a formula.
+def escape_csv_cell(value: Any) -> Any:
+    """Make a text safe to open in a spreadsheet: control and invisible characters are shown, formulas are quoted.
 
-    Spaces and invisible characters at its start are skipped, as a spreadsheet skips them. A value that is no string is
-    returned unchanged.
+    Spaces at its start are skipped to see whether it is a formula, as a spreadsheet skips them. A value that is no
+    string is returned unchanged.
     """
     if not isinstance(value, str):
         return value
     first_visible = next(
         (char for char in value if char in _FORMULA_STARTS or (char.isprintable() and not char.isspace())), ""
     )
-    return f"'{value}" if first_visible in _FORMULA_STARTS else value
+    visible_text = escape_invisible(value)
+    return f"'{visible_text}" if first_visible in _FORMULA_STARTS else visible_text
 
 
 OMISSION_MARK_END = " characters left out …]"

@@ -142,6 +142,7 @@ def _write_rows(
     from auditor.logic.data_card import RowSource, build_data_card
     from auditor.logic.repair_stages import select_stage
     from auditor.logic.training_data import build_training_rows, write_training_rows
+    from auditor.reports.output import render_document
 
     answers = select_stage(repaired_answers, options.stage, negated=options.is_negated, seed=options.seed or 0)
     rows = build_training_rows(answers, options.answer_format)
@@ -151,7 +152,7 @@ def _write_rows(
         options.answer_format, options.row_format,
     )  # fmt: skip
     card = build_data_card(audit, rows, source, result.summaries, result.stages)
-    write_atomically(card, output.with_name(f"{output.name}.md"))
+    write_atomically(render_document(card, "markdown"), output.with_name(f"{output.name}.md"))
     print_message(f"Wrote {len(rows)} rows to {output.resolve()}, and a description of the data to {output.name}.md")
 
 

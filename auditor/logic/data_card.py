@@ -12,6 +12,7 @@ from auditor.logic.repair_summary import RepairSummary
 from auditor.logic.training_data import AnswerFormat, TrainingFormat, TrainingRow
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.preference_repair import RatingMethod
+from auditor.reports.document import Code, Column, Document, Inline, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_percent
 
 STAGE_NOTE = (
@@ -50,41 +51,57 @@ def build_data_card(
     source: RowSource,
     summaries: Sequence[RepairSummary],
     stages: Sequence[StageSummary],
-) -> str:
-    """Describe the rows, their source and their limits, as the text of a Markdown file."""
+) -> Document:
+    """Describe the rows, their source and their limits."""
     relations = Counter(row.relation.value for row in rows)
     counts = ", ".join(f"{n} {name}" for name, n in relations.items())
-    return f"""# Data card: comparisons of the audit {audit_name}, stage {source.stage}
+    introduction: list[Inline] = [
+        f"{len(rows)} rows for preference tuning, {counts}, of the stage ", Code(source.stage), ", in the form ",
+        Code(source.row_format), ".",
+    ]  # fmt: skip
+    agreement_note = (
+        "Agreement with people is before → after the repair, over the questions that people, the judge and the "
+        "ranking decide; a dash means not available."
+    )
+    return Document(
+        "Data card",
+        f"Comparisons of the audit {audit_name}, stage {source.stage}",
+        "",
+        [
+            Section(
+                "made",
+                "How they were made",
+                [
+                    Paragraph(_describe_stage(source, has_negated=Relation.NEGATED.value in relations)),
+                    Paragraph(_describe_answers(source)),
+                    Paragraph(f"Settings: {_list_settings(source)}."),
+                    _tabulate_judges(rows, summaries),
+                    Paragraph(agreement_note),
+                    _make_table("stages", stage_columns(source.k), [format_stage(stage) for stage in stages]),
+                    Paragraph(STAGE_NOTE),
+                ],
+            ),
+            Section("columns", "Columns", [Paragraph(_COLUMNS)]),
+            Section("limits", "Limits", [Paragraph([_describe_limits(source), *_USE])]),
+        ],
+        [Paragraph(introduction)],
+    )
 
-{len(rows)} rows for preference tuning, {counts}, of the stage `{source.stage}`, in the form `{source.row_format}`.
 
-## How they were made
-{_describe_stage(source, has_negated=Relation.NEGATED.value in relations)}
-
-{_describe_answers(source)}
-
-Settings: {_list_settings(source)}.
-
-{_build_judge_table(rows, summaries)}
-
-Agreement with people is before → after the repair, over the questions that people, the judge and the ranking decide; a
-dash means not available.
-
-{_build_table(stage_columns(source.k), [format_stage(stage) for stage in stages])}
-
-{STAGE_NOTE}
-
-## Columns
-`prompt`, `chosen`, `rejected`: what to train on. `judge`, `context`, `item_a`, `item_b` (shown first and second),
-`relation` (`standard` or `negated`), `flipped`: where the row comes from.
-
-## What they are not
-{_describe_limits(source)} Items may be texts by others, with their own licences. Keep the rows of a set together: split
-training and test data by `context`.
-"""
+_COLUMNS: Sequence[Inline] = (
+    Code("prompt"), ", ", Code("chosen"), ", ", Code("rejected"), ": what to train on. ", Code("judge"), ", ",
+    Code("context"), ", ", Code("item_a"), ", ", Code("item_b"), " (shown first and second), ", Code("relation"), " (",
+    Code("standard"), " or ", Code("negated"), "), ", Code("flipped"), ": where the row comes from.",
+)  # fmt: skip
+_USE: Sequence[Inline] = (
+    " Items may be texts by others, with their own licences. Keep the rows of a set together: split training and test "
+    "data by ",
+    Code("context"),
+    ".",
+)
 
 
-def _describe_stage(source: RowSource, *, has_negated: bool) -> str:
+def _describe_stage(source: RowSource, *, has_negated: bool) -> Text:
     """How the answers of a stage were made; `has_negated` is whether there are rows in negated form."""
     noise = (
         f"Of each judge's decided answers to the standard question, {100 * source.noise:g}% were drawn at random and "
@@ -95,7 +112,9 @@ def _describe_stage(source: RowSource, *, has_negated: bool) -> str:
         reversed_note = f" {noise}{negated_note}" if source.stage == "perturbed" else ""
         return (
             f"Judges compared pairs of items. Each row is an answer of a judge.{reversed_note} Nothing was repaired: "
-            "the answers may contradict each other. Ties are left out. `flipped` is always false."
+            "the answers may contradict each other. Ties are left out. ",
+            Code("flipped"),
+            " is always false.",
         )
     noise_note = f" {noise}" if source.noise else ""
     negated = " and in its negated form" if source.is_negated else ""
@@ -108,17 +127,29 @@ def _describe_stage(source: RowSource, *, has_negated: bool) -> str:
         f"Judges compared pairs of items.{noise_note} Within each set the items were ranked (method: {source.method}), "
         f"and every pair was given the answer that follows from the ranking, in both orders{negated} (REPAIR of "
         '"Aligning with Logic", ICML 2025). Pairs of equal rating, and pairs that no comparison connects, are left out.'
-        f"{sample} `flipped` marks the answers to the standard question that the ranking reverses."
+        f"{sample} ",
+        Code("flipped"),
+        " marks the answers to the standard question that the ranking reverses.",
     )
 
 
-def _describe_answers(source: RowSource) -> str:
+def _describe_answers(source: RowSource) -> Text:
     """The form of the answers, and of the questions that they answer."""
     if source.answer_format == "letter":
-        return 'Answers are letters, `A` or `B`. The prompt is that of the setting `answer = "probability"`.'
+        setting = Code('answer = "probability"')
+        return (
+            "Answers are letters, ",
+            Code("A"),
+            " or ",
+            Code("B"),
+            ". The prompt is that of the setting ",
+            setting,
+            ".",
+        )
     return (
-        'Answers are JSON. The prompt is that of the setting `answer = "structured"`, which also allows TIE; no row '
-        "has that answer."
+        "Answers are JSON. The prompt is that of the setting ",
+        Code('answer = "structured"'),
+        ", which also allows TIE; no row has that answer.",
     )
 
 
@@ -141,8 +172,8 @@ def _describe_limits(source: RowSource) -> str:
     return "They make a judge agree with itself, not with people: a consistent error remains, and is trained."
 
 
-def _build_judge_table(rows: Sequence[TrainingRow], summaries: Sequence[RepairSummary]) -> str:
-    """A Markdown table with the counts of each judge."""
+def _tabulate_judges(rows: Sequence[TrainingRow], summaries: Sequence[RepairSummary]) -> Table:
+    """The counts of each judge."""
     n_rows = Counter(row.judge for row in rows)
     cells = [
         [
@@ -151,15 +182,15 @@ def _build_judge_table(rows: Sequence[TrainingRow], summaries: Sequence[RepairSu
         ]
         for summary in summaries
     ]  # fmt: skip
-    return _build_table(
-        ["judge", "rows", "answers", "reversed by the ranking", "share", "agreement with people"], cells
+    return _make_table(
+        "judges", ["judge", "rows", "answers", "reversed by the ranking", "share", "agreement with people"], cells
     )
 
 
-def _build_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+def _make_table(table_id: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """A table of plain text."""
+    cells = [[Name(str(value)) for value in row] for row in rows]
+    return Table(table_id, table_id.capitalize(), "", [Column(title) for title in columns], cells)
 
 
 def stage_columns(k: int) -> list[str]:

@@ -15,7 +15,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.label_units import PART_NAMES
 from auditor.storage.rating_log import RatingEntry
-from auditor.text_safety import escape_formula
+from auditor.text_safety import escape_csv_cell
 
 RATING_COLUMNS = (
     "audit", "id", "conflict", "country", "topic", "left", "right", "score_left", "score_right", "rater", "decided_at",
@@ -50,8 +50,8 @@ def write_ratings(
 
     Args:
         stream: the output; for CSV it must be opened with `newline=""`.
-        keep_formulas: in CSV, do not put a quote in front of texts that a spreadsheet would read as a formula. JSONL
-            has all texts as stored.
+        keep_formulas: in CSV, do not put a quote in front of texts that a spreadsheet would read as a formula, nor
+            show control and invisible characters. JSONL has all texts as stored.
     """
     return _write_rows(list(iter_rating_rows(db, audit)), RATING_COLUMNS, stream, file_format, keep_formulas)
 
@@ -125,7 +125,7 @@ def _write_rows(
     writer = csv.DictWriter(stream, columns)
     writer.writeheader()
     writer.writerows(
-        row if keep_formulas else {name: escape_formula(value) for name, value in row.items()} for row in rows
+        row if keep_formulas else {name: escape_csv_cell(value) for name, value in row.items()} for row in rows
     )
     return len(rows)
 

@@ -11,7 +11,9 @@ from auditor.logic.repair import repair_comparisons
 from auditor.logic.repair_stages import RepairStage, select_stage, summarize_stages
 from auditor.logic.repair_summary import summarize_repairs
 from auditor.logic.training_data import AnswerFormat, build_training_rows
+from auditor.reports.output import render_document
 from auditor.storage.database import Database
+from tests.support.markdown_html import render_pages
 
 RANKED = "every pair was given the answer that follows from the ranking, in both orders"
 REVERSED = (
@@ -39,7 +41,9 @@ def make_card(
     rows = build_training_rows(select_stage(repaired, stage, negated=is_negated, seed=3), answers)
     stages = summarize_stages(repaired, k=4, seed=3)
     source = RowSource(stage, "win-loss", 4, noise, 3, is_negated, answers, "preference")
-    card = build_data_card("judged", rows, source, summarize_repairs(repaired, stages), stages)
+    card = render_document(
+        build_data_card("judged", rows, source, summarize_repairs(repaired, stages), stages), "markdown"
+    )
     assert f"{len(rows)} rows for preference tuning" in card
     assert card.count("transitivity (K = 4)") == 1
     return " ".join(card.split())
@@ -61,6 +65,22 @@ def test_the_text_is_that_of_the_stage(db: Database, case: Case) -> None:
     assert [sentence for sentence in case.sentences if sentence not in card] == []
     assert [sentence for sentence in case.absent if sentence in card] == []
     assert f"Settings: stage {case.stage}, method win-loss, noise {case.noise:g}, seed 3, negated yes," in card
+
+
+def test_names_from_outside_stay_texts(db: Database) -> None:
+    with db:
+        repaired = repair_comparisons(db, "judged", noise=0.0, seed=3)
+    stages = summarize_stages(repaired, k=4, seed=3)
+    summaries = [
+        summary._replace(judge="<img src=x> | [x](http://evil.example)")
+        for summary in summarize_repairs(repaired, stages)
+    ]
+    source = RowSource("raw", "win-loss", 4, 0.0, 3, True, "letter", "preference")
+    card = build_data_card("<script>alert(1)</script>", [], source, summaries, stages)
+    for page in render_pages(render_document(card, "markdown")):
+        assert not {element.tag for element in page.elements} & {"script", "img", "a"}
+        assert "<script>alert(1)</script>" in page.text
+        assert "<img src=x> | [x](http://evil.example)" in page.text
 
 
 def test_the_negated_form_is_named_where_it_is_written(db: Database) -> None:

@@ -9,6 +9,7 @@ from auditor.reports.number_format import format_number
 from auditor.reports.output import render_report
 from auditor.storage.database import Database
 from tests.reports.hostile_report import hostile_report
+from tests.support.markdown_html import render_pages
 from tests.support.markdown_tokens import ACTIVE_TOKENS, parse_markdown
 
 OWN_TOKENS = {"link_open", "em_open", "code_inline"}
@@ -48,3 +49,20 @@ def test_hostile_texts_of_models_and_users_stay_texts(db: Database) -> None:
     visible_text = "".join(token.content for token in tokens if token.type == "text")
     assert "<script>alert(1)</script>" in visible_text
     assert "**bold** __bold__" in visible_text
+
+
+def test_neither_family_of_parsers_finds_an_element_of_a_model_a_name_or_a_file(db: Database) -> None:
+    for page in render_pages(render_report(hostile_report(db), "markdown")):
+        assert not {element.tag for element in page.elements} & {
+            "script",
+            "img",
+            "svg",
+            "b",
+            "style",
+            "!--",
+            "del",
+            "pre",
+        }
+        attributes = [attribute for element in page.elements for attribute in element.attributes]
+        assert {name for name, _ in attributes} <= {"id", "href", "style", "align"}
+        assert all((value or "").startswith("#") for name, value in attributes if name == "href")

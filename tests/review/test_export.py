@@ -71,7 +71,11 @@ def test_rows_have_the_id_of_their_conflict(db: Database, audit: Audit) -> None:
     [
         ("=1+1", "'=1+1"),
         (" =cmd|x", "' =cmd|x"),
-        ("\u200b=1+1", "'\u200b=1+1"),
+        ("\u200b=1+1", "'\\u200b=1+1"),
+        ("＝1+1", "'＝1+1"),
+        ("＠SUM(1)", "'＠SUM(1)"),
+        ("\x1b[31mred\u202egpj", "␛[31mred\\u202egpj"),
+        ("\x1b=1+1", "'␛=1+1"),
         ("-2+3", "'-2+3"),
         ("+49 30", "'+49 30"),
         ("@SUM(1)", "'@SUM(1)"),

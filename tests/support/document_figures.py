@@ -128,7 +128,7 @@ def read_visible_text(form: str, output_format: str) -> str:
     if output_format == "html":
         form = unescape(_TAG_PATTERN.sub(" ", form))
     if output_format == "markdown":
-        form = form.replace("\\", "")
+        form = unescape(form)
     return re.sub(r"[^\S\u202f]+", " ", form)
 
 

@@ -12,7 +12,7 @@ from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.document import Cell, Column, CountShare, Footnoted, LowerBound, Name, Printed, Reason, Table, Text
 from auditor.reports.render.cell_format import iterate_rows
 from auditor.reports.render.text_layout import flatten_text
-from auditor.text_safety import escape_formula
+from auditor.text_safety import escape_csv_cell
 
 CsvValue = str | int | float | None
 
@@ -38,7 +38,7 @@ def render_csv(table: Table) -> str:
             for i, column in enumerate(table.columns[column_index : column_index + n_columns], column_index):
                 values += _cell_values(cell, column, i in two_intervals)
             column_index += n_columns
-        writer.writerow(["" if value is None else escape_formula(value) for value in values])
+        writer.writerow(["" if value is None else escape_csv_cell(value) for value in values])
     return buffer.getvalue()
 
 
@@ -65,7 +65,7 @@ def _columns_with_two_intervals(table: Table) -> set[int]:
 
 def _column_names(column: Column, index: int, has_two_intervals: bool) -> list[str]:
     """Names of the CSV columns of a column; none for bars."""
-    key = str(escape_formula(column_key(column, index)))
+    key = str(escape_csv_cell(column_key(column, index)))
     if column.kind == "bar":
         return []
     interval_key = column.interval_key or key

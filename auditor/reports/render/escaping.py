@@ -11,8 +11,17 @@ _RTL_CHARACTERS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\
 _RTL_PATTERN = re.compile(rf"[{_RTL_CHARACTERS}](?:[{_RTL_CHARACTERS} '’-]*[{_RTL_CHARACTERS}])?")
 """A run of characters of right-to-left scripts, such as Hebrew and Arabic, with the spaces inside it."""
 
-_MARKUP_PATTERN = re.compile(r"[\\`*_\[\]<|~]|&(?=[#\w])|:(?=//)|@(?=\w)|(?<=www)\.", re.IGNORECASE)
-_LINE_START_PATTERN = re.compile(r"^(\s*)([-+](?=\s|$)|[-=]{2,}|[#>])|^(\s*\d+)([.)])(?=\s|$)", re.MULTILINE)
+_MARKUP_PATTERN = re.compile(
+    r"""[\\`*\[\]{}|~^&]|<(?![\s\d])         # emphasis, code, links, attributes, tags, cells of tables, entities
+    |(?<![^\W_])_|_(?![^\W_])    # an underscore within a word is no emphasis
+    |[+=](?=[+=])|(?<=[+=])[+=]  # ++inserted++ and ==marked== of extensions
+    |\$(?!\d)|\#(?!\w)          # a formula, but no price; the end of a heading
+    |:(?=//|[\w+-]+:)            # an address or :emoji:
+    |@(?=\w)|(?<=\w)\.(?=[^\W\d_])|(?<=www)\.  # addresses that are links without any mark
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_LINE_START_PATTERN = re.compile(r"^(\s*)([-+:](?=\s|$)|[-=]{2,}|[#>]|[!?]{3})|^(\s*\d+)([.)])(?=\s|$)", re.MULTILINE)
 _SPACE_PATTERN = re.compile(r"[^\S\u00a0\u202f]+")
 """White space that may break a line; the thin space within a number may not."""
 
@@ -44,8 +53,10 @@ def escape_markdown_inline(text: str) -> str:
 
 
 def escape_line_starts(text: str) -> str:
-    """Put a backslash before what is Markdown at the start of a line, such as a list's bullet."""
-    return _LINE_START_PATTERN.sub(lambda match: f"{match[1] or ''}{match[3] or ''}\\{match[2] or match[4]}", text)
+    """Write as entities what is Markdown at the start of a line, such as a list's bullet."""
+    return _LINE_START_PATTERN.sub(
+        lambda match: f"{match[1] or ''}{match[3] or ''}{_to_entities(match[2] or match[4])}", text
+    )
 
 
 def quote_markdown(text: str) -> str:
@@ -54,6 +65,28 @@ def quote_markdown(text: str) -> str:
     return "\n".join(f"> {line.strip()}".rstrip() for line in lines)
 
 
+def format_markdown_code(text: str) -> str:
+    """Mark up a text as code on one line, between more backticks than it has in a row.
+
+    A text with a pipe is escaped instead, since parsers disagree on where a cell of a table ends then. So is one that
+    starts as a language's name does in extensions of Python-Markdown.
+    """
+    code = collapse_spaces(escape_invisible(text)).strip()
+    if not code or "|" in code or code.startswith(("#!", ":::")):
+        return escape_markdown_inline(code)
+    fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
+    padding = " " if code.startswith("`") or code.endswith("`") else ""
+    return f"{fence}{padding}{code}{padding}{fence}"
+
+
 def _escape_markup(text: str) -> str:
-    """Put a backslash before characters that are Markdown or HTML anywhere."""
-    return _MARKUP_PATTERN.sub(r"\\\g<0>", text)
+    """Write characters that are Markdown or HTML anywhere as entities.
+
+    Python-Markdown escapes fewer characters by a backslash than CommonMark does, and no `<`.
+    """
+    return _MARKUP_PATTERN.sub(lambda match: _to_entities(match[0]), text)
+
+
+def _to_entities(text: str) -> str:
+    """The numeric entities of a text's characters."""
+    return "".join(f"&#{ord(char)};" for char in text)

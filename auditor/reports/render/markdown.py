@@ -1,4 +1,4 @@
-"""Render a document as Markdown that GitHub displays. Figures and heat maps are named; tables have their numbers."""
+"""Render a document as Markdown for GitHub and MkDocs. Figures and heat maps are named; tables have their numbers."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.number_format import MISSING_SYMBOL
 from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.escaping import (
-    collapse_spaces,
     escape_line_starts,
     escape_markdown,
     escape_markdown_inline,
+    format_markdown_code,
     quote_markdown,
 )
 from auditor.reports.render.inline_text import InlineMarkup, render_inline
 from auditor.reports.render.pictures import describe_pictures, group_pictures, label_tables
 from auditor.reports.render.shortened_tables import shorten_table
 from auditor.reports.render.text_layout import flatten_text
-from auditor.text_safety import escape_invisible
 
 MAX_HEADING_LEVEL = 6
 
@@ -78,7 +77,7 @@ class _MarkdownRenderer:
             text=escape_markdown_inline,
             name=escape_markdown_inline,
             strong=lambda content: f"**{content.strip()}**" if content.strip() else content,
-            code=_format_code,
+            code=format_markdown_code,
             link=format_link,
         )
         return cls(markup, label_tables(document))
@@ -131,7 +130,7 @@ class _MarkdownRenderer:
                 yield f"**{escape_markdown(block.title)}**" if block.title else ""
                 yield from self.blocks(block.blocks, level)
             case Disclosure():
-                detail, tags = self.line(block.detail), [f"\\[{escape_markdown(tag.text)}\\]" for tag in block.tags]
+                detail, tags = self.line(block.detail), [escape_markdown(f"[{tag.text}]") for tag in block.tags]
                 yield " ".join(filter(None, (f"**{self.line(block.summary)}**", detail, *tags)))
                 yield from self.blocks(block.blocks, level)
             case Quote():
@@ -176,9 +175,3 @@ class _MarkdownRenderer:
 def _heading_anchor(title: Text) -> str:
     """The anchor that GitHub gives to a heading."""
     return re.sub(r"[^\w\- ]", "", flatten_text(title).strip().lower()).replace(" ", "-")
-
-
-def _format_code(text: str) -> str:
-    """Mark up text as code; text with a character that a table or the markup itself uses is escaped instead."""
-    code = collapse_spaces(escape_invisible(text)).strip()
-    return escape_markdown_inline(code) if not code or set(code) & set("`|\\") else f"`{code}`"

@@ -5,10 +5,71 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from auditor.reports.render.escaping import escape_html, escape_markdown, isolate_rtl, quote_markdown
+from auditor.reports.render.escaping import (
+    escape_html,
+    escape_markdown,
+    format_markdown_code,
+    isolate_rtl,
+    quote_markdown,
+)
 from tests.reports.hostile_report import EVIL
+from tests.support.markdown_html import render_pages
 from tests.support.markdown_tokens import parse_markdown
+
+FRAGMENTS = (
+    *"""\\`*_[]{}()<>#+-=.!|~$^&:;@"'%/? \n\t""", "a", "b", "1", "<script>", "</script>", "<img src=x onerror=y>",
+    "<!--", "-->", "javascript:", "https://", "www.", "evil.com", "x@evil.com", "&lt;", "&#60;", "![", "](", "[x]: ",
+    "{: onclick=y }", "{#id}", "```", "~~~", "===", "---", "!!! note", "??? note", "=== ", ":smile:", "++a++", "==a==",
+    "^^a^^", "*[a]: ", "[^1]: ", "    ", "--8<-- ", "1. ", "- ", "#!python ", "é", "日", "<https://evil.com>", "<b>",
+    "\\<b>", "<?php ?>", "<![CDATA[",
+)  # fmt: skip
+hostile_texts = st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join)
+
+
+def remove_spaces(text: str) -> str:
+    """A text without white space, since renderers join and indent lines."""
+    return "".join(text.split())
+
+
+@settings(max_examples=100, deadline=None)
+@given(hostile_texts)
+@example("\\<script>alert(1)</script>")
+@example("see {: onclick=alert(1) }")
+@example("`<script>alert(1)</script>`")
+@example("[x]: https://evil.com")
+def test_no_parser_reads_an_escaped_text_as_markup(text: str) -> None:
+    for markdown, shown, tags in (
+        (f"x {escape_markdown(text)}", f"x{text}", {"p"}),
+        (escape_markdown(f"{text} x"), f"{text}x", {"p"}),
+        (f"- {escape_markdown(f'x {text}')}", f"x{text}", {"ul", "li"}),
+        (quote_markdown(f"{text}\nx"), f"{text}x", {"blockquote", "p"}),
+        (f"x {format_markdown_code(text)}", f"x{text}", {"p", "code"}),
+        (f"# x {escape_markdown(text)}", f"x{text}", {"h1"}),
+        (f"| a | b |\n| --- | --- |\n| x {escape_markdown(text)} | {format_markdown_code(text)} |", f"abx{text}{text}",
+         {"table", "thead", "tbody", "tr", "th", "td", "code"}),
+    ):  # fmt: skip
+        for page in render_pages(markdown):
+            assert {element.tag for element in page.elements} <= tags
+            assert {name for element in page.elements for name, _ in element.attributes} <= {"id"}
+            assert remove_spaces(page.text) == remove_spaces(shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("auditor run", "`auditor run`"),
+        ("a`b", "``a`b``"),
+        ("``a`", "``` ``a` ```"),
+        ("a\nb", "`a b`"),
+        ("a|b`c", "a&#124;b&#96;c"),
+        ("", ""),
+    ],
+)
+def test_code_is_between_more_backticks_than_it_has(text: str, markdown: str) -> None:
+    assert format_markdown_code(text) == markdown
 
 
 @pytest.mark.parametrize("escape", [escape_markdown, quote_markdown])

@@ -19,6 +19,7 @@ from auditor.reports.document import (
     Text,
 )
 from auditor.reports.render.markdown import render_markdown
+from tests.support.markdown_html import render_pages
 from tests.support.markdown_tokens import ACTIVE_TOKENS, parse_markdown
 from tests.support.sample_document import hostile_document, sample_document
 
@@ -54,8 +55,26 @@ def test_pictures_without_any_figure_leave_no_mark() -> None:
 
 def test_quotes_are_block_quotes() -> None:
     text = render_markdown(sample_document())
-    assert "birch-instruct says +0.40\n\n> Lying is wrong\n> in most cases, \\*but\\* \\<b>not\\</b> always." in text
+    assert (
+        "birch-instruct says +0.40\n\n> Lying is wrong\n> in most cases, &#42;but&#42; &#60;b>not&#60;/b> always."
+        in text
+    )
     assert sum(token.type == "blockquote_open" for token in parse_markdown(text)) == 4
+
+
+def test_neither_family_of_parsers_finds_markup_in_hostile_texts() -> None:
+    """Links lead to sections of the same document; there is no image, no script and no attribute of a text."""
+    own_tags = {
+        "h1", "h2", "h3", "h4", "p", "ul", "li", "strong", "em", "code", "hr", "blockquote", "a",
+        "table", "thead", "tbody", "tr", "th", "td",
+    }  # fmt: skip
+    for page in render_pages(render_markdown(hostile_document())):
+        assert {element.tag for element in page.elements} <= own_tags
+        attributes = {name: value or "" for element in page.elements for name, value in element.attributes}
+        assert attributes.keys() <= {"id", "href", "style", "align"}
+        links = [value or "" for element in page.elements for name, value in element.attributes if name == "href"]
+        assert all(link.startswith("#") for link in links)
+        assert "<script>alert(1)</script>" in page.text
 
 
 def test_hostile_texts_stay_texts() -> None:
@@ -76,14 +95,15 @@ def test_hostile_texts_stay_texts() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ([Strong(Name("a*b")), " agrees"], "**a\\*b** agrees"),
+        ([Strong(Name("a*b")), " agrees"], "**a&#42;b** agrees"),
         ([Strong(""), "x"], "x"),
         (["Run ", Code("auditor run"), "."], "Run `auditor run`."),
-        (Code("a|b`c"), "a\\|b\\`c"),
+        (Code("a|b`c"), "a&#124;b&#96;c"),
+        (Code("a`b"), "``a`b``"),
         (Link("see", "s"), "[see](#what-is-next-really)"),
         (Link("see", "unknown"), "see"),
-        ([Name("1"), ". item"], "1\\. item"),
-        ([Name("-"), " item"], "\\- item"),
+        ([Name("1"), ". item"], "1&#46; item"),
+        ([Name("-"), " item"], "&#45; item"),
         (["a ", Name(" b "), " c"], "a  b  c"),
     ],
 )
@@ -100,5 +120,5 @@ def test_cells_cannot_break_out_of_their_table() -> None:
     table = Table("t", "t", "", [Column("a|b", "name"), Column("c")], [["x|y\nz", (Code("p|q"), " | r")]])
     text = render_markdown(Document("", "t", "", [Section("s", "S", [table])]))
     [header, row] = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
-    assert header == "| a\\|b | c |"
-    assert row == "| x\\|y z | p\\|q \\| r |"
+    assert header == "| a&#124;b | c |"
+    assert row == "| x&#124;y z | p&#124;q &#124; r |"
