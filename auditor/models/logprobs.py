@@ -19,6 +19,7 @@ from auditor.models import litellm_client
 from auditor.models.endpoint import COMPLETIONS_PROVIDER
 from auditor.models.finish_reasons import FinishCategory
 from auditor.models.responses import NO_CHOICE_ERROR, ResponseBody, build_answer, finish_category
+from auditor.models.thinking import starts_thinking
 
 N_TOP_LOGPROBS = 20
 """Number of candidates for the next token to request; the maximum of OpenAI's protocol."""
@@ -34,8 +35,6 @@ COMPLETIONS_SERVER_PROVIDERS = (
     "lm_studio",
 )
 """Providers for the user's own servers, which may have a completions endpoint besides the chat endpoint."""
-THINKING_STARTS = ("<|channel|>", "<think", "<reasoning", "[THINK]", "◁think▷", "<seed:think>")
-"""Beginnings of the first token of open-weights models that think: gpt-oss, DeepSeek, Qwen, Magistral, Kimi, Seed."""
 _NO_ENDPOINT_STATUSES = (400, 404, 405, 422, 501)
 UNSUPPORTED_STATUSES = {
     LogprobMeasure.ECHO: _NO_ENDPOINT_STATUSES,
@@ -214,5 +213,5 @@ def _is_thinking(response: Any, token: str) -> bool:
     return bool(
         getattr(message, "reasoning_content", None)
         or getattr(details, "reasoning_tokens", None)
-        or token.strip().startswith(THINKING_STARTS)
+        or starts_thinking(token)
     )

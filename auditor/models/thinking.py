@@ -1,29 +1,186 @@
-"""Separate a model's thinking from its answer, if the server sends both as one text."""
+"""Separate a model's hidden reasoning ("thinking") and chat tokens from its answer, if a server sends one text."""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-_TAGS = "think|thinking|thought|reasoning|reflection|seed:think"
-_BRACKETED_TAGS = ((r"\[THINK\]", r"\[/THINK\]"), ("◁think▷", "◁/think▷"))
-"""Opening and closing tags of Magistral and Kimi, where a server sends them as text."""
-_BLOCKS = re.compile(
-    rf"<(?P<tag>{_TAGS})>.*?(?:</(?P=tag)>|\Z)"
-    + "".join(rf"|{opening}.*?(?:{closing}|\Z)" for opening, closing in _BRACKETED_TAGS),
-    re.IGNORECASE | re.DOTALL,
+
+class ThinkingForm(NamedTuple):
+    """One form in which a server leaves thinking in the text.
+
+    Attributes:
+        first_token: beginning of the first token of thinking, in lower case.
+        opening, closing: regular expressions of what stands before and after thinking.
+        source: models that write it, and where the form is documented.
+    """
+
+    first_token: str
+    opening: str
+    closing: str
+    source: str
+
+
+def _tags(name: str, source: str) -> ThinkingForm:
+    """The form with a pair of tags, such as `<think>` and `</think>`."""
+    return ThinkingForm(f"<{name}", f"<{name}>", f"</{name}>", source)
+
+
+_HARMONY_END = r"<\|end\|>|<\|return\|>|<\|call\|>|(?=<\|start\|>|<\|channel\|>)"
+THINKING_FORMS = (
+    _tags("think", "DeepSeek, Qwen, GLM, MiniMax; docs.sglang.io/advanced_features/separate_reasoning.html"),
+    _tags("thinking", "prompts after Anthropic's guide; docs.claude.com, chain-of-thought prompting"),
+    _tags("thought", "EXAONE Deep, Gemini by OpenAI's protocol; ai.google.dev/gemini-api/docs/openai"),
+    _tags("reasoning", "models tuned by GRPO to write <reasoning> and <answer>; docs.unsloth.ai"),
+    _tags("reflection", "Reflection Llama 3.1 70B; its model card"),
+    _tags("seed:think", "Seed-OSS; vLLM's parser seed_oss"),
+    ThinkingForm("[think]", r"\[THINK\]", r"\[/THINK\]", "Magistral; docs.mistral.ai/capabilities/reasoning"),
+    ThinkingForm("◁think▷", "◁think▷", "◁/think▷", "Kimi; docs.sglang.io/advanced_features/separate_reasoning.html"),
+    ThinkingForm(
+        "<|channel|>",
+        r"(?:<\|start\|>assistant)?<\|channel\|>\s*analysis[^<]{0,200}<\|message\|>",
+        _HARMONY_END,
+        "gpt-oss; cookbook.openai.com/articles/openai-harmony",
+    ),
+    ThinkingForm(
+        "<|channel>",
+        r"<\|channel>\s*thought",
+        r"<channel\|>",
+        "Gemma 4; ai.google.dev/gemma/docs/core/prompt-formatting-gemma4",
+    ),
+    ThinkingForm("<unused94>", r"<unused94>\s*thought", r"<unused95>", "MedGemma 1.5; its model card"),
+    ThinkingForm(
+        "<|start_thinking|>", r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", "Command A Reasoning; docs.cohere.com"
+    ),
+    ThinkingForm(
+        "<|begin_of_thought|>",
+        r"<\|begin_of_thought\|>",
+        r"<\|end_of_thought\|>",
+        "OpenThinker, Sky-T1, Bespoke-Stratos; their model cards",
+    ),
+    ThinkingForm("<|inner_prefix|>", r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", "Apertus; its chat template"),
+)
+_OPENING = re.compile("|".join(f"({form.opening})" for form in THINKING_FORMS), re.IGNORECASE)
+_CLOSINGS = [re.compile(form.closing, re.IGNORECASE) for form in THINKING_FORMS]
+_FINAL_HEADER = (
+    r"(?:<\|start\|>assistant)?<\|channel\|>\s*final[^<]{0,200}(?:<\|constrain\|>\s*\w{0,40}\s*)?<\|message\|>"
 )
 _UNOPENED = re.compile(
-    rf"\A.*(?:</(?:{_TAGS})>|{'|'.join(closing for _, closing in _BRACKETED_TAGS)})", re.IGNORECASE | re.DOTALL
+    "|".join([_FINAL_HEADER, *(form.closing for form in THINKING_FORMS if form.closing != _HARMONY_END)]), re.IGNORECASE
 )
-"""Thinking whose opening tag was part of the prompt."""
+"""End of thinking whose beginning was part of the prompt."""
+_WITHOUT_TOKENS = re.compile(
+    r"\A\s*(?:analysis(?=\S).*?assistantfinal|Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:)",
+    re.DOTALL,
+)
+"""gpt-oss from a server that drops special tokens, and Granite 3.2 (vLLM's parser granite)."""
+
+_TOKEN = "|".join(
+    (
+        r"(?:<\|start\|>assistant)?<\|channel\|>\s*commentary[^<]{0,200}(?:<\|constrain\|>\s*\w{0,40}\s*)?<\|message\|>",
+        r"<\|start_header_id\|>assistant<\|end_header_id\|>",
+        r"<\|(?:im_start|start)\|>assistant|<\|turn>model|<start_of_turn>model",
+        r"<\|[a-z_▁]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|<eos>|<bos>|<pad>|<end_of_turn>|<turn\|>|\[/?INST\]",
+        r"</?(?:answer|response|output|final)>",
+    )
+)
+"""Special tokens of chat templates, and tags that some models put around an answer."""
+_FIRST_TOKEN = re.compile(rf"\s*(?:{_TOKEN})", re.IGNORECASE)
+_LAST_TOKEN = re.compile(rf"(?:{_TOKEN})\s*\Z", re.IGNORECASE)
+_NEXT_TURN = re.compile(
+    r"(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<end_of_turn>|<turn\|>|</s>)\s*"
+    r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|turn>|<\|start\|>|<\|(?=(?:user|system)\|>))(?:user|system)\b",
+    re.IGNORECASE,
+)
+"""Beginning of a turn of the user's, which a model without a stop token writes after its answer."""
+_QUOTES = "`\"'“”‘’«»„"
+_MAX_TOKENS = 32
+"""Chat tokens that are removed from either end of a text."""
+_MAY_HAVE_MARKS = re.compile(r"[<\[◁]|\A\s*(?:analysis|Here)")
 
 
 def strip_thinking(text: str) -> str:
-    """Remove thinking between think-tags, also if the opening or the closing tag is missing.
+    """Remove thinking, also if its beginning or its end is missing, and chat tokens at the ends of the text.
 
-    A text without such tags is returned unchanged.
+    Tags in quotation marks, or within a sentence, are a part of the answer. A text without thinking and chat tokens is
+    returned unchanged.
     """
-    if not any(mark in text for mark in "<[◁"):
+    if _MAY_HAVE_MARKS.search(text) is None:
         return text
-    visible_text = _UNOPENED.sub("", _BLOCKS.sub("", text))
+    next_turn = _NEXT_TURN.search(text)
+    visible_text = text if next_turn is None else text[: next_turn.start()]
+    visible_text, n_quoted = _remove_blocks(_WITHOUT_TOKENS.sub("", visible_text, count=1))
+    closings = _UNOPENED.finditer(visible_text, n_quoted)
+    ends = [match.end() for match in closings if not _is_quoted(visible_text, match)]
+    visible_text = _strip_tokens(visible_text[ends[-1] :] if ends else visible_text)
     return text if visible_text == text else visible_text.strip()
+
+
+def _remove_blocks(text: str) -> tuple[str, int]:
+    """Remove thinking between its opening and its closing; up to the end of the text if the closing is missing.
+
+    Returns:
+        The rest, and the number of its characters up to the end of the last block that it quotes.
+    """
+    parts: list[str] = []
+    n_copied = position = n_quoted = 0
+    without_closing: set[int] = set()
+    while (opening := _OPENING.search(text, position)) is not None:
+        position = opening.end()
+        form = (opening.lastindex or 1) - 1
+        closing = None if form in without_closing or _is_quoted(text, opening) else _find_closing(text, form, position)
+        if closing is not None and _quotes_block(text, opening.start(), closing.end()):
+            position = closing.end()
+            n_quoted = sum(map(len, parts)) + position - n_copied
+        elif closing is not None:
+            parts.append(text[n_copied : opening.start()])
+            n_copied = position = closing.end()
+        elif closing is None and not _is_mention(text, opening):
+            return "".join([*parts, text[n_copied : opening.start()]]), n_quoted
+        elif closing is None:
+            without_closing.add(form)
+    return "".join([*parts, text[n_copied:]]), n_quoted
+
+
+def _find_closing(text: str, form: int, position: int) -> re.Match[str] | None:
+    """The first closing of a form from a position on that is not in quotation marks."""
+    return next((match for match in _CLOSINGS[form].finditer(text, position) if not _is_quoted(text, match)), None)
+
+
+def _is_quoted(text: str, tag: re.Match[str]) -> bool:
+    """Whether a tag stands in quotation marks of its own."""
+    return _quotes_block(text, tag.start(), tag.end())
+
+
+def _quotes_block(text: str, start: int, end: int) -> bool:
+    """Whether a part of a text stands between quotation marks."""
+    return 0 < start < end < len(text) and text[start - 1] in _QUOTES and text[end] in _QUOTES
+
+
+def _is_mention(text: str, opening: re.Match[str]) -> bool:
+    """Whether an opening without a closing is a word of a sentence: quoted, or between spaces on a line."""
+    start, end = opening.span()
+    if _is_quoted(text, opening):
+        return True
+    is_within_line = bool(text[text.rfind("\n", 0, start) + 1 : start].strip())
+    return is_within_line and text[start - 1] in " (" and text[end : end + 1] in tuple(" .,;:)")
+
+
+def _strip_tokens(text: str) -> str:
+    """Remove chat tokens from both ends of a text."""
+    for _ in range(_MAX_TOKENS):
+        if (first := _FIRST_TOKEN.match(text)) is None:
+            break
+        text = text[first.end() :]
+    for _ in range(_MAX_TOKENS):
+        start = max(text.rfind("<"), text.rfind("["))
+        if start < 0 or _LAST_TOKEN.match(text, start) is None:
+            break
+        text = text[:start]
+    return text
+
+
+def starts_thinking(token: str) -> bool:
+    """Whether the first token of a text begins thinking."""
+    beginning = token.strip().lower()
+    return any(beginning.startswith(form.first_token) for form in THINKING_FORMS)
