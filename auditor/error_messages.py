@@ -220,12 +220,18 @@ TRUNCATED_FIX = (
     "Set `reasoning = { max_tokens = ... }` of the model or a lower `effort`, or raise `max_tokens` of the probe."
 )
 """How to fix answers that were cut off."""
+REASONING_ONLY_FIX = (
+    'Turn off the model\'s thinking (`reasoning = { effort = "none" }`), or start the server with the reasoning parser '
+    "of this model, or without one."
+)
+"""How to fix answers that a server takes for reasoning."""
 _NO_RESPONSE, _SERVER_ERRORS = 0, tuple(range(500, 600))
 _PARAMETER_REFUSALS = (_NO_RESPONSE, *range(400, 500), 500, 501)
 """Statuses with which a parameter is refused; litellm refuses some itself, without a response."""
 # HTTP statuses (empty: any), words of the message (None: any), and the fix. The first match counts.
 _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ((), r"^its tokens ran out", TRUNCATED_FIX),  # our own words, which name parameters
+    ((), r"^the answer is only in the server's field for reasoning", REASONING_ONLY_FIX),
     ((_NO_RESPONSE,), r"credentials|(?:missing|no)\b[^.]{0,20} api[ _]?key|api_key client option", _CHECK_KEY),
     ((), r"llm provider not provided", "Begin `model` with the provider's name, such as openai/ or hosted_vllm/."),
     ((401,), None, _CHECK_KEY),

@@ -176,6 +176,7 @@ GROQ_TOO_LARGE = (
         (None, "gpt-5 models don't support temperature=0.7. Only temperature=1 is supported.", "temperature"),
         (400, "This response_format type is unavailable now", "form"),
         (200, "its tokens ran out before any text: set reasoning.max_tokens of the model", "lower `effort`"),
+        (200, "the answer is only in the server's field for reasoning (`reasoning_content`)", "reasoning parser"),
         (400, "Unsupported parameter: 'max_tokens' is not supported with this model.", "token_limit_param"),
         (None, "openai does not support parameters: ['logit_bias'], for model=x", "params"),
         (None, "LLM Provider NOT provided. Pass in the LLM provider you are trying to call.", "openai/"),

@@ -2,7 +2,8 @@
 
 An answer's text is JSON, so that the ledger stores the measurement: for `choice`, pairs of token and log-probability,
 the likeliest first; for all other measures, a list of the continuations' log-probabilities in nats. If a server ignored
-the parameters for the measure, as many do, the outcome is `not_measurable`.
+the parameters for the measure, as many do, or sent values that no log-probability has, the outcome is
+`not_measurable`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
@@ -35,6 +36,12 @@ COMPLETIONS_SERVER_PROVIDERS = (
     "lm_studio",
 )
 """Providers for the user's own servers, which may have a completions endpoint besides the chat endpoint."""
+MAX_LOGPROB = 0.001
+"""Highest log-probability in nats; it is at most 0, apart from rounding."""
+MIN_LOGPROB = -1000.0
+"""Bound at and below which a value stands for a missing one, such as -9999 at OpenAI and vLLM."""
+MIN_EQUAL_TOKENS = 3
+"""Number of tokens from which equal log-probabilities are taken for a constant that the server fills in."""
 _NO_ENDPOINT_STATUSES = (400, 404, 405, 422, 501)
 UNSUPPORTED_STATUSES = {
     LogprobMeasure.ECHO: _NO_ENDPOINT_STATUSES,
@@ -96,24 +103,51 @@ def parse_echo_logprobs(call: Call, response: Any, body: ResponseBody = None) ->
     """
     if failed_answer := _failed_answer(call, response, body):
         return failed_answer
-    read_logprob = _echo_logprob if call.measure is LogprobMeasure.ECHO else _prompt_logprob
+    read_logprobs = _echo_logprobs if call.measure is LogprobMeasure.ECHO else _prompt_logprobs
     if not all(isinstance(getattr(choice, "text", None), str) for choice in response.choices):
         return build_answer(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE_ERROR)
     choices = sorted(response.choices, key=lambda choice: choice.index)
     prefix = call.messages[0].content
-    logprobs = [
-        read_logprob(choice, prefix, prefix + continuation)
+    token_logprobs = [
+        read_logprobs(choice, prefix, prefix + continuation)
         for choice, continuation in zip(choices, call.continuations, strict=False)
     ]
-    if len(logprobs) != len(call.continuations) or None in logprobs:
-        return build_answer(
-            call,
-            response,
-            body,
-            Outcome.NOT_MEASURABLE,
-            error="the server does not return log-probabilities of the prompt",
-        )
-    return build_answer(call, response, body, Outcome.OK, text=json.dumps(logprobs))
+    problem: str | None = "the server does not return log-probabilities of the prompt"
+    if len(token_logprobs) == len(call.continuations) and all(token_logprobs):
+        sentence_logprobs = [logprob for choice in choices for logprob in _all_token_logprobs(choice)]
+        problem = _find_impossible(itertools.chain(*token_logprobs), sentence_logprobs)
+    if problem is not None:
+        return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=problem)
+    return build_answer(call, response, body, Outcome.OK, text=json.dumps([*map(math.fsum, token_logprobs)]))
+
+
+def _find_impossible(logprobs: Iterable[float], context_logprobs: Sequence[float]) -> str | None:
+    """Why values cannot be log-probabilities, as the end of a sentence; None if they can.
+
+    Args:
+        logprobs: values that a score is made of.
+        context_logprobs: these and those of the tokens around them, by which a constant is recognized.
+    """
+    values = list(logprobs)
+    if max(values) > MAX_LOGPROB:
+        if min(values) >= 0 and max(values) <= 1:
+            return "the server sends probabilities in place of log-probabilities"
+        return f"the server sends log-probabilities above 0, such as {max(values):g}"
+    if min(values) <= MIN_LOGPROB:
+        return f"the server sends a placeholder, {min(values):g}, in place of a log-probability"
+    if len(context_logprobs) >= MIN_EQUAL_TOKENS and len(set(context_logprobs)) == 1:
+        return f"the server sends the same log-probability, {context_logprobs[0]:g}, for every token"
+    return None
+
+
+def _all_token_logprobs(choice: Any) -> list[float]:
+    """The numbers among the log-probabilities of a choice's tokens, without the first one, which has no context."""
+    prompt_logprobs = getattr(choice, "prompt_logprobs", None)
+    if isinstance(prompt_logprobs, list):
+        logprobs = [next(iter(entry.values())).get("logprob") for entry in prompt_logprobs[1:] if entry]
+    else:
+        logprobs = (getattr(getattr(choice, "logprobs", None), "token_logprobs", None) or [])[1:]
+    return [float(logprob) for logprob in logprobs if isinstance(logprob, (int, float))]
 
 
 def _failed_answer(call: Call, response: Any, body: ResponseBody) -> Answer | None:
@@ -131,32 +165,32 @@ def _failed_answer(call: Call, response: Any, body: ResponseBody) -> Answer | No
     return None
 
 
-def _echo_logprob(choice: Any, prefix: str, sentence: str) -> float | None:
-    """Log-probability of a sentence's continuation after its prefix in an `echo` response; None if it is missing."""
+def _echo_logprobs(choice: Any, prefix: str, sentence: str) -> list[float]:
+    """Log-probabilities of a sentence's tokens after its prefix in an `echo` response; empty if they are missing."""
     logprobs = getattr(choice, "logprobs", None)
     token_logprobs, tokens = getattr(logprobs, "token_logprobs", None), getattr(logprobs, "tokens", None)
     if not token_logprobs or not tokens or len(token_logprobs) != len(tokens):
-        return None
+        return []
     # Positions are computed from the tokens: servers differ in whether `text_offset` counts the first special token.
     # `token_boundaries`: index of the character where each token starts, then the end of the last one.
     sentence_start = "".join(tokens).find(sentence)
     token_boundaries = [0, *itertools.accumulate(map(len, tokens))]
     continuation_start, continuation_end = sentence_start + len(prefix), sentence_start + len(sentence)
     if sentence_start < 0 or continuation_start not in token_boundaries or continuation_end not in token_boundaries:
-        return None  # the prompt is not echoed, or a token spans the end of the prefix or of the sentence
-    return _sum_logprobs(
+        return []  # the prompt is not echoed, or a token spans the end of the prefix or of the sentence
+    return _finite_logprobs(
         token_logprobs[token_boundaries.index(continuation_start) : token_boundaries.index(continuation_end)]
     )
 
 
-def _prompt_logprob(choice: Any, prefix: str, sentence: str) -> float | None:
-    """Log-probability of a sentence's continuation after its prefix in vLLM's `prompt_logprobs`; None if missing.
+def _prompt_logprobs(choice: Any, prefix: str, sentence: str) -> list[float]:
+    """Log-probabilities of a sentence's tokens after its prefix in vLLM's `prompt_logprobs`; empty if missing.
 
     The field is a list: null for the first token, then one object per token, in which the prompt's token comes first.
     """
     entries = getattr(choice, "prompt_logprobs", None)
     if not isinstance(entries, list) or len(entries) < 2 or not all(entries[1:]):
-        return None
+        return []
     # Each entry is a dict by token id, whose first value belongs to the prompt's token; the null entry is left out.
     prompt_tokens = [next(iter(entry.values())) for entry in entries[1:]]
     tokens = [str(token.get("decoded_token") or "") for token in prompt_tokens]
@@ -169,17 +203,16 @@ def _prompt_logprob(choice: Any, prefix: str, sentence: str) -> float | None:
         not (text.endswith(sentence) or sentence.endswith(text))
         or continuation_start not in token_boundaries[: len(tokens)]
     ):
-        return None
-    return _sum_logprobs(
+        return []
+    return _finite_logprobs(
         [token.get("logprob") for token in prompt_tokens[token_boundaries.index(continuation_start) :]]
     )
 
 
-def _sum_logprobs(logprobs: Sequence[float | None]) -> float | None:
-    """Sum of log-probabilities; None if there are none, one is missing, or the sum is not finite."""
-    present_logprobs = [float(logprob) for logprob in logprobs if logprob is not None]
-    total = math.fsum(present_logprobs)
-    return total if present_logprobs and len(present_logprobs) == len(logprobs) and math.isfinite(total) else None
+def _finite_logprobs(logprobs: Sequence[float | None]) -> list[float]:
+    """The log-probabilities; empty if one is missing or not finite."""
+    present_logprobs = [float(logprob) for logprob in logprobs if logprob is not None and math.isfinite(logprob)]
+    return present_logprobs if len(present_logprobs) == len(logprobs) else []
 
 
 def parse_choice_logprobs(call: Call, response: Any, body: ResponseBody = None) -> Answer:
@@ -200,6 +233,10 @@ def parse_choice_logprobs(call: Call, response: Any, body: ResponseBody = None) 
     token_logprob_pairs = [
         [candidate.token, float(candidate.logprob)] for candidate in top_logprobs if math.isfinite(candidate.logprob)
     ]
+    candidate_logprobs = [float(logprob) for _, logprob in token_logprob_pairs]
+    if not candidate_logprobs or (problem := _find_impossible(candidate_logprobs, candidate_logprobs)) is not None:
+        error = problem if candidate_logprobs else "the provider does not return log-probabilities of the next token"
+        return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=error)
     return build_answer(call, response, body, Outcome.OK, text=json.dumps(token_logprob_pairs, ensure_ascii=False))
 
 

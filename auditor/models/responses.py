@@ -6,6 +6,7 @@ was cut off is `truncated`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -28,6 +29,11 @@ NO_TEXT_ERROR = (
     "its tokens ran out before any text, as in hidden reasoning: set reasoning.max_tokens of the model, or a lower "
     "reasoning.effort"
 )
+REASONING_ONLY_ERROR = (
+    "the answer is only in the server's field for reasoning (`reasoning_content`), and its text is empty"
+)
+_STATED_ANSWER = re.compile(r"\b(?:score|answer|verdict)\b[\"'*_`]*\s*[:=]", re.IGNORECASE)
+"""Words before an answer, in JSON and in free text."""
 
 
 def parse_response(
@@ -76,6 +82,8 @@ def _classify_outcome(
     """Return a call's outcome for a response with this text, and an error message, None if the outcome says enough."""
     reason, category = finish_reason(response.choices[0], body), finish_category(response, body)
     is_empty = not (text and text.strip())
+    if is_empty and reason is not None and category is FinishCategory.COMPLETE and _is_in_reasoning(call, response):
+        return Outcome.UNPARSED, REASONING_ONLY_ERROR
     if is_empty and category is not FinishCategory.FAILED and category is not FinishCategory.REFUSED:
         if category is FinishCategory.TRUNCATED or _is_all_reasoning(
             call, response, response.choices[0].message, capability
@@ -112,6 +120,18 @@ def _is_at_token_limit(call: Call, response: Any, capability: Capability) -> boo
     counts = plausible_token_counts(call, usage, has_text=False, capability=capability)
     # `counts` is (prompt tokens, completion tokens).
     return limit is not None and counts is not None and counts[1] >= limit > 0
+
+
+def _is_in_reasoning(call: Call, response: Any) -> bool:
+    """Whether a response without text states an answer in its field for reasoning.
+
+    It is not used, since a model may draft other answers there, but its tokens did not run out.
+    """
+    reasoning = getattr(response.choices[0].message, "reasoning_content", None)
+    if not isinstance(reasoning, str):
+        return False
+    is_structure = call.schema is not None and is_complete_structure(call.schema, reasoning)
+    return is_structure or _STATED_ANSWER.search(reasoning) is not None
 
 
 def _is_all_reasoning(call: Call, response: Any, message: Any, capability: Capability) -> bool:

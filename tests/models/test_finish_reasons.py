@@ -227,6 +227,16 @@ HIDDEN_REASONING: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("answer_text", ["SCORE = 0.5", '{"norms": "a", "reasoning": "b", "score": 0.5}'])
+async def test_an_answer_in_the_field_for_reasoning_did_not_run_out_of_tokens(
+    server: FakeServer, answer_text: str, field: str
+) -> None:
+    answer = await ask(server, openai("stop", None, message={field: answer_text}))
+    assert (answer.outcome, answer.text) == (Outcome.UNPARSED, None)
+    assert "only in the server's field for reasoning" in (answer.error or "")
+
+
 @pytest.mark.parametrize("name", HIDDEN_REASONING)
 async def test_an_answer_used_up_by_hidden_reasoning_is_truncated_and_asked_again_only_with_more_room(
     server: FakeServer, name: str

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -271,3 +273,72 @@ async def test_unusable_prompt_logprobs_are_not_measurable(
     answer = await ask(server, script, LogprobMeasure.PROMPT)
     assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
     assert len(server.requests) == 1
+
+
+def altered(alter: Callable[[list[Any]], list[Any]]) -> Callable[[Request], Reply]:
+    """An `echo` response whose log-probabilities of each prompt are altered."""
+
+    def script(request: Request) -> Reply:
+        reply = echo(request)
+        for completion_choice in reply.body["choices"]:
+            logprobs = completion_choice["logprobs"]
+            logprobs["token_logprobs"] = [None, *alter(logprobs["token_logprobs"][1:])]
+        return reply
+
+    return script
+
+
+IMPOSSIBLE: list[tuple[Callable[[list[Any]], list[Any]], str]] = [
+    (lambda values: [math.exp(value) for value in values], "probabilities in place of log-probabilities"),
+    (lambda values: [-10 * value for value in values], "above 0"),
+    (lambda values: [*values[:-2], 0.002, values[-1]], "probabilities in place|above 0"),
+    (lambda values: [*values[:-2], -9999.0, values[-1]], "placeholder, -9999"),
+    (lambda values: [*values[:-2], -1000.0, values[-1]], "placeholder, -1000"),
+    (lambda values: [0.0] * len(values), "the same log-probability, 0"),
+    (lambda values: [-2.5] * len(values), "the same log-probability, -2.5"),
+]
+
+
+@pytest.mark.parametrize(("alter", "reason"), IMPOSSIBLE)
+async def test_values_that_no_log_probability_has_are_not_measurable(
+    server: FakeServer, alter: Callable[[list[Any]], list[Any]], reason: str
+) -> None:
+    answer = await ask(server, altered(alter), LogprobMeasure.ECHO)
+    assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
+    assert re.search(reason, answer.error or "")
+
+    def alter_listed(request: Request) -> Reply:
+        reply = listed(request)
+        for completion_choice in reply.body["choices"]:
+            tokens = [next(iter(entry.values())) for entry in completion_choice["prompt_logprobs"][1:]]
+            for token, value in zip(tokens, alter([token["logprob"] for token in tokens] + [-1.0]), strict=False):
+                token["logprob"] = value
+        return reply
+
+    if "[-2]" not in reason and alter is not IMPOSSIBLE[2][0]:
+        in_list = await ask(server, alter_listed, LogprobMeasure.PROMPT)
+        assert in_list.outcome is Outcome.NOT_MEASURABLE
+
+
+@pytest.mark.parametrize("values", [[-999.0, -0.5], [0.0009, -3.0], [0.0, -2.0], [-0.7, -0.7]])
+async def test_possible_values_are_measured(server: FakeServer, values: list[float]) -> None:
+    answer = await ask(server, lambda _: choice(dict(zip(("A", "B"), values, strict=True))), LogprobMeasure.CHOICE)
+    assert answer.outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([0.6, 0.3, 0.1], "probabilities in place"),
+        ([0.5, -0.5, -0.6], "above 0"),
+        ([-0.1, -9999.0, -9999.0], "placeholder"),
+        ([-1.1, -1.1, -1.1], "the same log-probability"),
+    ],
+)
+async def test_candidates_that_no_model_has_are_not_measurable(
+    server: FakeServer, values: list[float], reason: str
+) -> None:
+    tokens = dict(zip(("A", "B", "C"), values, strict=True))
+    answer = await ask(server, lambda _: choice(tokens), LogprobMeasure.CHOICE)
+    assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
+    assert reason in (answer.error or "")
