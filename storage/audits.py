@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -99,6 +100,7 @@ def save_audit(
     survey: Survey,
     environment: dict[str, Any],
     equal_hash: str | None = None,
+    write_results: Callable[[Connection, int], None] = lambda connection, audit_id: None,
 ) -> Audit:
     """Create an audit, or update an existing one of the same name, and return it as stored.
 
@@ -108,6 +110,8 @@ def save_audit(
     Args:
         equal_hash: hash of the same configuration in the form of an earlier version, which is no change; None if there
             is none.
+        write_results: writes more rows of the audit with this id in the same transaction, so that either all or none
+            of them are stored.
     """
     equal_hashes = {config_hash, config_hash if equal_hash is None else equal_hash}
 
@@ -137,6 +141,7 @@ def save_audit(
                 _delete_derived_rows(connection, audit_id)
             connection.execute(update(table).where(table.c.id == audit_id), [values])
         _save_survey(connection, audit_id, survey)
+        write_results(connection, audit_id)
 
     db.write(job)
     return get_audit(db, name)
@@ -147,6 +152,11 @@ def set_stage(db: Database, audit_id: int, stage: str) -> None:
 
     That time is stored at the first final stage and deleted by a new run. The end of a review does not change it.
     """
+    db.write(lambda connection: write_stage(connection, audit_id, stage))
+
+
+def write_stage(connection: Connection, audit_id: int, stage: str) -> None:
+    """Do what `set_stage` does within a transaction that has more to write."""
     table = table_of(AuditRow)
     now = utc_now()
     finished_at: Any = None
@@ -156,7 +166,7 @@ def set_stage(db: Database, audit_id: int, stage: str) -> None:
         is_after_run = table.c.stage.in_((AWAITING_HUMAN, REPORTING))
         finished_at = case((is_after_run, func.coalesce(table.c.finished_at, now)), else_=now)
     values = {"stage": stage, "updated_at": now, "finished_at": finished_at}
-    db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
+    connection.execute(update(table).where(table.c.id == audit_id).values(values))
 
 
 def load_audit_survey(db: Database, audit: Audit) -> Survey:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, insert, select
@@ -23,16 +23,20 @@ from auditor.domain import (
     Rating,
     Restatement,
     SentencePairScore,
+    Survey,
     Trace,
     Verdict,
     canonical_json,
 )
-from auditor.storage import hash_chain
+from auditor.storage import audits, hash_chain
 from auditor.storage.database import Database
 from auditor.storage.record_parsing import field_parsers, make_row_parser
 from auditor.storage.result_tables import ScoreRow, SentencePairRow, TraceRow, VerdictRow
 from auditor.storage.review_tables import ClaimRow, ConflictRow, RatingRow
 from auditor.storage.row_writing import coerce_values, table_of, upsert
+
+ROWS_PER_STATEMENT = 10_000
+"""Rows that are converted at a time: a million of them, as dictionaries, would need a gigabyte."""
 
 R = TypeVar(
     "R",
@@ -70,6 +74,38 @@ def save_scores(db: Database, audit_id: int, scores: Sequence[CellScore]) -> Non
 def save_verdicts(db: Database, audit_id: int, verdicts: Sequence[Verdict]) -> None:
     """Store verdicts; a stored one of the same judge and trace is replaced."""
     save_rows(db, audit_id, VerdictRow, verdicts)
+
+
+def save_recorded_audit(
+    db: Database,
+    *,
+    name: str,
+    config_hash: str,
+    survey: Survey,
+    environment: dict[str, Any],
+    traces: Sequence[Trace],
+    scores: Sequence[CellScore],
+) -> None:
+    """Store an audit of recorded results as finished, in one transaction: all of it, or the earlier one stays.
+
+    Args:
+        name, config_hash, survey, environment: as in `audits.save_audit`.
+    """
+
+    def write_results(connection: Connection, audit_id: int) -> None:
+        write_rows(connection, audit_id, TraceRow, traces)
+        write_rows(connection, audit_id, ScoreRow, scores)
+        audits.write_stage(connection, audit_id, audits.FINISHED)
+
+    audits.save_audit(
+        db,
+        name=name,
+        config=None,
+        config_hash=config_hash,
+        survey=survey,
+        environment=environment,
+        write_results=write_results,
+    )
 
 
 def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]) -> None:
@@ -222,17 +258,24 @@ def load_ratings(db: Database, audit_id: int) -> list[Rating]:
 
 def save_rows(db: Database, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:
     """Store records, each with a field `cell`, as rows of an audit; a stored row with the same key is replaced."""
-    rows = [_to_row(audit_id, record) for record in records]
-    if rows:
-        db.write(lambda connection: upsert(connection, row_class, rows))
+    if records:
+        db.write(lambda connection: write_rows(connection, audit_id, row_class, records))
+
+
+def write_rows(connection: Connection, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:
+    """Do what `save_rows` does within a transaction that has more to write."""
+    for start in range(0, len(records), ROWS_PER_STATEMENT):
+        rows = [_to_row(audit_id, record) for record in records[start : start + ROWS_PER_STATEMENT]]
+        upsert(connection, row_class, rows)
 
 
 def _to_row(audit_id: int, record: Any) -> dict[str, Any]:
     """Convert a record to a row of an audit: its fields as columns, `cell` split into country and topic."""
-    values = asdict(record)
+    # Not `asdict`, which copies each value and takes five times as long.
+    values = {name: getattr(record, name) for name in record.__dataclass_fields__}
     country, topic = values.pop("cell")
     if isinstance(record, Verdict):
-        values["aspects"] = canonical_json(values["aspects"])
+        values["aspects"] = canonical_json(dict(values["aspects"]))
     return {"audit_id": audit_id, "country": country, "topic": topic, **values}
 
 

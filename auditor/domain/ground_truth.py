@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from auditor.domain.tasks import Task
@@ -67,7 +68,7 @@ class Phrasing:
     topics: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Survey:
     """Ground truth: the cells of a survey, and the wording of its question.
 
@@ -97,19 +98,19 @@ class Survey:
     topic_families: Mapping[str, Sequence[str]] = field(default_factory=dict)
     n_unplanned: int = 0
 
-    @property
+    @cached_property
     def countries(self) -> tuple[str, ...]:
         """Countries in the order of the survey."""
         return tuple(dict.fromkeys(survey_cell.cell.country for survey_cell in self.cells))
 
-    @property
+    @cached_property
     def topics(self) -> tuple[str, ...]:
         """Topics in the order of the survey."""
         return tuple(dict.fromkeys(survey_cell.cell.topic for survey_cell in self.cells))
 
-    @property
+    @cached_property
     def scores(self) -> dict[Cell, float]:
-        """Score by cell, of the cells that have one."""
+        """Score by cell, of the cells that have one; built once and not to be changed."""
         return {survey_cell.cell: survey_cell.score for survey_cell in self.cells if survey_cell.score is not None}
 
     @property

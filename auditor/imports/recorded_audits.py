@@ -242,12 +242,15 @@ def save_imported_audit(
             *([trace.model, *trace.cell, trace.sample, trace.outcome, trace.score, trace.text] for trace in traces),
         ]
     )
-    stored_audit = audits.save_audit(
-        db, name=name, config=None, config_hash=digest, survey=survey, environment=describe_environment()
+    results.save_recorded_audit(
+        db,
+        name=name,
+        config_hash=digest,
+        survey=survey,
+        environment=describe_environment(),
+        traces=traces,
+        scores=scores,
     )
-    results.save_traces(db, stored_audit.id, traces)
-    results.save_scores(db, stored_audit.id, scores)
-    audits.set_stage(db, stored_audit.id, audits.FINISHED)
     return previous_audit is not None
 
 
