@@ -232,6 +232,12 @@ _PARAMETER_REFUSALS = (_NO_RESPONSE, *range(400, 500), 500, 501)
 _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ((), r"^its tokens ran out", TRUNCATED_FIX),  # our own words, which name parameters
     ((), r"^the answer is only in the server's field for reasoning", REASONING_ONLY_FIX),
+    (
+        (_NO_RESPONSE,),
+        r"^the proxy ",
+        "Correct the environment variable, or list the server's host in NO_PROXY.",
+    ),
+    ((_NO_RESPONSE,), r"^\S+ is an address on this machine's network", "Correct `api_base`."),
     ((_NO_RESPONSE,), r"credentials|(?:missing|no)\b[^.]{0,20} api[ _]?key|api_key client option", _CHECK_KEY),
     ((), r"llm provider not provided", "Begin `model` with the provider's name, such as openai/ or hosted_vllm/."),
     ((401,), None, _CHECK_KEY),
@@ -274,7 +280,8 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     (
         (_NO_RESPONSE,),
         r"certificate|sslerror|\btls\b",
-        "The server's certificate is not trusted: check `api_base`, or install its certificate authority.",
+        "The server's certificate is not trusted: check `api_base`, or set SSL_CERT_FILE to a file with its "
+        "certificate authority.",
     ),
     (
         (_NO_RESPONSE,),

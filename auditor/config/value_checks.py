@@ -6,6 +6,8 @@ import math
 from typing import Any
 from urllib.parse import urlsplit
 
+from auditor.config.metadata_hosts import is_metadata_host
+
 EXAMPLE_URL = "http://localhost:8000/v1"
 
 
@@ -14,7 +16,7 @@ def check_base_url(url: str) -> str:
 
     Raises:
         ValueError: no http or https, no host, a port out of range, a user name or password, a space or a control
-            character. The message does not show the URL, which may hold a password.
+            character, or a metadata service. The message does not show the URL, which may hold a password.
     """
     try:
         parts = urlsplit(url)
@@ -29,6 +31,11 @@ def check_base_url(url: str) -> str:
         raise ValueError("the URL contains a user name or a password. How to fix: Remove it, and use api_key.")
     if not host or port == 0 or not _is_host(host, parts.netloc):
         raise ValueError(f"the URL has no valid host. How to fix: Write it like {EXAMPLE_URL}.")
+    if is_metadata_host(host):
+        raise ValueError(
+            "the URL leads to a link-local address or a cloud's metadata service, which hands out a machine's "
+            f"credentials. How to fix: Write the address of the server, like {EXAMPLE_URL}."
+        )
     return url
 
 

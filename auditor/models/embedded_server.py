@@ -20,6 +20,7 @@ from typing import Self
 
 from auditor.errors import ModelSetupError
 from auditor.models import weights
+from auditor.models.connections import bypass_proxies
 from auditor.redaction import register_secrets
 
 EMBEDDED_PREFIX = "embedded/"
@@ -178,6 +179,7 @@ def start_server(model: str, replica: int = 0) -> tuple[str, str]:
             _servers[name, replica] = EmbeddedServer(path, name, slots=slots_per_server).__enter__()
         server = _servers[name, replica]
     register_secrets(server.api_key)
+    bypass_proxies(server.base_url)
     return server.base_url, server.api_key
 
 

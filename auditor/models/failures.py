@@ -93,7 +93,8 @@ def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure
     status = exchange.status if exchange.n_requests else None
     if (unacceptable := _find_cause(error, UnacceptableExchange)) is not None:
         outcome = Outcome.CLIENT_ERROR if isinstance(unacceptable, RedirectRefused) else Outcome.SERVER_ERROR
-        return RequestFailure(outcome, False, False, str(unacceptable), status)
+        # Without a response, it is the destination that is not allowed, and no other request would be.
+        return RequestFailure(outcome, False, status is None, str(unacceptable), status)
     text = _describe_error(error, exchange)
     is_timeout = isinstance(error, (asyncio.TimeoutError, load_litellm().Timeout))
     if is_timeout and status not in (*BLOCKING_STATUSES, 429):  # these statuses say enough without the body

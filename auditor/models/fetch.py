@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import ssl
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from urllib.request import url2pathname
 import httpx
 
 from auditor.errors import ModelSetupError
+from auditor.models.connections import create_tls_context
 
 DownloadProgress = Callable[[int, int | None], None]
 """Called with the number of bytes received so far, and of all bytes; None while that is unknown."""
@@ -104,7 +104,7 @@ def download(
         shutil.copyfile(url2pathname(urlsplit(url).path), target)
         return
     timeout = httpx.Timeout(60.0, connect=connect_timeout_s)
-    with httpx.Client(follow_redirects=True, timeout=timeout, verify=ssl.create_default_context()) as client:
+    with httpx.Client(follow_redirects=True, timeout=timeout, verify=create_tls_context()) as client:
         # `n_idle_attempts`: failed connections in a row without a byte received. `was_reached`: whether any connection
         # was made; if none was, the download is not retried.
         n_idle_attempts, was_reached = 0, False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ssl
 from typing import Any
 
 import httpx
 
+from auditor.models.connections import create_provider_transport
 from auditor.models.transport import GuardedTransport, ServerUnreachable
 
 DEFAULT_TIMEOUT = httpx.Timeout(600.0, connect=5.0)
@@ -65,26 +65,19 @@ def install_guarded_clients(handler: type[Any]) -> None:
     Args:
         handler: litellm's asynchronous HTTP handler class.
     """
-    create_transport = handler.create_async_transport
-    if getattr(create_transport, "guarded", False):
+    if getattr(handler.create_async_transport, "guarded", False):
         return
-    from litellm.llms.custom_httpx.http_handler import get_default_headers, get_ssl_configuration
+    from litellm.llms.custom_httpx.http_handler import get_default_headers
 
-    def create_guarded_transport(*args: Any, **kwargs: Any) -> GuardedTransport:
-        """Create litellm's transport, or httpx's if litellm has none, and wrap it."""
-        return GuardedTransport(create_transport(*args, **kwargs) or httpx.AsyncHTTPTransport())
+    def create_guarded_transport(*_: Any, **__: Any) -> GuardedTransport:
+        """Create the transport of all requests in place of litellm's, whatever TLS settings and session it asks for."""
+        return GuardedTransport(create_provider_transport())
 
-    def create_guarded_client(
-        _: Any, timeout: Any = None, event_hooks: Any = None, ssl_verify: Any = None, shared_session: Any = None
-    ) -> httpx.AsyncClient:
+    def create_guarded_client(_: Any, timeout: Any = None, **__: Any) -> httpx.AsyncClient:
         """Create a client as litellm's method of this name does, without event hooks and proxies."""
-        ssl_setting = get_ssl_configuration(ssl_verify)
-        transport = handler.create_async_transport(
-            ssl_context=ssl_setting if isinstance(ssl_setting, ssl.SSLContext) else None,
-            ssl_verify=ssl_setting if isinstance(ssl_setting, bool) else None,
-            shared_session=shared_session,
+        return create_client(
+            create_guarded_transport(), get_default_headers(), DEFAULT_TIMEOUT if timeout is None else timeout
         )
-        return create_client(transport, get_default_headers(), DEFAULT_TIMEOUT if timeout is None else timeout)
 
     create_guarded_transport.guarded = True  # type: ignore[attr-defined]
     handler.create_async_transport = staticmethod(create_guarded_transport)

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from auditor.models.metadata_hosts import is_metadata_host
+from auditor.config.metadata_hosts import is_metadata_host
 from auditor.redaction import redact, register_secrets
 
 MAX_RESPONSE_BYTES = 8_000_000
@@ -176,7 +176,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             UnreadableResponse: the response's headers are not ASCII, or a successful response is not a JSON object.
         """
         if is_metadata_host(request.url.host):
-            raise UnacceptableExchange(f"{request.url.host} is an address on this machine's network, not a provider's")
+            raise UnacceptableExchange(refused_address_message(request.url.host))
         request.headers["accept-encoding"] = "identity"
         current_exchange = CURRENT_EXCHANGE.get()
         exchange = current_exchange or HttpExchange()
@@ -211,6 +211,9 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         except httpx.ConnectTimeout:
             exchange.unreachable = True
             raise
+        except (ServerUnreachable, UnacceptableExchange):  # by the rules of `connections`: nothing was sent
+            exchange.unreachable = True
+            raise
         except (httpx.ConnectError, httpx.ProtocolError) as error:
             exchange.unreachable = _never_connected(error)
             raise (ServerUnreachable if exchange.unreachable else httpx.ReadError)(str(error)) from error
@@ -243,6 +246,14 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
     if read_response.headers.get("content-type") == "application/json":
         read_response.encoding = "utf-8"  # JSON is always UTF-8; httpx would detect the encoding of each response
     return read_response
+
+
+def refused_address_message(host: str) -> str:
+    """Message that no request is sent to a host, since it is link-local or a metadata service's."""
+    return (
+        f"{host} is an address on this machine's network, not a provider's: link-local addresses and metadata services "
+        "hand out a machine's credentials"
+    )
 
 
 def _cap_connect_timeout(request: httpx.Request, total_timeout_s: float | None) -> None:

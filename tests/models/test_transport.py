@@ -13,7 +13,6 @@ from auditor.config import Limits
 from auditor.domain import Answer, Outcome
 from auditor.models import transport
 from auditor.models.gateway import Gateway
-from auditor.models.metadata_hosts import is_metadata_host
 from auditor.models.transport import MAX_RESPONSE_BYTES
 from tests.models.test_gateway import call, section
 from tests.support.fake_server import FakeServer, Reply, answer, completion
@@ -59,17 +58,6 @@ async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> No
         assert elsewhere.requests == []
     assert (failed_answer.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
     assert "redirect" in (failed_answer.error or "")
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        ("169.254.169.254", True), ("[fe80::1]", True), ("fd00:ec2::254", True), ("Metadata.Google.Internal.", True),
-        ("127.0.0.1", False), ("10.0.0.3", False), ("api.openai.com", False), ("::1", False),
-    ],
-)  # fmt: skip
-def test_metadata_hosts_are_recognized(host: str, expected: bool) -> None:
-    assert is_metadata_host(host) is expected
 
 
 @pytest.mark.parametrize(

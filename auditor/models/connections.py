@@ -1,0 +1,198 @@
+"""Connections to providers: through the environment's proxies, with its certificate authorities, and to no metadata
+service.
+
+Environment variables are read as curl and requests read them: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY (also in
+lower case), SSL_CERT_FILE, SSL_CERT_DIR and REQUESTS_CA_BUNDLE.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import os
+import socket
+import ssl
+import urllib.request
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from auditor.config.metadata_hosts import is_metadata_address
+from auditor.errors import ConfigError
+from auditor.models.transport import ServerUnreachable, UnacceptableExchange, refused_address_message
+from auditor.redaction import register_secrets
+
+AUTHORITY_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+"""Environment variables with files or folders of certificate authorities; all of them are trusted."""
+KEEPALIVE_S, DNS_CACHE_S = 120, 300
+"""How long an idle connection and a resolved name are kept, in seconds, as by litellm."""
+MAX_CONNECTIONS, MAX_CONNECTIONS_TO_HOST = 1000, 500
+AddressInfo = tuple[Any, Any, int, str, tuple[Any, ...]]
+"""What `socket.getaddrinfo` returns of one address."""
+
+_direct_addresses: set[str] = set()
+"""Host and port of this process's own servers."""
+
+
+class Proxy(NamedTuple):
+    """A proxy that the environment names: its URL, and the variable that holds it."""
+
+    url: str
+    variable: str
+
+    @property
+    def address(self) -> str:
+        """Host and port, without user name and password."""
+        return urlsplit(self.url).netloc.rpartition("@")[2]
+
+
+def bypass_proxies(url: str) -> None:
+    """Send requests to a server of this process directly, whatever the environment says: no proxy can reach it."""
+    _direct_addresses.add(urlsplit(url).netloc)
+
+
+def find_proxy(url: httpx.URL) -> Proxy | None:
+    """The proxy that the environment names for a URL; None if requests go to the server directly.
+
+    Raises:
+        UnacceptableExchange: the proxy does not speak HTTP.
+    """
+    address = f"{url.host}:{url.port or {'http': 80, 'https': 443}.get(url.scheme, 0)}"
+    proxies = urllib.request.getproxies()
+    scheme = url.scheme if proxies.get(url.scheme) else "all"
+    proxy_url = proxies.get(scheme)
+    if not proxy_url or address in _direct_addresses or urllib.request.proxy_bypass(address):
+        return None
+    proxy = Proxy(proxy_url if "://" in proxy_url else f"http://{proxy_url}", f"{scheme.upper()}_PROXY")
+    parts = urlsplit(proxy.url)
+    register_secrets(parts.password)
+    if parts.scheme not in ("http", "https"):
+        raise UnacceptableExchange(
+            f"the proxy {parts.scheme}://{proxy.address} of the environment variable {proxy.variable} is not an HTTP "
+            "proxy, and others are not supported"
+        )
+    return proxy
+
+
+def create_tls_context() -> ssl.SSLContext:
+    """TLS settings with the certificate authorities that the environment names, else with those of certifi.
+
+    Raises:
+        ConfigError: an environment variable names a file that does not exist, or that holds no certificates.
+    """
+    named = [(name, os.environ[name]) for name in AUTHORITY_VARIABLES if os.environ.get(name)]
+    return _load_authorities(tuple(named))
+
+
+@functools.cache
+def _load_authorities(named: tuple[tuple[str, str], ...]) -> ssl.SSLContext:
+    """TLS settings with the authorities in the files and folders that environment variables (name, value) name."""
+    import certifi
+
+    if not named:
+        return ssl.create_default_context(cafile=certifi.where())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for variable, value in named:
+        for path in map(Path, value.split(os.pathsep) if variable == "SSL_CERT_DIR" else [value]):
+            try:
+                context.load_verify_locations(**{"capath" if path.is_dir() else "cafile": str(path)})
+            except OSError as error:
+                problem = "is not a file with certificates in PEM format" if path.is_file() else "does not exist"
+                raise ConfigError(
+                    f"the environment variable {variable} names certificate authorities in {path}, which {problem}.",
+                    "Correct the variable, or remove it.",
+                ) from error
+    return context
+
+
+def open_socket(address_info: AddressInfo) -> socket.socket:
+    """Open a socket for a connection to an address that a name was resolved to.
+
+    Raises:
+        UnacceptableExchange: the address is link-local or a metadata service's.
+    """
+    family, kind, protocol, _, address = address_info
+    host = str(address[0]).partition("%")[0]
+    if is_metadata_address(ipaddress.ip_address(host)):
+        raise UnacceptableExchange(refused_address_message(host))
+    opened = socket.socket(family, kind, protocol)
+    opened.setblocking(False)
+    return opened
+
+
+def create_provider_transport() -> httpx.AsyncBaseTransport:
+    """Create the transport of all requests to providers, by aiohttp.
+
+    Raises:
+        ConfigError: see `create_tls_context`.
+    """
+    from aiohttp import ClientSession, DummyCookieJar, TCPConnector
+
+    tls_context = create_tls_context()
+
+    def open_session() -> ClientSession:
+        """Open a session in the running event loop."""
+        connector = TCPConnector(
+            ssl=tls_context,
+            keepalive_timeout=KEEPALIVE_S,
+            ttl_dns_cache=DNS_CACHE_S,
+            limit=MAX_CONNECTIONS,
+            limit_per_host=MAX_CONNECTIONS_TO_HOST,
+            socket_factory=open_socket,
+        )
+        return ClientSession(connector=connector, cookie_jar=DummyCookieJar(), trust_env=False)
+
+    transport: httpx.AsyncBaseTransport = _transport_class()(open_session)
+    return transport
+
+
+@functools.cache
+def _transport_class() -> Any:
+    """The class of transports; litellm is imported on first use."""
+    from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
+
+    class ProviderTransport(LiteLLMAiohttpTransport):
+        """litellm's transport, which sends requests by `find_proxy` and names a proxy that fails."""
+
+        async def _get_proxy_settings(self, request: httpx.Request) -> str | None:
+            """URL of the proxy of a request; None for none."""
+            proxy = find_proxy(request.url)
+            return proxy and proxy.url
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            """Send a request.
+
+            Raises:
+                ServerUnreachable: the proxy cannot be reached, or refuses to connect to the server.
+                UnacceptableExchange: the request may not go to its destination.
+            """
+            try:
+                return await super().handle_async_request(request)
+            except httpx.RequestError as error:
+                if (proxy := find_proxy(request.url)) is None or not _is_proxy_failure(error):
+                    raise
+                source = f"environment variable {proxy.variable}"
+                raise ServerUnreachable(
+                    f"the proxy {proxy.address} ({source}) {_describe_proxy_failure(error)}"
+                ) from error
+
+    return ProviderTransport
+
+
+def _is_proxy_failure(error: httpx.RequestError) -> bool:
+    """Whether a request failed at a proxy, before anything was sent to the server."""
+    from aiohttp import ClientHttpProxyError
+
+    return isinstance(error, (httpx.ProxyError, httpx.ConnectTimeout)) or isinstance(
+        error.__cause__, ClientHttpProxyError
+    )
+
+
+def _describe_proxy_failure(error: httpx.RequestError) -> str:
+    """The rest of a sentence about a proxy: why no request passed through it."""
+    status = getattr(error.__cause__, "status", None)
+    if status is None:
+        return "cannot be reached"
+    return f"refuses to connect to the server: HTTP status {status}"

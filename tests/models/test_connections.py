@@ -1,0 +1,351 @@
+"""Connections pass through the proxies of the environment, trust its authorities, and reach no metadata service."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.errors import ConfigError, ModelSetupError
+from auditor.models import connections
+from auditor.models.connections import create_tls_context
+from auditor.models.gateway import Gateway
+from tests.support.fake_server import FakeServer, completion
+
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+METADATA_ADDRESS = "169.254.169.254"
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy and no authority in the environment."""
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name in connections.AUTHORITY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(connections, "_direct_addresses", set())
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Base of the handlers below: logs nothing, and answers with JSON."""
+
+    protocol_version = "HTTP/1.1"
+
+    def reply(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Proxy:
+    """A proxy that answers plain requests itself, and connects every CONNECT to one server, or refuses it."""
+
+    def __init__(self, server_address: tuple[str, int] | None = None, status: int = 407) -> None:
+        outer = self
+        self.requests: list[tuple[str, str]] = []
+        self.authorizations: list[str | None] = []
+
+        class ProxyHandler(Handler):
+            def do_POST(self) -> None:
+                outer.requests.append(("POST", self.path))
+                outer.authorizations.append(self.headers["Proxy-Authorization"])
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.reply(200, completion("by proxy").body)
+
+            def do_CONNECT(self) -> None:
+                outer.requests.append(("CONNECT", self.path))
+                if server_address is None:
+                    self.reply(status, {})
+                    return
+                self.send_response(200)
+                self.end_headers()
+                with socket.create_connection(server_address) as upstream:
+                    pair = [self.connection, upstream]
+                    while ready := select.select(pair, [], [], 5)[0]:
+                        data = ready[0].recv(65_536)
+                        if not data:
+                            break
+                        pair[1 - pair.index(ready[0])].sendall(data)
+                self.close_connection = True
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), ProxyHandler)
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+async def ask(api_base: str, **settings: Any) -> Answer:
+    """The answer to one call, which is sent once."""
+    section = ModelSection(
+        name="m",
+        model="openai/x",
+        api_base=api_base,
+        price={"input": 1, "output": 1},
+        **settings,
+    )
+    gateway = Gateway([section], Limits(max_attempts=1))
+    try:
+        return await gateway.complete(Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT))
+    finally:
+        await gateway.close()
+
+
+def resolve_as(monkeypatch: pytest.MonkeyPatch, addresses: dict[str, str]) -> None:
+    """Resolve these names to these addresses, and no other name."""
+    resolve = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, port: Any, *rest: Any, **more: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        return resolve(
+            addresses.get(name, name if name == "127.0.0.1" else "no.such.name.invalid"), port, *rest, **more
+        )
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+@contextmanager
+def watched_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Addresses that sockets connect to."""
+    hosts: list[str] = []
+    connect = socket.socket.connect
+
+    def record(self: socket.socket, address: Any) -> None:
+        hosts.append(str(address[0]))
+        connect(self, address)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(socket.socket, "connect", record)
+        yield hosts
+
+
+# --- metadata services ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("address", [METADATA_ADDRESS, "100.100.100.200", "168.63.129.16", "169.254.1.1"])
+async def test_a_name_that_resolves_to_a_metadata_service_is_not_connected_to(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_as(monkeypatch, {"models.example.org": address})
+    message = rf"cannot be used: {address} is an address on this machine's network"
+    with watched_connections(monkeypatch) as hosts, pytest.raises(ModelSetupError, match=message) as refused:
+        await ask("http://models.example.org/v1")
+    assert hosts == []
+    assert refused.value.answer is not None
+    assert refused.value.answer.cost_usd == 0.0
+
+
+async def test_a_name_is_checked_at_each_connection(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that led to a server when the config was read may lead elsewhere later."""
+    port = urlsplit(server.url).port
+    addresses = {"models.example.org": "127.0.0.1"}
+    resolve_as(monkeypatch, addresses)
+    assert (await ask(f"http://models.example.org:{port}/v1")).outcome is Outcome.OK
+    addresses["models.example.org"] = METADATA_ADDRESS
+    with pytest.raises(ModelSetupError, match="is an address on this machine's network"):
+        await ask(f"http://models.example.org:{port}/v1")
+    assert len(server.requests) == 1
+
+
+async def test_behind_a_proxy_the_name_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Proxy() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        for host in ("metadata.google.internal", "0xa9fea9fe"):
+            request_to_metadata = await ask_transport(f"http://{host}/v1")
+            assert "is an address on this machine's network" in request_to_metadata
+        assert proxy.requests == []
+        assert (await ask("http://models.example.org/v1")).text == "by proxy"
+
+
+async def ask_transport(url: str) -> str:
+    """The error of a request by a client, past the config's own check of addresses."""
+    from auditor.models import litellm_client
+    from auditor.models.transport import UnacceptableExchange
+
+    with pytest.raises(UnacceptableExchange) as refused:
+        await litellm_client.get_http_client().post(url, content=b"{}")
+    await litellm_client.close_http_clients()
+    return str(refused.value)
+
+
+# --- proxies ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+async def test_requests_pass_through_the_proxy(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Proxy() as proxy:
+        monkeypatch.setenv(variable, proxy.url.replace("//", "//ada:secret-word@"))
+        assert (await ask("http://models.example.org/v1")).text == "by proxy"
+    assert proxy.requests == [("POST", "http://models.example.org/v1/chat/completions")]
+    assert proxy.authorizations == ["Basic YWRhOnNlY3JldC13b3Jk"]
+
+
+@pytest.mark.parametrize("exception", ["models.example.org", ".example.org", "models.example.org:{port}", "*"])
+async def test_hosts_of_no_proxy_are_asked_directly(
+    exception: str, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = urlsplit(server.url).port
+    resolve_as(monkeypatch, {"models.example.org": "127.0.0.1"})
+    with Proxy() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", exception.format(port=port))
+        assert (await ask(f"http://models.example.org:{port}/v1")).outcome is Outcome.OK
+    assert (proxy.requests, len(server.requests)) == ([], 1)
+
+
+async def test_servers_of_this_process_are_asked_directly(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    connections.bypass_proxies(server.url)
+    with Proxy() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        assert (await ask(server.url)).outcome is Outcome.OK
+    assert (proxy.requests, len(server.requests)) == ([], 1)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_dead_proxy_is_named_and_costs_nothing(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = f"{scheme.upper()}_PROXY"
+    monkeypatch.setenv(variable, "http://ada:secret-word@127.0.0.1:9")
+    answer = await ask(f"{scheme}://models.example.org/v1")
+    assert (answer.outcome, answer.cost_usd) == (Outcome.SERVER_ERROR, 0.0)
+    assert answer.error == f"the proxy 127.0.0.1:9 (environment variable {variable}) cannot be reached"
+
+
+async def test_a_dead_proxy_ends_the_run_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "127.0.0.1:9")
+    section = ModelSection(name="m", model="openai/x", api_base="https://models.example.org/v1")
+    gateway = Gateway([section], Limits(max_attempts=3))
+    with pytest.raises(ModelSetupError, match=r"the proxy 127\.0\.0\.1:9 .* cannot be reached") as failure:
+        await gateway.complete(Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT))
+    await gateway.close()
+    assert "NO_PROXY" in (failure.value.how_to_fix or "")
+
+
+async def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Proxy(status=407) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        answer = await ask("https://models.example.org/v1")
+    assert (answer.cost_usd, proxy.requests) == (0.0, [("CONNECT", "models.example.org:443")])
+    assert "refuses to connect to the server: HTTP status 407" in (answer.error or "")
+
+
+async def test_a_proxy_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    with pytest.raises(ModelSetupError, match="is not an HTTP proxy"):
+        await ask("https://models.example.org/v1")
+
+
+# --- certificate authorities ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A self-signed certificate of models.example.org and 127.0.0.1, with its key, in one file."""
+    pytest.importorskip("cryptography", reason="needs cryptography to make a certificate")
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "models.example.org")])
+    now = datetime.datetime.now(datetime.UTC)
+    hosts = [x509.DNSName("models.example.org"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + signed.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+@contextmanager
+def tls_server(certificate: Path) -> Iterator[tuple[str, int]]:
+    """Address of a server that answers over TLS."""
+
+    class AnswerHandler(Handler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.reply(200, completion("by TLS").body)
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    http = ThreadingHTTPServer(("127.0.0.1", 0), AnswerHandler)
+    http.daemon_threads = True
+    http.socket = context.wrap_socket(http.socket, server_side=True)
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    yield "127.0.0.1", http.server_port
+    http.shutdown()
+    http.server_close()
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
+@pytest.mark.parametrize("is_proxied", [False, True])
+async def test_authorities_of_the_environment_are_trusted(
+    variable: str, is_proxied: bool, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        address = stack.enter_context(tls_server(certificate))
+        url = f"https://127.0.0.1:{address[1]}/v1"
+        if is_proxied:
+            url = "https://models.example.org/v1"
+            monkeypatch.setenv("HTTPS_PROXY", stack.enter_context(Proxy(address)).url)
+        refused = await ask(url)
+        assert (refused.outcome, refused.cost_usd) == (Outcome.SERVER_ERROR, 0.0)
+        assert "certificate" in (refused.error or "").lower()
+        monkeypatch.setenv(variable, str(certificate))
+        assert (await ask(url)).text == "by TLS"
+
+
+def test_authorities_of_all_variables_are_trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import certifi
+
+    monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
+    n_public = create_tls_context().cert_store_stats()["x509"]
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    assert create_tls_context().cert_store_stats()["x509"] == n_public + 1
+    assert create_tls_context().verify_mode is ssl.CERT_REQUIRED
+
+
+@pytest.mark.parametrize(("content", "problem"), [(None, "does not exist"), ("no", "is not a file with certificates")])
+def test_a_wrong_file_of_authorities_is_named(
+    content: str | None, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "authorities.pem"
+    if content is not None:
+        path.write_text(content)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(path))
+    with pytest.raises(ConfigError, match=rf"REQUESTS_CA_BUNDLE names .*{problem}"):
+        create_tls_context()
