@@ -161,6 +161,11 @@ soak: dev
 pictures: dev system
 	$(BIN)/python -m tests.support.docs_pictures
 
+# After an update of pycountry: writes names of countries in other languages to auditor/surveys/data/country_names.txt.
+.PHONY: country-names
+country-names: dev
+	$(BIN)/python -m tests.support.country_name_table
+
 # After a change in storage/*_tables.py: `make revision m="what changes"`; see docs/storage.md.
 .PHONY: revision
 revision: dev

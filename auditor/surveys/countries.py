@@ -1,11 +1,13 @@
 """Look up countries by any of their names, and list the words by which a text reveals a country.
 
-The data is in `data/countries.csv`; all other countries of ISO 3166 come from pycountry.
+English names are in `data/countries.csv`; all other countries of ISO 3166 come from pycountry. Names in other
+languages, and former states, are in `data/country_names.txt`, which `make country-names` writes.
 """
 
 from __future__ import annotations
 
 import csv
+import difflib
 import re
 import unicodedata
 from functools import cache
@@ -13,8 +15,29 @@ from pathlib import Path
 from typing import NamedTuple
 
 DATA_FOLDER = Path(__file__).parent / "data"
-# Codes that surveys use and ISO 3166 does not have.
-_OTHER_CODES = {"nir": "XNI", "gb nir": "XNI", "gb gbn": "GBR", "909": "XNI", "xk": "XKX", "rks": "XKX", "915": "XKX"}
+NAMES_FILE = DATA_FOLDER / "country_names.txt"
+# Codes and abbreviations that surveys and maps use and ISO 3166 does not have.
+_OTHER_CODES = {
+    "nir": "XNI", "gb nir": "XNI", "gb gbn": "GBR", "909": "XNI", "xk": "XKX", "rks": "XKX", "915": "XKX",
+    "el": "GRC", "ger": "DEU", "bosnia and herz": "BIH", "bosnia herz": "BIH", "central african rep": "CAF",
+    "dem rep congo": "COD", "dem rep of the congo": "COD", "rep of congo": "COG", "dominican rep": "DOM",
+    "eq guinea": "GNQ", "s sudan": "SSD", "solomon is": "SLB", "marshall is": "MHL", "cook is": "COK",
+    "cayman is": "CYM", "faroe is": "FRO", "fr polynesia": "PYF", "n mariana is": "MNP", "n korea": "PRK",
+    "w sahara": "ESH", "st lucia": "LCA", "st kitts and nevis": "KNA", "st vin and gren": "VCT",
+    "antigua and barb": "ATG", "sao tome and prin": "STP", "slovak rep": "SVK", "kyrgyz rep": "KGZ",
+    "macedonia fyr": "MKD", "iran islamic rep": "IRN", "egypt arab rep": "EGY", "yemen rep": "YEM",
+    "venezuela rb": "VEN", "gambia the": "GMB", "bahamas the": "BHS", "lao pdr": "LAO", "korea dem rep": "PRK",
+    "former yugoslav republic of macedonia": "MKD", "china hong kong sar": "HKG", "china macao sar": "MAC",
+    "hong kong sar china": "HKG", "macao sar china": "MAC", "micronesia fed sts": "FSM", "congo dem rep": "COD",
+    "congo rep": "COG", "west bank and gaza": "PSE",
+}  # fmt: skip
+# English names that mean two countries.
+_AMBIGUOUS_NAMES = {"virgin islands": ("VGB", "VIR"), "saint martin": ("MAF", "SXM"), "st martin": ("MAF", "SXM")}
+# Latin letters that Unicode does not decompose to a basic letter and an accent.
+_LATIN_LETTERS = str.maketrans({"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
+_NUMERIC_CODE = re.compile(r"([0-9]{1,3})(\.0+)?")
+MIN_NAME_SIMILARITY = 0.7
+"""Ratio of `difflib` from which a known name is suggested for an unknown one."""
 _INVARIANT_PLURAL_ENDINGS = ("s", "sh", "ch", "ese", "hman", "woman", "men")
 
 
@@ -33,17 +56,40 @@ class Country(NamedTuple):
 
 
 def country_code(name: str) -> str | None:
-    """Return the ISO 3166 alpha-3 code of a country, given by name, alpha-2 or alpha-3 code, or a survey's spelling.
+    """Return the ISO 3166 alpha-3 code of a country, given by name, alpha-2, alpha-3 or numeric code (`76` is `076`).
+
+    The name may be in another language, or that of a former state, whose code is its last one in ISO 3166 (`DDR`).
 
     Returns:
-        The code, or None for an unknown country (such as `East Germany`).
+        The code, or None for an unknown country (such as `Atlantis`) and for an ambiguous name.
     """
-    return _find_code(name)
+    codes = country_codes(name)
+    return codes[0] if len(codes) == 1 else None
+
+
+@cache
+def country_codes(name: str) -> tuple[str, ...]:
+    """Return the alpha-3 codes of all countries that a name may mean: more than one if it is ambiguous."""
+    return find_english_codes(name) or _load_codes_by_foreign_name().get(fold_name(name), ())
+
+
+def is_english_name(name: str) -> bool:
+    """Whether a country is known by this name or code in English."""
+    return bool(find_english_codes(name))
 
 
 def country_key(name: str) -> str:
-    """Return a key that is equal for all spellings of a country: its ISO 3166 code, else its normalized name."""
-    return country_code(name) or _normalize_name(name)
+    """Return a key that is equal for all spellings of a country: its ISO 3166 code, else its folded name."""
+    return country_code(name) or fold_name(name)
+
+
+def suggest_country(name: str) -> str | None:
+    """Return the known English name of a country that is spelt most like an unknown name; None if none is similar."""
+    english_names = {fold_name(country.name): country.name for country in _load_countries().values()}
+    known_names = {folded: english_names.get(folded) for folded in (*english_names, *_load_codes_by_name())}
+    long_names = [folded for folded in known_names if len(folded) > 3]
+    similar_names = difflib.get_close_matches(fold_name(name), long_names, n=1, cutoff=MIN_NAME_SIMILARITY)
+    return country_name(_load_codes_by_name()[similar_names[0]]) if similar_names else None
 
 
 def known_codes() -> frozenset[str]:
@@ -53,11 +99,13 @@ def known_codes() -> frozenset[str]:
 
 def country_name(code: str) -> str | None:
     """Return the English name for an ISO 3166 code, alphabetic or numeric; None for an unknown code or another text."""
-    alpha_3 = country_code(code.zfill(3) if code.isdecimal() else code)
+    alpha_3 = country_code(code)
     # `country_code` also understands names, which are longer than any code.
-    if alpha_3 is None or len(code) > 3:
+    if alpha_3 is None or (len(code) > 3 and not _NUMERIC_CODE.fullmatch(code)):
         return None
-    return _load_countries()[alpha_3].name if alpha_3 in _load_countries() else _iso_names(alpha_3)[0]
+    if alpha_3 in _load_countries():
+        return _load_countries()[alpha_3].name
+    return next(iter(_iso_names(alpha_3)), None)
 
 
 def country_name_forms(country: str) -> tuple[str, ...]:
@@ -105,7 +153,7 @@ def _split_names(text: str) -> tuple[str, ...]:
 def _load_codes_by_name() -> dict[str, str]:
     """Code by normalized name or code, for the countries of `data/countries.csv` and `_OTHER_CODES`."""
     names = {
-        _normalize_name(name): country.code
+        fold_name(name): country.code
         for country in _load_countries().values()
         for name in (country.name, *country.other_names, country.code)
     }
@@ -113,16 +161,37 @@ def _load_codes_by_name() -> dict[str, str]:
 
 
 @cache
-def _find_code(name: str) -> str | None:
-    """Return the alpha-3 code of a country given by any name or code; None if it is unknown. Results are cached."""
-    if _normalize_name(name) in _load_codes_by_name():
-        return _load_codes_by_name()[_normalize_name(name)]
+def find_english_codes(name: str) -> tuple[str, ...]:
+    """Return the alpha-3 codes of the countries that have a code or English name; none if it is unknown."""
+    numeric_code = _NUMERIC_CODE.fullmatch(name.strip())
+    folded = numeric_code[1].zfill(3) if numeric_code else fold_name(name)
+    if folded in _AMBIGUOUS_NAMES:
+        return _AMBIGUOUS_NAMES[folded]
+    if folded in _load_codes_by_name():
+        return (_load_codes_by_name()[folded],)
+    code = _load_iso_codes().get(folded)
+    return (code,) if code else ()
+
+
+@cache
+def _load_iso_codes() -> dict[str, str]:
+    """Alpha-3 code by each folded name and code that pycountry has for a country."""
     import pycountry  # loads 249 records that most names do not need
 
-    try:
-        return str(pycountry.countries.lookup(name.strip()).alpha_3)
-    except LookupError:
-        return None
+    attributes = ("name", "common_name", "official_name", "alpha_2", "alpha_3", "numeric")
+    names = ((getattr(country, name, None), country.alpha_3) for country in pycountry.countries for name in attributes)
+    return {fold_name(name): alpha_3 for name, alpha_3 in names if name}
+
+
+@cache
+def _load_codes_by_foreign_name() -> dict[str, tuple[str, ...]]:
+    """Codes by folded name of `data/country_names.txt`; ambiguous names have several."""
+    codes_by_name: dict[str, tuple[str, ...]] = {}
+    for line in NAMES_FILE.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            codes, _, names = line.partition("\t")
+            codes_by_name |= dict.fromkeys(names.split("|"), tuple(codes.split()))
+    return codes_by_name
 
 
 def _iso_names(code: str) -> list[str]:
@@ -130,15 +199,26 @@ def _iso_names(code: str) -> list[str]:
     import pycountry
 
     country = pycountry.countries.get(alpha_3=code)
+    if country is None:  # of a former state only its best known name
+        former_state = pycountry.historic_countries.get(alpha_3=code)
+        return [former_state.name] if former_state else []
     names = (getattr(country, attribute, None) for attribute in ("name", "common_name", "official_name"))
     # Names with a comma, such as "Venezuela, Bolivarian Republic of", are index entries that do not occur in texts.
     return [name for name in names if name and "," not in name]
 
 
-def _normalize_name(name: str) -> str:
-    """Remove accents, case, punctuation and a leading "the" from a name, so that spellings compare as equal."""
-    letters = unicodedata.normalize("NFKD", name.casefold().replace("&", " and "))
-    words = re.sub(
-        r"[^\w\s]", " ", "".join(character for character in letters if not unicodedata.combining(character))
-    ).split()
-    return " ".join(words[1:] if len(words) > 1 and words[0] == "the" else words)
+def fold_name(name: str) -> str:
+    """Remove case, punctuation, a leading "the" and the accents of Latin letters, so that spellings compare as equal.
+
+    Other scripts keep their marks, which there are letters. A name without letters and digits stays as it is.
+    """
+    characters: list[str] = []
+    base = " "
+    for character in unicodedata.normalize("NFKD", name.casefold().replace("&", " and ")):
+        if not unicodedata.combining(character):
+            base = character
+        elif unicodedata.name(base, "").startswith("LATIN"):
+            continue
+        characters.append(" " if unicodedata.category(character)[0] in "PSZC" else character)
+    words = unicodedata.normalize("NFC", "".join(characters)).translate(_LATIN_LETTERS).split()
+    return " ".join(words[1:] if len(words) > 1 and words[0] == "the" else words) or name.strip()

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
+from importlib.metadata import version
 
 import pycountry
 import pytest
 
 from auditor.surveys import country_code, country_name_forms, load_survey
-from auditor.surveys.countries import DATA_FOLDER
+from auditor.surveys.countries import (
+    DATA_FOLDER,
+    NAMES_FILE,
+    country_codes,
+    fold_name,
+    is_english_name,
+    suggest_country,
+)
+from tests.support.country_name_table import format_table
 
 OWN_CODES = {"XKX", "XNI"}
 SURVEYED = {c for name in ("wvs7-sample", "pew2013-sample") for c in load_survey(name).countries}
@@ -45,9 +56,72 @@ def test_a_country_is_known_by_any_spelling(name: str, code: str) -> None:
     assert country_code(name) == code
 
 
-@pytest.mark.parametrize("name", ["East Germany", "Atlantis", "", "  ", "the"])
+@pytest.mark.parametrize("name", ["West Germany", "Atlantis", "", "  ", "the", "???", "—", "1234"])
 def test_what_is_no_country_has_no_code(name: str) -> None:
     assert country_code(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("Allemagne", "DEU"), ("NORVÈGE", "NOR"), ("Norvege", "NOR"), ("Россия", "RUS"),
+        ("Российская Федерация", "RUS"),
+        ("日本", "JPN"), ("भारत", "IND"), ("Autriche", "AUT"), ("Ελλάδα", "GRC"), ("대한민국", "KOR"), ("ไทย", "THA"),
+        ("مصر", "EGY"), ("Danska", "DNK"), ("Łotwa", "LVA"), ("Estados Unidos", "USA"),
+    ],
+)  # fmt: skip
+def test_names_in_other_languages_are_known(name: str, code: str) -> None:
+    assert country_code(name) == code
+    assert not is_english_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("EL", "GRC"), ("GER", "DEU"), ("Bosnia and Herz.", "BIH"), ("Iran (Islamic Republic of)", "IRN"),
+        ("76", "BRA"), ("076", "BRA"), ("76.0", "BRA"), ("4", "AFG"), ("909", "XNI"),
+        ("USSR", "SUN"), ("Soviet Union", "SUN"), ("East Germany", "DDR"), ("Yugoslavia", "YUG"),
+        ("Czechoslovakia", "CSK"), ("Zaire", "COD"), ("Burma", "MMR"), ("Swaziland", "SWZ"),
+    ],
+)  # fmt: skip
+def test_codes_abbreviations_and_former_names_are_known(name: str, code: str) -> None:
+    assert country_code(name) == code
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"), [("Virgin Islands", ("VGB", "VIR")), ("Nigeri", ("NER", "NGA")), ("Kongo", ("COD", "COG"))]
+)
+def test_an_ambiguous_name_has_no_code(name: str, codes: tuple[str, ...]) -> None:
+    assert country_code(name) is None
+    assert country_codes(name) == codes
+
+
+def test_only_accents_of_latin_letters_are_folded() -> None:
+    assert fold_name("Côte  d’Ivoire") == fold_name("cote d'ivoire") == "cote d ivoire"
+    assert fold_name("भारत") != fold_name("भरत")  # a vowel sign is a letter
+    assert fold_name("ガーナ") != fold_name("カーナ")
+    assert all(fold_name(name) for name in ("???", "—", "…", "()", "日本", "ไทย"))
+
+
+@pytest.mark.parametrize(
+    ("name", "country"), [("Germny", "Germany"), ("Untied States", "United States"), ("Xyz", None)]
+)
+def test_the_nearest_country_of_a_misspelt_name(name: str, country: str | None) -> None:
+    assert suggest_country(name) == country
+
+
+def test_the_table_of_names_is_as_its_script_writes_it() -> None:
+    content = NAMES_FILE.read_text(encoding="utf-8")
+    versions = [version("Babel"), version("pycountry")]
+    if not all(f" {package_version} (" in content for package_version in versions):
+        pytest.skip("written with other versions of Babel and pycountry; `make country-names` writes it again")
+    assert content == format_table()
+
+
+def test_known_names_are_found_without_the_table_of_other_languages() -> None:
+    code = "import auditor.surveys.countries as c; c.country_code('Britain'); c.country_code('NO')"
+    check = f"{code}; assert not c._load_codes_by_foreign_name.cache_info().currsize"
+    subprocess.run([sys.executable, "-c", check], check=True)
 
 
 def test_the_table_agrees_with_iso_3166() -> None:
