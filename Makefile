@@ -111,8 +111,8 @@ unit: dev
 	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder  # long files first, short ones fill the end
 
 # Each version lies in a folder of its own, before the environment's: nothing else changes. Installed without its
-# requirements, which tests/models/test_litellm_client_version.py compares with the environment; its one exception is named there.
-LITELLM_VERSIONS := 1.106.2 1.110.2
+# requirements, which tests/models/test_litellm_client_version.py compares with the environment.
+LITELLM_VERSIONS := 1.109.0 1.110.2
 litellm: dev
 	@for version in $(LITELLM_VERSIONS); do \
 		test -d .litellm/$$version || $(PIP) install --no-deps --target .litellm/$$version "litellm==$$version" || exit 1; \

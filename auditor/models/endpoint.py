@@ -132,7 +132,7 @@ class Endpoint:
                 litellm_client.drop_schema_keywords(requested_format, set(capability.dropped_keywords))
             )
         if form is AnswerForm.TOOL:
-            return {**kwargs, **to_required_tool(requested_format), **litellm_client.SKIP_MCP_TOOLS}
+            return {**kwargs, **to_required_tool(requested_format)}
         if litellm_client.replaces_json_schema(self.model):
             # litellm does not read the fields of `extra_body`.
             return {**kwargs, "extra_body": {**kwargs.get("extra_body", {}), "response_format": requested_format}}

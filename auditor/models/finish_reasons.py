@@ -53,6 +53,7 @@ _REASONS_BY_CATEGORY = {
         """,
     FinishCategory.FAILED: """
         error network_error server_error timeout abort cancelled canceled user_cancel load unload
+        failed in_progress queued
         insufficient_system_resource
         """,
 }

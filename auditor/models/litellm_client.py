@@ -35,9 +35,6 @@ litellm checks their values, and they cannot lead to a server of another owner.
 MAX_ERROR_TEXT_CHARS = 65_536
 """Characters of an error's text that litellm is given to search."""
 
-SKIP_MCP_TOOLS = {"_skip_mcp_handler": True}
-"""Stops litellm from looking for its proxy's tools among those of a request, which needs another package."""
-
 
 @functools.cache
 def load_litellm() -> ModuleType:

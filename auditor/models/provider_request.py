@@ -19,7 +19,13 @@ from auditor.models.budget import NO_CHARGE, RequestCharge, charge_estimate, cha
 from auditor.models.endpoint import DEFAULT_CAPABILITY, Endpoint
 from auditor.models.failures import RequestFailure, classify_failure, clear_traceback_frames, is_unreachable
 from auditor.models.logprobs import UNSUPPORTED_STATUSES, parse_choice_logprobs, parse_echo_logprobs
-from auditor.models.response_body import TokenUsage, fill_missing_fields, has_integer_counts, parse_usage
+from auditor.models.response_body import (
+    TokenUsage,
+    fill_missing_fields,
+    has_integer_counts,
+    is_responses_body,
+    parse_usage,
+)
 from auditor.models.response_reader import read_response
 from auditor.models.responses import ResponseBody, litellm_token_usage, parse_response, sanitize_strings
 from auditor.models.transport import CURRENT_EXCHANGE, SERVER_STUB, HttpExchange
@@ -137,7 +143,9 @@ async def _send_and_repair(
         Exception: the request failed, or the body has no known format.
     """
     try:
-        return await _call_litellm(endpoint, call, timeout_s, capability)
+        response = await _call_litellm(endpoint, call, timeout_s, capability)
+        is_lossy = exchange.json_body is not None and is_responses_body(exchange.json_body)
+        return read_response(exchange.json_body or {}, "openai") if is_lossy else response
     except Exception as error:
         if exchange.json_body is None or exchange.json_body.get("error"):
             raise

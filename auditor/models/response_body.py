@@ -51,6 +51,8 @@ def native_finish_reason(body: Mapping[str, Any] | None) -> str | None:
     """The finish reason as the provider wrote it, at most `MAX_FINISH_REASON_CHARS` characters; None if absent."""
     if body is None:
         return None
+    if is_responses_body(body):
+        return responses_status(body)
     for json_object in _finish_reason_objects(body):
         for field in FINISH_REASON_FIELDS:
             if (
@@ -60,6 +62,26 @@ def native_finish_reason(body: Mapping[str, Any] | None) -> str | None:
             ):
                 return str(reason)[:MAX_FINISH_REASON_CHARS]
     return None
+
+
+def is_responses_body(body: Mapping[str, Any]) -> bool:
+    """Whether a body is a response of OpenAI's Responses API, the only one that some of its models have."""
+    return body.get("object") == "response" and isinstance(body.get("output"), list)
+
+
+def responses_status(body: Mapping[str, Any]) -> str | None:
+    """How a response of the Responses API ended: its status, or the reason why it, or a message in it, is incomplete.
+
+    Source: the API reference, "The response object"; `incomplete_details.reason` is `max_output_tokens` or
+    `content_filter`.
+    """
+    status, details = body.get("status"), body.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, Mapping) else None
+    messages = [item for item in body["output"] if isinstance(item, Mapping) and item.get("type") == "message"]
+    is_cut_off = any(message.get("status") == "incomplete" for message in messages)
+    if status == "completed" and is_cut_off:
+        status = "incomplete"
+    return str(reason or status)[:MAX_FINISH_REASON_CHARS] if reason or status else None
 
 
 def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
@@ -135,6 +157,8 @@ def fill_missing_fields(body: Mapping[str, Any]) -> bytes | None:
             "choices": [{**first_choice, "message": {**first_choice["message"], "content": text}}, *other_choices],
         }
         return fill_missing_fields(body) or json.dumps(body).encode()
+    if is_responses_body(body):
+        return None  # read without litellm
     # Each provider's format is recognized by one field of the body.
     format_field = next((field for field in REQUIRED_FIELDS if field in body), None)
     if format_field is None:

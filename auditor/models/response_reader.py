@@ -1,6 +1,7 @@
 """Read a successful response in OpenAI's or Gemini's format without litellm, where litellm cannot read it.
 
-Such an answer was paid for. Only fields of the documented types are read; all others count as missing.
+Such an answer was paid for. Only fields of the documented types are read; all others count as missing. Responses of
+OpenAI's Responses API are always read here: litellm drops refusals, and all text but the first part.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from auditor.models.response_body import TokenUsage, has_integer_counts, parse_usage
+from auditor.models.response_body import (
+    TokenUsage,
+    has_integer_counts,
+    is_responses_body,
+    parse_usage,
+    responses_status,
+)
 
 GEMINI_PROVIDERS = frozenset({"gemini", "vertex_ai"})
 
@@ -24,9 +31,9 @@ def read_response(body: Mapping[str, Any], provider: str) -> Any:
         provider: litellm's name of the provider.
 
     Returns:
-        None if the body does not have OpenAI's format, or Gemini's from Gemini or Vertex AI.
+        None if the body has none of OpenAI's formats, nor Gemini's from Gemini or Vertex AI.
     """
-    choices = _read_openai_choices(body.get("choices"))
+    choices = [_read_responses_output(body)] if is_responses_body(body) else _read_openai_choices(body.get("choices"))
     if not choices and provider in GEMINI_PROVIDERS:
         choices = _read_gemini_candidates(body.get("candidates"))
     if not choices:
@@ -134,6 +141,36 @@ def _read_gemini_candidates(candidates: object) -> list[SimpleNamespace]:
     return choices
 
 
+def _read_responses_output(body: Mapping[str, Any]) -> SimpleNamespace:
+    """Read the output of the Responses API as a choice: the texts of its messages, its refusals and its tool calls.
+
+    Of messages that name a phase, the final answer is the text, and not what the model remarked before.
+    """
+    items = [_mapping(item) for item in body["output"]]
+    messages = [item for item in items if item.get("type") == "message"]
+    parts = [
+        _mapping(part)
+        for message in [item for item in messages if item.get("phase") == "final_answer"] or messages
+        for part in (message["content"] if isinstance(message.get("content"), list) else [])
+    ]
+    summaries = [
+        _text(_mapping(part).get("text")) or ""
+        for item in items
+        if item.get("type") == "reasoning"
+        for part in (item["summary"] if isinstance(item.get("summary"), list) else [])
+    ]
+    message = {
+        "content": "".join(_text(part.get("text")) or "" for part in parts if part.get("type") == "output_text")
+        or None,
+        "refusal": " ".join(filter(None, (_text(part.get("refusal")) for part in parts))) or None,
+        "reasoning_content": " ".join(summaries) or None,
+        "tool_calls": [{"function": item} for item in items if item.get("type") == "function_call"],
+    }
+    return SimpleNamespace(
+        index=0, finish_reason=responses_status(body), message=_read_message(message), logprobs=_read_logprobs({})
+    )
+
+
 def _read_usage(body: Mapping[str, Any]) -> SimpleNamespace:
     """Read the token counts; all None if the body has no usable ones."""
     usage = parse_usage(body)
@@ -145,13 +182,18 @@ def _read_usage(body: Mapping[str, Any]) -> SimpleNamespace:
         prompt_tokens=usage.prompt,
         completion_tokens=usage.completion,
         prompt_tokens_details=SimpleNamespace(
-            cached_tokens=_mapping(openai_usage.get("prompt_tokens_details")).get("cached_tokens")
+            cached_tokens=_read_details(openai_usage, "prompt", "input").get("cached_tokens")
         ),
         completion_tokens_details=SimpleNamespace(
-            reasoning_tokens=_mapping(openai_usage.get("completion_tokens_details")).get("reasoning_tokens")
+            reasoning_tokens=_read_details(openai_usage, "completion", "output").get("reasoning_tokens")
             or gemini_usage.get("thoughtsTokenCount")
         ),
     )
+
+
+def _read_details(usage: Mapping[str, Any], *sides: str) -> Mapping[str, Any]:
+    """The details of a count, by its name in chat completions or in the Responses API; empty without any."""
+    return next((details for side in sides if (details := _mapping(usage.get(f"{side}_tokens_details")))), {})
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

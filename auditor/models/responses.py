@@ -15,7 +15,13 @@ from auditor.models.budget import plausible_token_counts
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.finish_reasons import OUTCOME_BY_CATEGORY, FinishCategory, worst_category
 from auditor.models.reasoning import output_limit
-from auditor.models.response_body import MAX_FINISH_REASON_CHARS, TokenUsage, join_text_parts, native_finish_reason
+from auditor.models.response_body import (
+    MAX_FINISH_REASON_CHARS,
+    TokenUsage,
+    is_responses_body,
+    join_text_parts,
+    native_finish_reason,
+)
 from auditor.models.structured import is_complete_structure
 from auditor.redaction import redact
 from auditor.text_safety import map_strings
@@ -70,7 +76,7 @@ def parse_response(
 def _refusal_text(message: Any) -> str | None:
     """The refusal that the provider sent apart from the text; None without one.
 
-    litellm 1.106 keeps it among the provider's fields, 1.109 in a field of the message.
+    litellm keeps it in a field of the message, `response_reader` among the provider's fields.
     """
     provider_fields = getattr(message, "provider_specific_fields", None) or {}
     return getattr(message, "refusal", None) or provider_fields.get("refusal")
@@ -85,8 +91,9 @@ def _classify_outcome(
     if is_empty and reason is not None and category is FinishCategory.COMPLETE and _is_in_reasoning(call, response):
         return Outcome.UNPARSED, REASONING_ONLY_ERROR
     if is_empty and category is not FinishCategory.FAILED and category is not FinishCategory.REFUSED:
-        if category is FinishCategory.TRUNCATED or _is_all_reasoning(
-            call, response, response.choices[0].message, capability
+        has_certain_status = body is not None and is_responses_body(body)
+        if category is FinishCategory.TRUNCATED or (
+            not has_certain_status and _is_all_reasoning(call, response, response.choices[0].message, capability)
         ):
             return Outcome.TRUNCATED, NO_TEXT_ERROR
         if category is not FinishCategory.MALFORMED:

@@ -14,9 +14,6 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 CLAIMED_VERSION = os.environ.get("AUDITOR_TEST_LITELLM")
-OVERRIDES = {"certifi": "2026.10.18"}
-"""Requirements that a package index may not offer yet, and the version that is taken instead, for `make litellm` only:
-litellm 1.106.3 and later ask for certifi 2026.10.19, which changes no code, only the list of authorities."""
 
 
 def project_requirement() -> Requirement:
@@ -46,9 +43,8 @@ def test_the_imported_litellm_is_the_one_that_is_claimed() -> None:
     assert Path(litellm.__file__).is_relative_to(str(metadata.distribution("litellm").locate_file("")))
 
 
-def test_its_requirements_are_met_but_for_the_documented_override() -> None:
-    unmet = unmet_requirements("litellm")
-    assert unmet.items() <= (OVERRIDES.items() if CLAIMED_VERSION else {}.items())
+def test_its_requirements_are_met() -> None:
+    assert not unmet_requirements("litellm")
 
 
 def test_the_oldest_and_the_newest_supported_version_are_tested() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from importlib import metadata
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
-from packaging.version import Version
 
 from auditor.domain import (
     Answer,
@@ -35,7 +33,6 @@ from auditor.models.reasoning import (
 )
 from auditor.models.transport import SERVER_STUB
 
-IS_LITELLM_1_109 = Version(metadata.version("litellm")) >= Version("1.109")
 LOCAL = "http://127.0.0.1:9/v1"
 KEY = "sk-0123456789abcdef"
 
@@ -95,8 +92,7 @@ async def body_of(request_call: Call, capability: Capability = Capability(), bas
             "deepseek/deepseek-chat",
             None,
             ("high", None),
-            {"thinking": {"type": "enabled"}, "max_tokens": 4496}
-            | ({"reasoning_effort": "high"} if IS_LITELLM_1_109 else {}),
+            {"thinking": {"type": "enabled"}, "max_tokens": 4496, "reasoning_effort": "high"},
         ),
         ("ollama_chat/qwen3", LOCAL, ("low", None), {"think": True, "options": {"num_predict": 1424}}),
         ("openrouter/any/model", None, ("low", None), {"reasoning": {"effort": "low"}, "max_tokens": 1424}),
@@ -148,7 +144,6 @@ async def body_of(request_call: Call, capability: Capability = Capability(), bas
                     "max_output_tokens": 2400,
                     "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "low"},
                 }
-                | ({} if IS_LITELLM_1_109 else {"temperature": 1.0})
             },
         ),
     ],

@@ -141,3 +141,110 @@ def test_a_body_of_another_format_is_not_read() -> None:
     assert read_response({"choices": [{"message": {"content": 5}}]}, "openai") is None
     assert read_response({"candidates": [{"finishReason": "STOP"}]}, "anthropic") is None
     assert read_response({}, "openai") is None
+
+
+# --- OpenAI's Responses API ---------------------------------------------------------------------------------------
+
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
+
+
+def responses_body(*output: dict[str, Any], status: str = "completed", **changes: Any) -> dict[str, Any]:
+    """A body of the Responses API with this output, whose tokens are many more than the request's limit of 40."""
+    usage = {
+        "input_tokens": 7,
+        "input_tokens_details": {"cached_tokens": 4},
+        "output_tokens": 900,
+        "output_tokens_details": {"reasoning_tokens": 800},
+        "total_tokens": 907,
+    }
+    body = {"id": "resp_1", "object": "response", "created_at": 1, "status": status, "error": None, "model": "m-2026"}
+    defaults = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "temperature": 1.0, "top_p": 1.0}
+    return body | defaults | {"incomplete_details": None, "output": list(output), "usage": usage, **changes}
+
+
+def output_message(*parts: dict[str, Any] | str, **changes: Any) -> dict[str, Any]:
+    """A message of the output with these parts, or texts."""
+    content = [
+        {"type": "output_text", "text": part, "annotations": []} if isinstance(part, str) else part for part in parts
+    ]
+    return {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": content, **changes}
+
+
+REFUSAL = {"type": "refusal", "refusal": "I cannot help with that."}
+CUT_OFF = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+RESPONSES_BODIES: dict[str, tuple[dict[str, Any], Outcome, str | None, str]] = {
+    "a whole answer, whatever its tokens": (
+        responses_body(THOUGHT, output_message("hi")),
+        Outcome.OK,
+        "hi",
+        "completed",
+    ),
+    "a text in two parts": (responses_body(output_message("h", "i")), Outcome.OK, "hi", "completed"),
+    "a remark before the final answer": (
+        responses_body(output_message("Let me see.", phase="commentary"), output_message("hi", phase="final_answer")),
+        Outcome.OK,
+        "hi",
+        "completed",
+    ),
+    "a refusal": (
+        responses_body(THOUGHT, output_message(REFUSAL)),
+        Outcome.REFUSED,
+        "I cannot help with that.",
+        "completed",
+    ),
+    "a refusal after a text": (
+        responses_body(output_message("Well.", REFUSAL)),
+        Outcome.REFUSED,
+        "Well.",
+        "completed",
+    ),
+    "cut off": (responses_body(output_message("h"), **CUT_OFF), Outcome.TRUNCATED, "h", "max_output_tokens"),
+    "cut off while it thought": (responses_body(THOUGHT, **CUT_OFF), Outcome.TRUNCATED, None, "max_output_tokens"),
+    "a message that is cut off": (
+        responses_body(output_message("h", status="incomplete")),
+        Outcome.TRUNCATED,
+        "h",
+        "incomplete",
+    ),
+    "filtered": (
+        responses_body(status="incomplete", incomplete_details={"reason": "content_filter"}),
+        Outcome.REFUSED,
+        None,
+        "content_filter",
+    ),
+    "cancelled": (responses_body(output_message("hi"), status="cancelled"), Outcome.SERVER_ERROR, None, "cancelled"),
+    "in progress": (
+        responses_body(output_message("h"), status="in_progress"),
+        Outcome.SERVER_ERROR,
+        None,
+        "in_progress",
+    ),
+    "failed": (responses_body(output_message("hi"), status="failed"), Outcome.SERVER_ERROR, None, "failed"),
+    "nothing": (responses_body(), Outcome.SERVER_ERROR, None, "completed"),
+}
+
+
+@pytest.mark.parametrize("name", RESPONSES_BODIES)
+async def test_how_a_response_ended_is_read_from_its_status_and_its_parts(server: FakeServer, name: str) -> None:
+    body, outcome, text, finish_reason = RESPONSES_BODIES[name]
+    answer = (await send_once(server, "openai/gpt-5-pro", body)).answer
+    assert server.requests[-1].path == "/v1/responses"
+    assert (answer.outcome, answer.text, answer.finish_reason) == (outcome, text, finish_reason)
+    assert (answer.prompt_tokens, answer.completion_tokens, answer.reasoning_tokens) == (7, 900, 800)
+    assert answer.served_model == "m-2026"
+    assert ("tokens ran out" in (answer.error or "")) == (name == "cut off while it thought")
+
+
+async def test_a_response_that_failed_has_the_words_of_its_error(server: FakeServer) -> None:
+    failure = {"code": "server_error", "message": "The model failed."}
+    reply = await send_once(server, "openai/gpt-5-pro", responses_body(status="failed", error=failure))
+    assert reply.answer.outcome is Outcome.SERVER_ERROR
+    assert "The model failed." in (reply.answer.error or "")
+
+
+async def test_a_tool_that_a_response_calls_is_the_structured_answer(server: FakeServer) -> None:
+    call = {"type": "function_call", "id": "f", "call_id": "c", "name": "ReasonedJudgement", "arguments": JUDGEMENT}
+    answer = await ask(
+        server, "openai/gpt-5-pro", responses_body(THOUGHT, call), schema="ReasonedJudgement", max_words=9
+    )
+    assert (answer.outcome, answer.text) == (Outcome.OK, JUDGEMENT)

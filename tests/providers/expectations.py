@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -39,30 +38,18 @@ class Expectation:
     not_applicable: str | None = None
 
 
-def load_expectations(provider: str, litellm_version: str | None = None) -> dict[Situation, Expectation]:
-    """Load a provider's file: one table for each situation.
-
-    Args:
-        provider: name of the file.
-        litellm_version: that the expectations are for; None for the installed one.
+def load_expectations(provider: str) -> dict[Situation, Expectation]:
+    """Load a provider's file, by its name: one table for each situation.
 
     Raises:
         TypeError, ValueError: a key or a value is unknown.
     """
     tables: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / f"{provider}.toml").read_text())
-    release = _release(litellm_version or version("litellm"))
-    return {Situation(name): _read_expectation(table, release) for name, table in tables.items()}
+    return {Situation(name): _read_expectation(table) for name, table in tables.items()}
 
 
-def _release(text: str) -> tuple[int, ...]:
-    """A version such as `1.109.1` as numbers."""
-    return tuple(int(part) for part in text.split(".")[:3])
-
-
-def _read_expectation(table: dict[str, Any], release: tuple[int, ...]) -> Expectation:
-    """Read one table; `since_litellm` has other values from a version of litellm on, whose requests differ."""
-    for since, changes in table.pop("since_litellm", {}).items():
-        table |= changes if release >= _release(since) else {}
+def _read_expectation(table: dict[str, Any]) -> Expectation:
+    """Read one table."""
     expectation = Expectation(**table)
     if expectation.not_applicable is not None:
         if len(table) > 1 or len(expectation.not_applicable) < 20:

@@ -24,6 +24,8 @@ from tests.support.fake_server import FakeServer
 CELL = Cell("Germany", "divorce")
 TRACE = Trace("author", CELL, 0, Outcome.OK, 0.5, "Step 1. People there accept it.\nStep 2. So it is fine.")
 MAX_ATTEMPTS = 2
+MAX_RETRY_WAIT_S = 5
+"""A longer wait that a provider asks for ends a call."""
 REFUSED_DEADLINE_S = 3.0
 """Time limit of a call that is always refused by status 429: such refusals do not count as attempts."""
 SETUP_ERROR = "model_setup_error"
@@ -74,14 +76,14 @@ def model_section(dialect: Dialect, situation: Situation) -> ModelSection:
 
 
 def audit_config(section: ModelSection, deadline_s: float | None = None) -> AuditConfig:
-    """An audit with the defaults of a user's, of this model alone; a longer wait than 5 s ends a call."""
+    """An audit with the defaults of a user's, of this model alone."""
     return AuditConfig.model_validate(
         {
             "name": "providers",
             "survey": {"source": "wvs7-sample", "countries": [CELL.country], "topics": [CELL.topic]},
             "embedding": {"model": "none"},
             "models": [section.model_dump(exclude_unset=True), {"name": "peer", "model": "openai/peer"}],
-            "limits": {"max_attempts": MAX_ATTEMPTS, "max_retry_wait_s": 5, "deadline_s": deadline_s},
+            "limits": {"max_attempts": MAX_ATTEMPTS, "max_retry_wait_s": MAX_RETRY_WAIT_S, "deadline_s": deadline_s},
             "probes": {"direct": {}, "logprob": {}},
             "seed": 7,
         }
