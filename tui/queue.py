@@ -277,8 +277,9 @@ class QueueScreen(ReviewScreen):
 
         def show_undo(entry: RatingEntry | None) -> None:
             self.notify(describe_undo(act, entry), markup=False)
-            self.queue_table.invalidate_rows()
-            self._load_counts()
+            if self.is_open:
+                self.queue_table.invalidate_rows()
+                self._load_counts()
             self.review_app.prefetch_and_notify(self.session)
 
         self.review_app.submit_write(job, show_undo)

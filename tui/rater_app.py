@@ -119,13 +119,14 @@ class RaterApp(App[None]):
             try:
                 result = await asyncio.shield(asyncio.wrap_future(future))
             except AuditorError as error:
-                (on_error or self._show_error)(error)
+                (on_error or self.show_error)(error)
             else:
                 on_success(result)
 
         _: Worker[None] = self.run_worker(work, group="write")
 
-    def _show_error(self, error: AuditorError) -> None:
+    def show_error(self, error: AuditorError) -> None:
+        """Show an error as a notification."""
         self.notify(to_single_line(str(error)), severity="error", timeout=20, markup=False)
 
     def run_in_background(self, job: Callable[[], None], on_success: Callable[[], None]) -> None:
@@ -136,7 +137,7 @@ class RaterApp(App[None]):
             try:
                 await asyncio.wrap_future(future)
             except AuditorError as error:
-                self._show_error(error)
+                self.show_error(error)
             else:
                 on_success()
 
@@ -144,7 +145,7 @@ class RaterApp(App[None]):
 
     def refresh_title_bar(self) -> None:
         """Update the title bar of the screen in front."""
-        if isinstance(self.screen, ReviewScreen):
+        if isinstance(self.screen, ReviewScreen) and self.screen.is_open:
             self.screen.refresh_title_bar()
 
     def _fatal_error(self) -> None:
@@ -167,7 +168,7 @@ class RaterApp(App[None]):
         try:
             return await super().run_action(action, default_namespace, namespaces)
         except AuditorError as error:
-            self._show_error(error)
+            self.show_error(error)
             return True
 
     def action_open_next(self) -> None:

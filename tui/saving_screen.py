@@ -98,7 +98,6 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
 
         def show_saved(result: tuple[T, ItemT | None, ItemT | None]) -> None:
             saved, item, next_item = result
-            self.n_pending_saves -= 1
             self._is_advancing = self._is_advancing and not opens_next
             is_in_front = self.open_key == key and self.app.screen is self
             if next_item is not None and is_in_front:
@@ -111,7 +110,6 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
                     self.notify(SAVED_BUT_UNREADABLE, severity="warning", timeout=20, markup=False)
                 if opens_next and is_in_front:
                     self.notify(self.nothing_left, markup=False)
-            self.after_save()
 
         def show_error(error: AuditorError) -> None:
             self._is_advancing = self._is_advancing and not opens_next
@@ -140,7 +138,6 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
         """
 
         def show_undo(description_and_item: tuple[str, ItemT | None]) -> None:
-            self.n_pending_saves -= 1
             description, item = description_and_item
             self.notify(description, markup=False)
             if item is not None and get_key(item) != self.open_key:
@@ -149,27 +146,38 @@ class SavingScreen(ReviewScreen, Generic[ItemT]):
                 self.last_saved = ""
                 self.show_item(item if item is not None else self.item)  # type: ignore[arg-type]
             self.accepts_decisions_at = 0.0
-            self.after_save()
 
         self.run_save(job, show_undo, self.show_save_error)
 
     def run_save(
         self, job: Callable[[], T], on_success: Callable[[T], None], on_error: Callable[[AuditorError], None]
     ) -> None:
-        """Run a job in the writer thread, and show that a save is pending until it has ended."""
+        """Run a job in the writer thread, and show that a save is pending until it has ended.
+
+        If the screen is closed meanwhile, only an error is shown.
+        """
+
+        def finish(result: T) -> None:
+            self.n_pending_saves -= 1
+            if self.is_open:
+                on_success(result)
+            self.after_save()
+
+        def fail(error: AuditorError) -> None:
+            self.n_pending_saves -= 1
+            (on_error if self.is_open else self.rater_app.show_error)(error)
+
         self.n_pending_saves += 1
         self.update_status_line()
-        self.rater_app.submit_write(job, on_success, on_error)
+        self.rater_app.submit_write(job, finish, fail)
 
     def show_save_error(self, error: AuditorError, on_failed: Callable[[str], None] | None = None) -> None:
         """Show the error of a failed save, and the item as it is stored; ask again for what was typed."""
-        self.n_pending_saves -= 1
-        text = to_single_line(str(error))
-        self.notify(text, severity="error", timeout=20, markup=False)
+        self.rater_app.show_error(error)
         if self.item is not None:
             self.show_item(self.item)
         if on_failed:
-            on_failed(text)
+            on_failed(to_single_line(str(error)))
 
     def ask_note(self, initial_text: str, store: Callable[[str], None], error: str = "") -> None:
         """Ask for a note, and pass it to `store` if it changed.

@@ -40,6 +40,11 @@ class ReviewScreen(Screen[None]):
         return cast("RaterApp", self.app)
 
     @property
+    def is_open(self) -> bool:
+        """Whether the screen is composed and on the stack. Otherwise it has no widgets to update."""
+        return self.is_mounted and self.is_attached and self in self.app.screen_stack
+
+    @property
     def review_app(self) -> ReviewApp:
         """The app of a screen on conflicts."""
         return cast("ReviewApp", self.app)
@@ -62,12 +67,16 @@ class ReviewScreen(Screen[None]):
         bar.update(Content.assemble(trail, " " * padding, right), layout=False)
 
     def submit_read(self, group: str, job: Callable[[], T], on_success: Callable[[T], None]) -> None:
-        """Run `job` in a thread and pass its return value to `on_success`; a later job of the group cancels it."""
+        """Run `job` in a thread and pass its return value to `on_success`; a later job of the group cancels it.
+
+        `on_success` is not called if the screen was closed meanwhile.
+        """
 
         async def work() -> None:
             result = await asyncio.to_thread(job)
             self._read_error = ""
-            on_success(result)
+            if self.is_open:
+                on_success(result)
 
         # Pass `work`, not `work()`: a coroutine that is cancelled before its start would never be awaited.
         _: Worker[None] = self.run_worker(work, group=group, exclusive=True, exit_on_error=False)

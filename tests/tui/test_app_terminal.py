@@ -86,3 +86,19 @@ def test_a_kill_before_saving_leaves_the_conflict_undecided(tmux: Tmux, tmp_path
             tmux.wait_for("… saving")
             os.kill(tmux.pid(), signal.SIGKILL)
         assert rating_log.load_entries(db, audit.id) == []
+
+
+def test_a_decision_and_quit_in_one_write_end_the_review_with_the_decision_saved(tmux: Tmux, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/audits.db"
+    with open_database(url) as db:
+        audit = save_review_audit(db)
+    tmux.start(f"{shlex.join([sys.executable, '-c', PROGRAM, url])}; echo exit code $?; cat")
+    tmux.wait_for("1 of 20")
+    tmux.press("Enter")
+    tmux.wait_for("not decided by you")
+    tmux.press("-l", "1q")
+    tmux.wait_for("● 1 settled by people")
+    tmux.press("-l", "qq")
+    tmux.wait_for("exit code 0")
+    with open_database(url) as db:
+        assert len(rating_log.load_entries(db, audit.id)) == 1
