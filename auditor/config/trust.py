@@ -77,8 +77,8 @@ def require_trust(config: AuditConfig) -> None:
             not supported.
     """
     trusted = load_trusted_bindings()
+    require_supported_providers(config)
     for model in config.models_by_name.values():
-        _require_supported_provider(model)
         if (binding := _model_binding(model)) is not None:
             signed_provider = find_signed_provider(model.model, model.api_key)
             use_phrase = (
@@ -159,6 +159,16 @@ def trust_file_path() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_config_dir("auditor", appauthor=False)) / "trust.txt"
+
+
+def require_supported_providers(config: AuditConfig) -> None:
+    """Require that the providers of all models are supported.
+
+    Raises:
+        ConfigError: a provider is not supported, or needs an address that is not set.
+    """
+    for model in config.models_by_name.values():
+        _require_supported_provider(model)
 
 
 def _require_supported_provider(model: ModelSection) -> None:

@@ -45,6 +45,32 @@ def test_set_changes_settings_of_run_estimate_and_doctor(server: FakeServer, tmp
     assert [row["audit"] for row in json.loads(auditor("status", "--json", cwd=tmp_path).stdout)] == ["other"]
 
 
+@pytest.mark.parametrize("model", ["sap/x", "nosuch/model", "custom_openai/x"])
+def test_what_would_be_sent_to_an_unsupported_provider_is_not_estimated(tmp_path: Path, model: str) -> None:
+    (tmp_path / "audit.toml").write_text(
+        'name = "a"\nsurvey = { source = "wvs7-sample", countries = ["Germany"], topics = ["divorce"] }\njudges = []\n'
+        f'[[models]]\nname = "gpt"\nmodel = "{model}"\napi_key = "os.environ/UNSET_KEY"\n[probes]\ndirect = {{}}\n'
+    )
+    commands = [("run", "audit.toml"), ("run", "audit.toml", "--dry-run"), ("estimate", "audit.toml")]
+    messages = {
+        (result.returncode, result.stderr) for result in (auditor(*command, cwd=tmp_path) for command in commands)
+    }
+    assert len(messages) == 1
+    ((exit_code, message),) = messages
+    assert exit_code == 2
+    assert f"the provider '{model.split('/')[0]}'" in message
+
+
+def test_an_estimate_and_a_dry_run_need_no_key(tmp_path: Path) -> None:
+    (tmp_path / "audit.toml").write_text(
+        'name = "a"\nsurvey = { source = "wvs7-sample", countries = ["Germany"], topics = ["divorce"] }\njudges = []\n'
+        '[[models]]\nname = "gpt"\nmodel = "openai/gpt-4o"\napi_key = "os.environ/UNSET_KEY"\n[probes]\ndirect = {}\n'
+    )
+    for command in (("run", "audit.toml", "--dry-run"), ("estimate", "audit.toml")):
+        assert auditor(*command, cwd=tmp_path).returncode == 0
+    assert "UNSET_KEY is not set" in auditor("run", "audit.toml", cwd=tmp_path).stderr
+
+
 @pytest.mark.parametrize("command", ["run", "estimate"])
 def test_a_wrong_setting_is_a_usage_error_in_three_parts(server: FakeServer, tmp_path: Path, command: str) -> None:
     path = write_config(server, tmp_path, **DIRECT_ONLY)
