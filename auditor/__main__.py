@@ -45,8 +45,7 @@ def main() -> None:
     """Run the command line, and exit with its exit code."""
     _ensure_standard_streams()
     is_debugging = "--debug" in sys.argv or os.environ.get(DEBUG_VARIABLE, "0") not in ("", "0")
-    # Accepted before and after the command's name.
-    sys.argv[1:] = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    sys.argv[1:] = _move_program_options([argument for argument in sys.argv[1:] if argument != "--debug"])
     try:
         code = _run_app()
         sys.stdout.flush()
@@ -55,6 +54,18 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 - the last resort
         code = _report_error(_root_cause(error), is_debugging=is_debugging)
     sys.exit(code)
+
+
+def _move_program_options(words: list[str]) -> list[str]:
+    """Move the program's own option before the command's name: it is accepted after it too, as `--debug` is."""
+    from auditor.input_files import LIMIT_OPTION
+
+    end = words.index("--") if "--" in words else len(words)
+    for position, word in enumerate(words[:end]):
+        length = 2 if word == LIMIT_OPTION else int(word.startswith(f"{LIMIT_OPTION}="))
+        if length:
+            return words[position : position + length] + words[:position] + words[position + length :]
+    return words
 
 
 def _run_app() -> int:

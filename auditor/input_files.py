@@ -2,18 +2,72 @@
 
 Functions raise errors of the class `error_class`, which say what is wrong, where, and how to fix it. They also convert
 what parsers raise for extreme input: a `RecursionError`, or a `ValueError` for an integer of 5,000 digits.
+
+A small file may unpack to more than the memory of this computer, so whatever is unpacked is counted while it is read:
+`open_binary` and `open_text` unpack `.gz`, `check_archive` measures a ZIP archive before a library reads it, and
+`iterate_parquet` reads the rows of a Parquet file.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import json
+import math
 import re
 import tomllib
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
 
 from auditor.errors import AuditorError
+
+if TYPE_CHECKING:
+    from zipfile import ZipInfo
+
+LIMIT_OPTION = "--input-limit-factor"
+"""The program's option that multiplies all limits of `InputLimits`."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputLimits:
+    """Limits of what is read from files that other people may have written.
+
+    Attributes:
+        unpacked_bytes: an archive or packed file in all.
+        member_bytes: a part that is read whole, such as a JSON document of an archive, or a line of a table.
+        ratio: unpacked bytes for each packed byte; counted from `RATIO_FREE_BYTES` on.
+        members: files in an archive.
+        columns: columns of a table, or keys of an object of JSON Lines.
+        json_values: values, objects and lists in a JSON document.
+    """
+
+    unpacked_bytes: int = 1_000_000_000
+    member_bytes: int = 64_000_000
+    ratio: int = 200
+    members: int = 100_000
+    columns: int = 10_000
+    json_values: int = 5_000_000
+
+    def multiply(self, factor: float) -> InputLimits:
+        """All limits, multiplied by a factor and rounded up."""
+        return InputLimits(*(math.ceil(getattr(self, name) * factor) for name in self.__slots__))
+
+
+DEFAULT_LIMITS = InputLimits()
+RATIO_FREE_BYTES = 16_000_000
+"""What unpacks to fewer bytes is harmless at any ratio."""
+MAX_WHOLE_FILE_BYTES = 256_000_000
+"""Size limit of a file that is not packed and read whole, such as a JSON document; multiplied by `LIMIT_OPTION` too."""
+BLOCK_BYTES = 1 << 20
+PARQUET_BATCH_ROWS, PARQUET_SLICE_ROWS = 1_000, 100
+ZSTANDARD_METHOD = 93
+"""Number of the compression method Zstandard in ZIP archives; Inspect AI writes it."""
+
+_limit_factor = 1.0
 
 MAX_SETTINGS_BYTES = 1_000_000
 """Size limit of a file of settings or questions; data files have none."""
@@ -28,6 +82,41 @@ _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_KEY_PART}\.[ \t]*+){{{MAX_DEP
 """A dotted key of `MAX_DEPTH` parts or more: tomllib's memory is quadratic in them (40 GB for a key of 200 kB)."""
 _TUPLE_REPR = re.compile(r"\((?:'[^']*',? ?)+\)")
 """A tuple of strings as `repr` shows it, such as `('a', 'b')`."""
+
+
+def set_limit_factor(factor: float) -> None:
+    """Multiply the limits of this process by a factor from 1; `LIMIT_OPTION` sets it."""
+    global _limit_factor
+    _limit_factor = max(1.0, factor)
+
+
+def get_limits() -> InputLimits:
+    """The limits in this process."""
+    return DEFAULT_LIMITS.multiply(_limit_factor)
+
+
+def make_limit_error(
+    source: str, problem: str, amount: float, limit: float, error_class: type[AuditorError]
+) -> AuditorError:
+    """Build the error for a file that exceeds a limit; it is not raised here.
+
+    Args:
+        problem: what the file exceeds, with the limit, as in `unpacks to more than 1 GB`.
+        amount: the amount that was found, or the part of it that was read.
+        limit: the limit in the same unit.
+    """
+    factor = max(2, math.ceil(_limit_factor * amount / limit))
+    return error_class(
+        f"{source}: {problem}, the limit for imported files.",
+        f"Check that it is the right file. If you trust it, raise the limits: {LIMIT_OPTION} {factor}.",
+    )
+
+
+def require_columns(columns: Sequence[str] | int, source: str, error_class: type[AuditorError]) -> None:
+    """Raise an error of class `error_class` if a table has more columns than `InputLimits.columns`."""
+    n_columns, limit = columns if isinstance(columns, int) else len(columns), get_limits().columns
+    if n_columns > limit:
+        raise make_limit_error(source, f"has more than {limit:,} columns", n_columns, limit, error_class)
 
 
 def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = "Check the name.") -> None:
@@ -53,9 +142,11 @@ def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = 
 def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | None = None) -> str:
     """The content of a UTF-8 file, with or without a byte order mark.
 
+    A file whose name ends in `.gz` is unpacked.
+
     Raises:
-        AuditorError: of class `error_class`: no regular file, larger than `max_bytes`, not readable, or not UTF-8
-            text; the message names the line.
+        AuditorError: of class `error_class`: no regular file, larger than `max_bytes` or the limit for files that are
+            read whole, not readable, or not UTF-8 text; the message names the line.
     """
     require_file(path, error_class)
     try:
@@ -64,9 +155,13 @@ def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | N
             raise error_class(
                 f"{path}: is larger than {size}, the maximum for such a file.", "Check that it is the right file."
             )
-        data = path.read_bytes()
+        with open_binary(path, error_class) as file:
+            limit = _whole_limit(path)
+            data = file.read(limit + 1)
     except OSError as error:
         raise error_class(f"{path}: cannot be read: {error.strerror}.", "Check that you may read it.") from None
+    if len(data) > limit:
+        raise _whole_limit_error(path, limit, error_class)
     return decode_utf8(data, str(path), error_class)
 
 
@@ -134,7 +229,7 @@ def parse_json(
     """Parse a JSON document; a duplicate key is an error, since one of its values would be lost.
 
     Raises:
-        AuditorError: of class `error_class`: not JSON, a duplicate key, or nested too deeply.
+        AuditorError: of class `error_class`: not JSON, a duplicate key, nested too deeply, or too many values.
     """
 
     def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -146,6 +241,10 @@ def parse_json(
             raise error_class(f"{source}: the key '{duplicate_key[:40]}' is used twice.", "Remove one of them.")
         return table
 
+    limit = get_limits().json_values
+    # A value stands after each comma and each opening bracket; those within texts are counted too.
+    if len(text) > limit and (n_values := sum(map(text.count, ",[{"))) > limit:
+        raise make_limit_error(source, f"has more than {limit:,} values", n_values, limit, error_class)
     try:
         data = json.loads(text, object_pairs_hook=reject_duplicate_keys)
     except json.JSONDecodeError as error:
@@ -215,3 +314,282 @@ def _nested_values(level: list[Any]) -> list[Any]:
 def _integer_too_large(source: str, error_class: type[AuditorError]) -> AuditorError:
     """The error for an integer of more than 64 bits; it is not raised here."""
     return error_class(f"{source}: a whole number is too large.", "Use at most 9,223,372,036,854,775,807.")
+
+
+# --- packed files -----------------------------------------------------------------------------------------------
+
+
+def open_binary(path: Path, error_class: type[AuditorError]) -> BinaryIO:
+    """Open a file for reading; a file whose name ends in `.gz` is unpacked while it is read, within the limits.
+
+    Raises:
+        OSError: the file cannot be opened.
+        AuditorError: of class `error_class`, while it is read: it exceeds a limit, or is not a gzip file.
+    """
+    if path.suffix.lower() != ".gz":
+        return path.open("rb")
+    return io.BufferedReader(_GzipReader(path, error_class), BLOCK_BYTES)
+
+
+def open_text(path: Path, error_class: type[AuditorError]) -> TextIO:
+    """Open a UTF-8 file for reading, as `open_binary`; line ends are kept, a byte order mark is not."""
+    return io.TextIOWrapper(open_binary(path, error_class), encoding="utf-8-sig", newline="")
+
+
+def iterate_lines(file: TextIO, source: str, error_class: type[AuditorError]) -> Iterator[str]:
+    """Yield the lines of a text file with their ends; an error for one longer than `InputLimits.member_bytes`."""
+    limit = get_limits().member_bytes
+    while line := file.readline(limit + 1):
+        if len(line) > limit:
+            size = _format_bytes(limit)
+            raise make_limit_error(source, f"has a line of more than {size}", len(line), limit, error_class)
+        yield line
+
+
+def read_numbered_lines(path: Path, error_class: type[AuditorError]) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a text file that are not blank, each after its location for error messages.
+
+    Raises:
+        AuditorError: of class `error_class`: the file cannot be read, is not UTF-8 text, or exceeds a limit.
+    """
+    require_file(path, error_class)
+    try:
+        with open_text(path, error_class) as file:
+            # Not `splitlines`: it also splits at characters that occur within a text, such as U+2028.
+            for number, line in enumerate(iterate_lines(file, str(path), error_class), start=1):
+                if "\0" in line:
+                    raise error_class(f"{path}: line {number} contains a NUL character.", SAVE_AS_UTF8)
+                if line.strip():
+                    yield f"{path}: line {number}", line.rstrip("\r\n")
+    except UnicodeDecodeError:
+        line_number = find_non_utf8_line(path, error_class)
+        raise error_class(f"{path}: line {line_number} is not UTF-8 text.", SAVE_AS_UTF8) from None
+
+
+def find_non_utf8_line(path: Path, error_class: type[AuditorError]) -> int:
+    """The number of the first line that is not UTF-8, from 1; 0 if there is none, or for a Parquet file."""
+    if path.suffix.lower() == ".parquet":
+        return 0
+    with open_binary(path, error_class) as file:
+        for line_number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return line_number
+    return 0
+
+
+class _GzipReader(io.RawIOBase):
+    """The content of a gzip file, of which no more is unpacked than the limits allow."""
+
+    def __init__(self, path: Path, error_class: type[AuditorError]) -> None:
+        import gzip
+
+        self._path, self._error_class = path, error_class
+        self._packed = path.open("rb")
+        self._unpacked = gzip.GzipFile(fileobj=self._packed)
+        self._n_bytes = 0
+
+    def readable(self) -> bool:
+        """Whether it can be read: always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Unpack into a buffer and return the number of bytes; raises an error of the reader's class."""
+        try:
+            n_bytes = self._unpacked.readinto(buffer)
+        except (OSError, EOFError, zlib.error) as error:
+            reason = str(error).rstrip(".")
+            raise self._error_class(
+                f"{self._path}: is not a complete gzip file: {reason}.", "Download the file again."
+            ) from None
+        self._n_bytes += n_bytes
+        check_unpacked_size(str(self._path), self._n_bytes, self._packed.tell(), self._error_class)
+        return n_bytes
+
+    def close(self) -> None:
+        """Close the file."""
+        self._unpacked.close()
+        self._packed.close()
+        super().close()
+
+
+def check_unpacked_size(source: str, unpacked: int, packed: int, error_class: type[AuditorError]) -> None:
+    """Raise an error of class `error_class` if what is unpacked exceeds the limit in bytes, or the ratio to the file.
+
+    Args:
+        unpacked, packed: bytes that were unpacked so far, and the packed bytes that they came from.
+    """
+    limits = get_limits()
+    if unpacked > limits.unpacked_bytes:
+        problem = f"unpacks to more than {_format_bytes(limits.unpacked_bytes)}"
+        raise make_limit_error(source, problem, unpacked, limits.unpacked_bytes, error_class)
+    if unpacked > RATIO_FREE_BYTES and unpacked > limits.ratio * packed:
+        problem = f"unpacks to more than {limits.ratio:,} times its size"
+        raise make_limit_error(source, problem, unpacked, limits.ratio * max(packed, 1), error_class)
+
+
+def check_archive(
+    path: Path,
+    error_class: type[AuditorError],
+    format_name: str = "ZIP archive",
+    is_streamed: Callable[[str], bool] = lambda name: False,
+) -> None:
+    """Check that a ZIP archive can be unpacked within the limits, before a library does that.
+
+    Every member is unpacked once and only counted, since the sizes that an archive states need not be true.
+
+    Args:
+        format_name: what the archive should be, for error messages.
+        is_streamed: whether the member of a name is read in parts; any other one is read whole.
+
+    Raises:
+        AuditorError: of class `error_class`: no ZIP archive, too many members, or larger than a limit.
+    """
+    import zipfile
+
+    limits = get_limits()
+    how_to_fix = "Check that it is complete."
+    try:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            if len(members) > limits.members:
+                problem = f"has more than {limits.members:,} files in it"
+                raise make_limit_error(str(path), problem, len(members), limits.members, error_class)
+            total, packed = 0, path.stat().st_size
+            check_unpacked_size(str(path), sum(member.file_size for member in members), packed, error_class)
+            for member in members:
+                is_whole, size = not is_streamed(member.filename), 0
+                for n_bytes in _count_member(file, member):
+                    size, total = size + n_bytes, total + n_bytes
+                    if is_whole and size > limits.member_bytes:
+                        problem = f"has a file of more than {_format_bytes(limits.member_bytes)} in it"
+                        raise make_limit_error(str(path), problem, size, limits.member_bytes, error_class)
+                    check_unpacked_size(str(path), total, packed, error_class)
+                if size != member.file_size:
+                    raise error_class(f"{path}: states a wrong size of a file in it.", how_to_fix)
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, NotImplementedError) as error:
+        reason = str(error).rstrip(".")
+        raise error_class(f"{path}: is not a valid {format_name}: {reason}.", how_to_fix) from None
+
+
+def _count_member(file: BinaryIO, member: ZipInfo) -> Iterator[int]:
+    """Unpack a member of a ZIP archive and yield the sizes of its parts; their sum may differ from the stated size.
+
+    Raises:
+        ValueError: it is encrypted, or packed by a method that is not known.
+    """
+    import zipfile
+
+    if member.flag_bits & 1:
+        raise ValueError("a file in it is encrypted")
+    file.seek(member.header_offset)
+    header = file.read(zipfile.sizeFileHeader)  # type: ignore[attr-defined]  # 30 bytes, then the name and extra fields
+    file.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little"), io.SEEK_CUR)
+    packed = io.BytesIO(file.read(member.compress_size))
+    if member.compress_type == zipfile.ZIP_STORED:
+        yield member.compress_size
+    elif member.compress_type == zipfile.ZIP_DEFLATED:
+        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+        while block := unpacker.unconsumed_tail or packed.read(BLOCK_BYTES):
+            yield len(unpacker.decompress(block, BLOCK_BYTES))
+        yield len(unpacker.flush())
+    elif member.compress_type == ZSTANDARD_METHOD:
+        import zstandard  # is installed with Inspect AI, which writes such archives
+
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream:
+                while block := stream.read(BLOCK_BYTES):
+                    yield len(block)
+        except zstandard.ZstdError as error:
+            raise ValueError(str(error)) from None
+    else:
+        raise ValueError(f"a file in it is packed by the unknown method {member.compress_type}")
+
+
+def read_parquet_columns(path: Path, error_class: type[AuditorError]) -> list[str]:
+    """The names of the columns of a Parquet file, as stored in the file.
+
+    Raises:
+        AuditorError: of class `error_class`: not a Parquet file, or too many columns.
+    """
+    import pyarrow.parquet as pq
+
+    with _report_parquet_errors(path, error_class):
+        names: list[str] = pq.read_schema(path).names
+    require_columns(names, str(path), error_class)
+    return names
+
+
+def iterate_parquet(
+    path: Path, error_class: type[AuditorError], columns: Collection[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a Parquet file.
+
+    Args:
+        columns: read only these columns; None for all.
+
+    Raises:
+        AuditorError: of class `error_class`: not a Parquet file, or larger than a limit.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    selected = [name for name in read_parquet_columns(path, error_class) if columns is None or name in columns]
+    with _report_parquet_errors(path, error_class):
+        packed, n_bytes = path.stat().st_size, 0
+        with pq.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            check_unpacked_size(str(path), sum(group.total_byte_size for group in groups), packed, error_class)
+            schema = file.schema_arrow
+        # As dictionaries, texts that are repeated are in memory once.
+        texts = [name for name in selected if pa.types.is_string(schema.field(name).type)]
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches(PARQUET_BATCH_ROWS, columns=selected):
+                n_bytes += sum(map(_measure_column, batch.columns))
+                check_unpacked_size(str(path), n_bytes, packed, error_class)
+                for start in range(0, batch.num_rows, PARQUET_SLICE_ROWS):  # of long texts, few are in memory at once
+                    yield from batch.slice(start, PARQUET_SLICE_ROWS).to_pylist()
+
+
+@contextmanager
+def _report_parquet_errors(path: Path, error_class: type[AuditorError]) -> Iterator[None]:
+    """Raise an error of class `error_class` for what pyarrow raises within the context, but for texts not in UTF-8."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")[:200]
+        raise error_class(f"{path}: is not valid Parquet: {reason}.", "Check that the file is complete.") from None
+
+
+def _measure_column(column: Any) -> int:
+    """Bytes of a column of a pyarrow RecordBatch if repeated texts of its dictionary were written out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = pc.take(pc.binary_length(column.dictionary), column.indices)
+    return (pc.sum(lengths).as_py() or 0) + len(column)
+
+
+def _whole_limit(path: Path) -> int:
+    """Size limit in bytes of a file that is read whole: of a packed one, that of a part of an archive."""
+    return (
+        get_limits().member_bytes if path.suffix.lower() == ".gz" else math.ceil(MAX_WHOLE_FILE_BYTES * _limit_factor)
+    )
+
+
+def _whole_limit_error(path: Path, limit: int, error_class: type[AuditorError]) -> AuditorError:
+    """Build the error for a file that is too large to be read whole; it is not raised here."""
+    amount = max(path.stat().st_size, limit + 1)
+    return make_limit_error(str(path), f"has more than {_format_bytes(limit)}", amount, limit, error_class)
+
+
+def _format_bytes(n_bytes: int) -> str:
+    """A number of bytes as text, such as `64 MB` or `1 GB`."""
+    return f"{n_bytes / 1e9:g} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:g} MB"

@@ -21,6 +21,7 @@ from auditor.cli.help_groups import (
     USE_RESULTS,
     GroupedCommands,
 )
+from auditor.input_files import LIMIT_OPTION, set_limit_factor
 
 COMMANDS = {
     GET_STARTED: ("demo:demo", "init:init", "doctor:doctor", "trust:trust"),
@@ -65,8 +66,18 @@ def root(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error (or set AUDITOR_DEBUG=1).")
     ] = False,
+    input_limit_factor: Annotated[
+        float,
+        typer.Option(
+            LIMIT_OPTION,
+            metavar="N",
+            min=1,
+            help="Multiply the limits of imported files by N, such as 1 GB unpacked and 10,000 columns.",
+        ),
+    ] = 1.0,
 ) -> None:
     """Handle the options of the program itself; without a command, show what to do next."""
+    set_limit_factor(input_limit_factor)
     if context.invoked_subcommand is None:
         from auditor.cli.next_steps import print_next_steps
 

@@ -12,7 +12,7 @@ from auditor.errors import AuditorError, ImportFileError
 from auditor.exports.inspect_samples import CELL_SEPARATOR, METADATA_KEY, SCORE_NAME
 from auditor.extras import load_extra
 from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, require_score
-from auditor.input_files import require_file
+from auditor.input_files import check_archive, read_json, require_file
 from auditor.models.finish_reasons import finish_reason_outcome
 from auditor.text_safety import escape_invisible
 
@@ -53,6 +53,10 @@ def read_inspect_log(
     """
     log = load_extra("inspect_ai.log", "inspect")
     require_file(path, ImportFileError)
+    if path.suffix.lower() == ".json":
+        read_json(path, ImportFileError)  # its size and depth
+    else:
+        check_archive(path, ImportFileError, "Inspect AI log")
     try:
         header = log.read_eval_log(str(path), header_only=True)
         number = failed = 0

@@ -11,7 +11,7 @@ from typing import Any
 from auditor.domain import Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.recorded_answers import LogKeys, RecordedAnswer, find_text, load_json, require_score
-from auditor.input_files import parse_json, read_text
+from auditor.input_files import parse_json, read_numbered_lines
 from auditor.models.finish_reasons import finish_reason_outcome
 
 CALL_FAILED = 2
@@ -47,9 +47,8 @@ def _read_results(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """
     if path.suffix.lower() == ".jsonl":
         results: Any = []
-        for number, line in enumerate(read_text(path, ImportFileError).split("\n"), start=1):
-            if line.strip():
-                results.append(parse_json(line, f"{path}: line {number}", ImportFileError, "Correct that line."))
+        for location, line in read_numbered_lines(path, ImportFileError):
+            results.append(parse_json(line, location, ImportFileError, "Correct that line."))
     else:
         results = load_json(path)
         while isinstance(results, dict):  # results.results since version 2; once more inside of `data` when shared

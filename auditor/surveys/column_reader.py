@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
-from auditor.input_files import require_file
+from auditor.input_files import get_limits, make_limit_error, require_columns, require_file
 from auditor.surveys.file_signatures import reject_other_formats
 
 DELIMITERS = (",", ";", "\t")
 READ_BLOCK_BYTES = 4 << 20
 """Bytes that pyarrow parses at a time: 4 MiB."""
 
+SPSS_VALUE_BYTES = 32
+"""Memory of one value of an SPSS file while it is read: a Python number in a list."""
 
 ColumnValue = str | float | None
 
@@ -132,6 +134,7 @@ def _read_csv(
     import pyarrow as pa
 
     header, delimiter = _read_header(path)
+    require_columns(header, str(path), ImportFileError)
     names = _match_column_names(header, candidate_names, optional_names, path)
     duplicate_name = next((name for name in names if header.count(name) > 1), None)
     if duplicate_name is not None:
@@ -227,7 +230,9 @@ def _read_sav(
         ) from None
     try:
         _, metadata = pyreadstat.read_sav(str(path), metadataonly=True)
+        require_columns(metadata.column_names, str(path), ImportFileError)
         names = _match_column_names(metadata.column_names, candidate_names, optional_names, path)
+        _require_size(path, metadata.number_rows, len(names))
         # Codes of nonresponse are often declared as missing; `user_missing` keeps them as codes.
         values_by_column, _ = pyreadstat.read_sav(
             str(path), usecols=list(dict.fromkeys(names)), user_missing=True, output_format="dict",
@@ -238,6 +243,14 @@ def _read_sav(
             f"{path}: is not an SPSS file: {error}.", "Check that the suffix matches the format."
         ) from None
     return [_column_from_sav(name, values_by_column[name], metadata) for name in names]
+
+
+def _require_size(path: Path, n_rows: int | None, n_columns: int) -> None:
+    """Raise ImportFileError if the columns that are read would need more memory than files may unpack to."""
+    n_bytes, limit = (n_rows or 0) * n_columns * SPSS_VALUE_BYTES, get_limits().unpacked_bytes
+    if n_bytes > limit:
+        problem = f"has {n_rows:,} rows, which unpack to more than {limit / 1e9:g} GB"
+        raise make_limit_error(str(path), problem, n_bytes, limit, ImportFileError)
 
 
 def _column_from_sav(name: str, column_values: list[Any], metadata: Any) -> DistinctValueColumn:

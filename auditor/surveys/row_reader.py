@@ -11,12 +11,23 @@ import functools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from auditor.errors import ImportFileError
-from auditor.input_files import SAVE_AS_UTF8, parse_json, require_file
+from auditor.input_files import (
+    SAVE_AS_UTF8,
+    find_non_utf8_line,
+    iterate_lines,
+    iterate_parquet,
+    open_text,
+    parse_json,
+    read_parquet_columns,
+    require_columns,
+    require_file,
+)
 from auditor.surveys.file_signatures import reject_other_formats
 from auditor.text_safety import truncate_text
 
@@ -120,6 +131,7 @@ def read_rows(
 
     def check(columns: Sequence[str], location: str) -> None:
         """Raise ImportFileError if the columns of the file, or of the row at `location`, are not as expected."""
+        require_columns(columns, location, ImportFileError)
         _check_columns(columns, required, known_columns, location, missing_column_hint)
 
     try:
@@ -127,7 +139,7 @@ def read_rows(
             _require_storable(row)
             yield TextRow(row.location, {key: row.cells.get(key, "") for key in known_columns})
     except UnicodeDecodeError:
-        text_location = f"line {line}" if (line := _find_non_utf8_line(path)) else "a text"
+        text_location = f"line {line}" if (line := find_non_utf8_line(path, ImportFileError)) else "a text"
         raise ImportFileError(f"{path}: {text_location} is not UTF-8.", SAVE_AS_UTF8) from None
     except OSError as error:
         how_to_fix = "Check that the file is complete and that you may read it."
@@ -145,34 +157,20 @@ def _require_storable(row: TextRow) -> None:
             raise row.make_cell_error(column, f"has {description}", "Remove it.")
 
 
-def _find_non_utf8_line(path: Path) -> int:
-    """Return the number of the first line that is not UTF-8, from 1; 0 if there is none, or for a Parquet file."""
-    if path.suffix.lower() == ".parquet":
-        return 0
-    with open(path, "rb") as file:
-        for line_number, line in enumerate(file, start=1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return line_number
-    return 0
-
-
 def read_column_names(path: Path) -> set[str]:
     """Return the column names of a file, to recognise its layout; empty if it cannot be read."""
     if not path.is_file():
         return set()
     try:
         if path.suffix.lower() == ".parquet":
-            import pyarrow.parquet as pq
-
-            return set(pq.read_schema(path).names)
-        with open(path, encoding="utf-8-sig", newline="") as file:
+            return set(read_parquet_columns(path, ImportFileError))
+        with open_text(path, ImportFileError) as file:
+            lines = iterate_lines(file, str(path), ImportFileError)
             if path.suffix.lower() == ".jsonl":
-                record = json.loads(file.readline())
+                record = json.loads(next(lines, ""))
                 return set(record) if isinstance(record, dict) else set()
-            return {name.strip() for name in next(csv.reader(file), [])}
-    except (OSError, ValueError, RecursionError, csv.Error):
+            return {name.strip() for name in next(csv.reader(lines), [])}
+    except (OSError, ValueError, RecursionError, csv.Error, ImportFileError):
         return set()
 
 
@@ -184,7 +182,7 @@ def _check_columns(
     missing_column_hint: str,
 ) -> None:
     """Raise ImportFileError for a duplicate or missing column, or one that looks like a misspelling."""
-    duplicates = sorted({column for column in columns if columns.count(column) > 1})
+    duplicates = sorted(column for column, count in Counter(columns).items() if count > 1)
     if duplicates:
         raise ImportFileError(
             f"{location}: the column '{duplicates[0][:MAX_NAME_CHARS]}' occurs twice.", "Remove one of the columns."
@@ -213,8 +211,8 @@ def _check_spelling(columns: Sequence[str], known_columns: Sequence[str], locati
 
 def _read_csv_rows(path: Path, _: Sequence[str], check_columns: ColumnCheck, __: CellFormatter) -> Iterator[TextRow]:
     """Yield the rows of a CSV file with all its columns; raise ImportFileError for one that does not fit the header."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
+    with open_text(path, ImportFileError) as file:
+        reader = csv.reader(iterate_lines(file, str(path), ImportFileError), strict=True)
         try:
             header = [name.strip() for name in next(reader, [])]
             if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
@@ -245,8 +243,8 @@ def _read_jsonl_rows(
 ) -> Iterator[TextRow]:
     """Yield the rows of a JSONL file, known columns only; columns are checked again when they change."""
     checked_columns: Set[str] = set()
-    with open(path, encoding="utf-8-sig") as file:
-        for line_number, line in enumerate(file, start=1):
+    with open_text(path, ImportFileError) as file:
+        for line_number, line in enumerate(iterate_lines(file, str(path), ImportFileError), start=1):
             if not line.strip():
                 continue
             location = f"{path}: line {line_number}"
@@ -267,28 +265,11 @@ def _read_parquet_rows(
     path: Path, known_columns: Sequence[str], check_columns: ColumnCheck, to_text: CellFormatter
 ) -> Iterator[TextRow]:
     """Yield the rows of a Parquet file, known columns only; raise ImportFileError if it cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    row_number = 0
-    try:
-        with pq.ParquetFile(path) as file:
-            columns = file.schema_arrow.names
-            check_columns(columns, str(path))
-            for batch in file.iter_batches(columns=[column for column in columns if column in known_columns]):
-                for record in batch.to_pylist():
-                    row_number += 1
-                    location = f"{path}: row {row_number}"
-                    yield TextRow(location, {key: to_text(cell, location, key) for key, cell in record.items()})
-    except UnicodeDecodeError:
-        raise
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        position_text = f" after row {row_number}" if row_number else ""
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise ImportFileError(
-            f"{path}: is not valid Parquet{position_text}: {truncate_text(reason, 200)}.",
-            "Check that the file is complete.",
-        ) from None
+    names = read_parquet_columns(path, ImportFileError)
+    check_columns(names, str(path))
+    for row_number, record in enumerate(iterate_parquet(path, ImportFileError, known_columns), start=1):
+        location = f"{path}: row {row_number}"
+        yield TextRow(location, {key: to_text(cell, location, key) for key, cell in record.items()})
 
 
 def _cell_to_text(value: Any, location: str, column: str, booleans: Collection[str]) -> str:

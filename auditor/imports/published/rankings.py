@@ -16,11 +16,11 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.imports.published.records import (
     WRONG_LAYOUT_HINT,
     SourceRecord,
-    read_numbered_lines,
     read_records,
     read_text_list,
 )
 from auditor.imports.published.rows import ConversionOptions, PublishedDataset, PublishedDecision, PublishedItem
+from auditor.input_files import read_numbered_lines
 
 DEFAULT_PASSAGES = 10
 """Passages of a query, as in "Aligning with Logic" (ICML 2025), Appendix B."""
@@ -63,7 +63,7 @@ def read_novel_eval(source: Path, _: ConversionOptions) -> PublishedDataset:
     """Read NovelEval: per query, its passages with people's grade of relevance."""
     texts, queries = _read_tsv(source / "corpus.tsv"), _read_tsv(source / "queries.tsv")
     items = []
-    for location, line in read_numbered_lines(source / "qrels.txt"):
+    for location, line in read_numbered_lines(source / "qrels.txt", ImportFileError):
         fields = line.split()  # TREC format: query, an unused column, passage, grade
         grade = _parse_number(fields[3]) if len(fields) == 4 else None
         if grade is None:
@@ -174,7 +174,7 @@ def count_sets(items: list[PublishedItem]) -> str:
 
 def _read_tsv(file: Path) -> dict[str, str]:
     """The lines of a file by the text before the first tab."""
-    return {line.partition("\t")[0]: line.partition("\t")[2] for _, line in read_numbered_lines(file)}
+    return {line.partition("\t")[0]: line.partition("\t")[2] for _, line in read_numbered_lines(file, ImportFileError)}
 
 
 def _parse_number(text: str) -> float | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from auditor.errors import ImportFileError, UsageError
-from auditor.input_files import parse_json, read_text, require_file
+from auditor.input_files import iterate_parquet, parse_json, read_numbered_lines, read_text, require_file
 from auditor.text_safety import truncate_text
 
 WRONG_LAYOUT_HINT = "Check that DATASET is the name of this data set, and that the file is complete and unchanged."
@@ -162,43 +162,19 @@ def read_text_list(file: Path) -> list[str]:
     return values
 
 
-def read_numbered_lines(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a text file that are not blank, each after its location for error messages."""
-    yield from _number_lines(file, read_text(file, ImportFileError))
-
-
-def _number_lines(file: Path, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a file's text that are not blank, each after its location for error messages."""
-    # Not `splitlines`: it also splits at characters that occur within a text, such as U+2028.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield f"{file}: line {number}", line.rstrip("\r")
-
-
 def _read_json(file: Path) -> Iterator[tuple[str, Any]]:
     """Yield the values of a JSON list or of JSON Lines; published JSON Lines may have the suffix `.json`."""
-    text = read_text(file, ImportFileError)
-    if text.lstrip()[:1] == "[":
-        values = parse_json(text, str(file), ImportFileError)
+    _, first_line = next(read_numbered_lines(file, ImportFileError), ("", ""))
+    if first_line.lstrip()[:1] == "[":
+        values = parse_json(read_text(file, ImportFileError), str(file), ImportFileError)
         yield from ((f"{file}: element {number}", value) for number, value in enumerate(values, start=1))
         return
-    for location, line in _number_lines(file, text):
+    for location, line in read_numbered_lines(file, ImportFileError):
         yield location, parse_json(line, location, ImportFileError)
 
 
 def _read_parquet(file: Path) -> Iterator[tuple[str, Any]]:
     """Yield the rows of a Parquet file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     require_file(file, ImportFileError)
-    number = 0
-    try:
-        with pq.ParquetFile(file) as parquet:
-            for batch in parquet.iter_batches():
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{file}: row {number}", row
-    except (pa.ArrowException, ValueError) as error:
-        reason = truncate_text(" ".join(str(error).split()).rstrip("."), 200)
-        raise ImportFileError(f"{file}: is not valid Parquet: {reason}.", "Download the file again.") from None
+    for number, row in enumerate(iterate_parquet(file, ImportFileError), start=1):
+        yield f"{file}: row {number}", row

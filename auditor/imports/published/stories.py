@@ -12,9 +12,8 @@ import numpy as np
 
 from auditor.domain import derive_seed
 from auditor.errors import ImportFileError, UsageError
-from auditor.imports.published.records import read_numbered_lines
 from auditor.imports.published.rows import ConversionOptions, PublishedDataset, PublishedDecision, PublishedItem
-from auditor.input_files import read_text
+from auditor.input_files import read_numbered_lines, read_text
 from auditor.text_safety import truncate_text
 
 DEFAULT_MIN_EVENTS = 7
@@ -195,7 +194,7 @@ def _read_annotated_file(file: Path) -> _AnnotatedFile:
     typed_events: list[str] = []
     triggers: dict[str, str] = {}
     relation_lines: list[tuple[str, list[str]]] = []
-    for location, line in read_numbered_lines(file):
+    for location, line in read_numbered_lines(file, ImportFileError):
         annotation_id, *fields = line.split("\t")
         if annotation_id in marks or annotation_id in triggers:
             raise ImportFileError(f"{location}: the id '{annotation_id}' occurs twice.", _ANNOTATION_HINT)
