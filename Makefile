@@ -20,7 +20,9 @@ help:
 	@echo "make bench   speed and memory, as ratios"
 	@echo "make coverage  how often each printed interval contains the truth: writes docs/coverage.md"
 	@echo "make pictures  draw the pictures of README and docs again"
-	@echo "make locked  install what is tested, each file verified by its hash"
+	@echo "make install  install what is tested, each file verified by its hash"
+	@echo "make advisories  known vulnerabilities of what is locked"
+	@echo "make release  source distribution, wheel and bill of materials"
 	@echo "make clean   remove the virtual environment and the demo's results"
 
 # --- set-up: each step is done once, and again when what it rests on changes -------------------------------------
@@ -37,15 +39,18 @@ $(VENV)/.torch: $(VENV)/bin/python constraints.txt
 	@$(PIP) install "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.torch pyproject.toml constraints.txt
+# What the lock names, each file verified by its SHA-256 before it is used; torch apart, since its builds differ by machine.
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml requirements.lock
 	@echo "Installing auditor ..."
-	@$(PIP) install -c constraints.txt -e '.[all]'
+	@$(PIP) install --no-deps --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 # Not after .installed: one run of pip for all takes less time than two.
-$(VENV)/.dev: $(VENV)/.torch pyproject.toml constraints.txt
+$(VENV)/.dev: $(VENV)/.torch pyproject.toml requirements-dev.lock
 	@echo "Installing auditor, and what tests need ..."
-	@$(PIP) install -c constraints.txt -e '.[all,dev]'
+	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $(VENV)/.installed $@
 
 install: $(VENV)/.installed
@@ -54,23 +59,42 @@ dev: $(VENV)/.dev
 models: $(VENV)/.installed
 	@for name in $(MODELS); do $(BIN)/auditor models pull $$name || exit 1; done
 
-# The same versions, and each file verified by its SHA-256 before it is used; but for torch, whose builds differ by
-# machine. Into a fresh environment: make clean locked
-.PHONY: lock locked
-locked: $(VENV)/bin/python
-	@$(PIP) install --no-deps --require-hashes -r requirements.lock
-	@$(PIP) install --no-deps "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
-	@$(PIP) install --no-deps --no-build-isolation -e .
-	@touch $(VENV)/.torch $(VENV)/.installed $(VENV)/.dev
-
-# After a change of what is needed, or of constraints.txt.
+# After a change of what is needed, or of constraints.txt. What torch needs is locked, too, but not torch itself.
+.PHONY: lock
 lock: $(VENV)/bin/python
 	@$(PIP) install -c constraints.txt uv
 	@echo "torch; python_version < '3'" > $(VENV)/without.txt
-	@printf 'mpmath\nsympy\n' > $(VENV)/of-torch.txt
-	@$(BIN)/uv pip compile -q pyproject.toml $(VENV)/of-torch.txt --extra all --extra dev -c constraints.txt \
-	  --override $(VENV)/without.txt --universal --python-version 3.11.5 --generate-hashes --no-annotate \
-	  --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
+	@printf 'mpmath\nsetuptools\nsympy\n' > $(VENV)/of-torch.txt
+	@for pair in "requirements.lock --extra all" "requirements-dev.lock --extra all --extra dev"; do \
+	  $(BIN)/uv pip compile -q pyproject.toml $(VENV)/of-torch.txt $${pair#* } -c constraints.txt \
+	    --override $(VENV)/without.txt --universal --python-version 3.11.5 --generate-hashes --no-annotate \
+	    --no-emit-index-url --custom-compile-command "make lock" -o $${pair%% *} || exit 1; \
+	done
+
+# Tools of a release; they need other versions of some packages than auditor.
+.venv-release/.installed: Makefile
+	@$(PYTHON) -m venv .venv-release
+	@.venv-release/bin/python -m pip --disable-pip-version-check -qq install build==1.6.1 cyclonedx-bom==7.5.0 pip-audit==2.10.1
+	@touch $@
+
+# Where the network does not reach the database of advisories, nothing was checked: the target fails and says so.
+.PHONY: advisories
+advisories: .venv-release/.installed
+	@.venv-release/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes -r requirements-dev.lock \
+	  2> .venv-release/advisories.log; status=$$?; \
+	if grep -qiE "could not be audited|not found on PyPI|connect|resolve|timed out|proxy" .venv-release/advisories.log; then \
+	  echo "Not checked: the database of advisories cannot be reached from this network." >&2; exit 1; fi; \
+	cat .venv-release/advisories.log >&2; exit $$status
+
+# The files of a release, with a bill of materials (CycloneDX) of what is locked.
+.PHONY: release
+release: .venv-release/.installed
+	@rm -rf dist
+	@.venv-release/bin/python -m build -o dist . > .venv-release/build.log || { cat .venv-release/build.log; exit 1; }
+	@{ cat requirements.lock; grep '^torch==' constraints.txt; } > .venv-release/materials.txt
+	@.venv-release/bin/cyclonedx-py requirements .venv-release/materials.txt --pyproject pyproject.toml --output-reproducible \
+	  --of JSON -o dist/auditor.cdx.json
+	@ls dist
 
 # Programs that some tests drive; where they cannot be had, those tests say so and are skipped.
 .PHONY: system
@@ -205,4 +229,4 @@ coverage: dev
 	$(BIN)/python -m benchmarks.coverage
 
 clean:
-	rm -rf .litellm .scipy .venv-bench .venv-servers .venv-wheel $(VENV) demo build dist *.egg-info
+	rm -rf .litellm .scipy .venv-bench .venv-release .venv-servers .venv-wheel $(VENV) demo build dist *.egg-info

@@ -27,6 +27,14 @@ ConfidentOption: TypeAlias = Annotated[
         help="A requirement is met only if the whole 95% CI meets it, not just the estimate.",
     ),
 ]
+ThresholdsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--thresholds",
+        metavar="CONFIG",
+        help="Take [check] of this configuration instead of the audit's, such as that of the base branch.",
+    ),
+]
 JunitOption: TypeAlias = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")]
 MarkdownOption: TypeAlias = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")]
 
@@ -78,6 +86,7 @@ def check(
     ] = None,
     confident: ConfidentOption = None,
     uncorrected: UncorrectedOption = False,
+    thresholds_path: ThresholdsOption = None,
     junit_path: JunitOption = None,
     markdown_path: MarkdownOption = None,
     storage: StorageOption = None,
@@ -85,18 +94,19 @@ def check(
 ) -> None:
     """Test whether an audit meets thresholds that you set.
 
-    Thresholds come from the section [check] of the configuration, and from options, which take precedence. An audit
-    that is not complete, or with too few usable answers, cannot pass. No model is asked. Exit codes: 0 passed, 3 a
-    threshold was missed, 4 undecided: too few usable answers.
+    Thresholds come from the section [check] of the audit's configuration, or of that named by --thresholds, and from
+    options, which take precedence. An audit that is not complete, or with too few usable answers, cannot pass. No
+    model is asked. Exit codes: 0 passed, 3 a threshold was missed, 4 undecided: too few usable answers.
 
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
-    from auditor.config import CheckSection
+    from auditor.config import CheckSection, load_config
     from auditor.run import open_audit
 
-    thresholds = {name: context.params[name] for name in CheckSection.model_fields}
-    changes = {name: value for name, value in thresholds.items() if value is not None}
-    result = open_audit(audit, storage=storage).check(uncorrected=uncorrected, **changes)
+    options = {name: context.params[name] for name in CheckSection.model_fields}
+    thresholds = load_config(thresholds_path).check.model_dump() if thresholds_path else {}
+    thresholds |= {name: value for name, value in options.items() if value is not None}
+    result = open_audit(audit, storage=storage).check(uncorrected=uncorrected, **thresholds)
     _write_check(result, junit_path, markdown_path, as_json=as_json)
     raise typer.Exit(result.exit_code)
 

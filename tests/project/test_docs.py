@@ -21,7 +21,7 @@ from tests.support.docs_blocks import blocks as page_blocks
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-WORKFLOW_COMMANDS = ("pip install", "auditor run", "auditor check")
+WORKFLOW_COMMANDS = ("make -C auditor-source install", "auditor run", "auditor check")
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 
 
@@ -95,6 +95,18 @@ def test_the_workflow_in_the_docs_is_valid_and_checks_the_audit_that_it_runs() -
     positions = [next(i for i, line in enumerate(commands) if line.startswith(name)) for name in WORKFLOW_COMMANDS]
     assert positions == sorted(positions)
     assert all(("uses" in step) != ("run" in step) for step in steps)
+    actions = [step["uses"] for step in steps if "uses" in step]
+    assert [action for action in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action)] == []
+
+
+def test_the_workflow_in_the_docs_takes_thresholds_from_the_base_branch() -> None:
+    """A pull request must not lower the thresholds that it is judged by."""
+    [workflow] = blocks("yaml", read_page("github-actions"))
+    steps = yaml.safe_load(workflow)["jobs"]["audit"]["steps"]
+    [base] = [step["with"] for step in steps if step.get("with", {}).get("path") == "base"]
+    assert base["ref"].startswith("${{ github.base_ref")
+    [check] = [step["run"] for step in steps if step.get("run", "").startswith("auditor check")]
+    assert "--thresholds base/audit.toml" in check
 
 
 def test_the_tutorial_is_of_readable_length() -> None:

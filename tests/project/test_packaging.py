@@ -56,29 +56,49 @@ def test_tested_versions_are_locked() -> None:
         assert name in {n.lower() for n in locked}
 
 
-def locked_requirements() -> dict[str, tuple[str, int]]:
-    """Version and number of hashes of each requirement in requirements.lock, by canonical name."""
+LOCKS = {"requirements.lock": ("all",), "requirements-dev.lock": ("all", "dev")}
+"""Extras that each file of locked requirements has."""
+
+
+def locked_requirements(name: str) -> dict[str, tuple[str, int]]:
+    """Version and number of hashes of each requirement in a lock, by canonical name."""
     locked: dict[str, tuple[str, int]] = {}
-    for entry in re.split(r"\n(?=\w)", (ROOT / "requirements.lock").read_text(encoding="utf-8")):
+    for entry in re.split(r"\n(?=\w)", (ROOT / name).read_text(encoding="utf-8")):
         if pinned := re.match(r"([\w.-]+)==([^\s;]+)", entry):
             hashes = re.findall(r"--hash=sha256:[0-9a-f]{64}\b", entry)
             locked[canonicalize_name(pinned[1])] = (pinned[2], len(hashes))
     return locked
 
 
-def test_the_lock_has_a_hash_for_everything_but_torch_and_agrees_with_the_tested_versions() -> None:
-    locked = locked_requirements()
-    assert len(locked) > 150
+@pytest.mark.parametrize(("name", "extras"), LOCKS.items())
+def test_a_lock_has_a_hash_for_everything_but_torch_and_agrees_with_the_tested_versions(
+    name: str, extras: tuple[str, ...]
+) -> None:
+    locked = locked_requirements(name)
+    assert len(locked) > 100
     assert {name for name, (_, hashes) in locked.items() if not hashes} == set()
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     tested = {str(canonicalize_name(name)): version for name, _, version in (line.partition("==") for line in lines)}
     differing_versions = {n: (v, tested[n]) for n, (v, _) in locked.items() if n in tested and tested[n] != v}
     assert differing_versions == {}, "give `make lock`"
-    direct = [r for r in declared_requirements() if r.name != "torch"]
+    direct = [r for r in declared_requirements(extras) if r.name != "torch"]
     missing = {r.name for r in direct if canonicalize_name(r.name) not in locked}
     assert missing == set(), "give `make lock`"
     outside_range = {r.name for r in direct if not r.specifier.contains(locked[canonicalize_name(r.name)][0])}
     assert outside_range == set(), "give `make lock`"
+
+
+def test_make_installs_only_files_whose_hash_is_locked() -> None:
+    """Torch is apart, since its builds differ by machine; so are tools that no user installs."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in ("installed", "dev"):
+        [recipe] = re.findall(rf"^\$\(VENV\)/\.{target}: .*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE)
+        installs = re.findall(r"install (.*)", recipe)
+        assert len(installs) == 2
+        assert all(
+            line.startswith(("--no-deps --require-hashes -r ", "--no-deps --no-build-isolation -e ."))
+            for line in installs
+        )
 
 
 def test_the_extra_all_has_every_extra_but_those_that_are_large_or_for_other_programs() -> None:
@@ -87,17 +107,19 @@ def test_the_extra_all_has_every_extra_but_those_that_are_large_or_for_other_pro
     assert set(extras) - all_extra.extras == {"all", "dev", "docs", "inspect", "mlflow", "plots", "ray", "wandb"}
 
 
-def declared_requirements() -> list[Requirement]:
-    """Declared requirements of the package and of the extras `all` and `dev`."""
+def declared_requirements(extras: tuple[str, ...]) -> list[Requirement]:
+    """Declared requirements of the package and of extras; `all` stands for those that it names."""
     project_table = load_pyproject()["project"]
-    extras = project_table["optional-dependencies"]
-    [all_extra] = [Requirement(r) for r in extras["all"]]
-    parts = [project_table["dependencies"], extras["dev"], *(extras[name] for name in all_extra.extras)]
+    optional = project_table["optional-dependencies"]
+    [all_extra] = [Requirement(r) for r in optional["all"]]
+    names = [*(all_extra.extras if "all" in extras else ()), *(name for name in extras if name != "all")]
+    parts = [project_table["dependencies"], *(optional[name] for name in names)]
     return [Requirement(r) for r in chain.from_iterable(parts)]
 
 
-def test_the_lock_names_no_package_index() -> None:
-    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_names_no_package_index(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
     assert not re.search(r"://|--(extra-)?index|--find-links|--trusted", text)
 
 

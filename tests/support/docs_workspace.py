@@ -130,6 +130,8 @@ def create_workspace(folder: Path, url: str) -> None:
     direct = "\n[probes]\ndirect = { samples = 2 }\nreview = { traces = 1 }\n"
     for name in ("audit.toml", "mine.toml"):
         (folder / name).write_text(config(url, extra=direct), encoding="utf-8")
+    (folder / "base").mkdir()
+    shutil.copy(folder / "audit.toml", folder / "base" / "audit.toml")
     (folder / "small.toml").write_text(config(url, "may", ("gpt", "mine"), direct), encoding="utf-8")
     (folder / "june.toml").write_text(config(url, "june", ("gpt", "mine"), direct), encoding="utf-8")
     semantic = "\n[probes]\nsemantic = { limit = 3 }\n"

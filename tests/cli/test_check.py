@@ -1,0 +1,47 @@
+"""`auditor check` tests an audit against the thresholds of a configuration and of options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from auditor.storage.database import open_database
+from tests.support.cli_runner import auditor
+from tests.support.synthetic_audit import populate
+
+CONFIG = """
+name = "population"
+survey = {{ source = "wvs7-sample" }}
+judges = []
+[[models]]
+name = "alder"
+model = "openai/alder-1"
+[probes]
+direct = {{ samples = 1 }}
+[check]
+max_mae = {max_mae}
+min_coverage = 0.5
+"""
+
+
+def test_thresholds_of_another_configuration_replace_those_of_the_audit(tmp_path: Path) -> None:
+    """Continuous integration judges a pull request by the base branch's thresholds; options take precedence."""
+    url = f"sqlite:///{tmp_path}/audit.db"
+    with open_database(url) as db:
+        populate(db, models=1, countries=3, topics=3, judges=0)
+    for name, max_mae in (("strict", 0.0), ("lenient", 2.0)):
+        (tmp_path / f"{name}.toml").write_text(CONFIG.format(max_mae=max_mae))
+
+    def check(*options: str) -> tuple[int, dict[str, float]]:
+        shown = auditor("check", "population", *options, "--storage", url, "--json", cwd=tmp_path)
+        gates = json.loads(shown.stdout)["gates"] if shown.stdout else []
+        return shown.returncode, {gate["name"]: gate["threshold"] for gate in gates}
+
+    assert "max_mae" not in check()[1], "the audit has no thresholds of its own"
+    returncode, thresholds = check("--thresholds", "strict.toml")
+    assert (returncode, thresholds["max_mae"], thresholds["min_coverage"]) == (3, 0.0, 0.5)
+    assert check("--thresholds", "lenient.toml")[0] == 0
+    assert check("--thresholds", "lenient.toml", "--max-mae", "0")[0] == 3
+    missing = auditor("check", "population", "--thresholds", "none.toml", "--storage", url, cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "none.toml" in missing.stderr
