@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,10 @@ from auditor.cli.output import print_message
 
 if TYPE_CHECKING:
     from auditor.domain import Survey
+    from auditor.surveys.microdata import FileReading
+
+MAX_VALUES_SHOWN = 8
+"""Values that one line of an import lists; `surveys preview` lists all."""
 
 
 def import_survey_file(
@@ -85,10 +90,42 @@ def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, 
     for reason, rows in facts.left_out.items():
         if rows:
             print_message(f"  {rows} rows left out: {reason}")
+    if imported.reading is not None:
+        _print_reading(imported.reading)
     groups = imported.distributions.groups if imported.distributions is not None else {}
     if groups:
         print_message(f"  also written: shares of answers by {', '.join(groups)}")
     _print_written(facts.notes, written, target)
+
+
+def _print_reading(reading: FileReading) -> None:
+    """Print in short how the columns of a file were read: countries, missing answers, weights, waves and groups."""
+    named_values = [value for value in reading.country_values if value.country is not None]
+    counts = Counter("unknown name" if value.is_unknown else value.source for value in named_values)
+    print_message(f"  countries: {', '.join(f'{count} by {source}' for source, count in counts.items())}")
+    unknown_names = [
+        f"{value.country}: {value.source}, {value.n_rows} rows" for value in named_values if value.is_unknown
+    ]
+    if unknown_names:
+        print_message(f"  names that are no known country: {_shorten(unknown_names)}")
+    missing = [f"{kind} {count}" for kind, count in reading.answer_counts.items() if count]
+    print_message(f"  answers without a score: {', '.join(missing) or 'none'}")
+    print_message(
+        f"  empty answers: {reading.n_blank_asked} count as nonresponse, {reading.n_blank_not_asked} as not asked"
+    )
+    if reading.weight_range is not None:
+        print_message("  weights: {:g} to {:g}".format(*reading.weight_range))
+    for column, rows_by_wave in reading.rows_by_wave.items():
+        print_message(f"  waves in {column}: {_shorten([f'{wave} ({n} rows)' for wave, n in rows_by_wave.items()])}")
+    for dimension, rows_by_value in reading.ungrouped_values.items():
+        values = [f"{value} ({n} rows)" for value, n in rows_by_value.items()]
+        print_message(f"  values in no group of {dimension}: {_shorten(values)}")
+
+
+def _shorten(texts: Sequence[str]) -> str:
+    """Texts separated by commas; of many the first, and the number of the others."""
+    omitted = [f"and {len(texts) - MAX_VALUES_SHOWN} more"] if len(texts) > MAX_VALUES_SHOWN else []
+    return ", ".join([*texts[:MAX_VALUES_SHOWN], *omitted])
 
 
 def _import_shares(

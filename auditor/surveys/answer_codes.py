@@ -113,12 +113,14 @@ class AnswerDecoder:
         if value is None:
             return BLANK
         number = parse_number(value)
-        # In a column of numbers, a text such as `NA` is no label: R and Stata write missing values so.
-        if number is None and label is None and self._is_numeric:
+        # In a column of numbers, NA is no label: R writes missing values so.
+        if value == "NA" and label is None and self._is_numeric:
             return BLANK
         label_text = label or (value if isinstance(value, str) and number is None else None)
         if label_text is not None:
             meanings = self._labels.find_meanings(label_text)
+            if not meanings and number is None:  # a mapping may also list the value itself, such as Stata's .a
+                meanings = self._labels.find_meanings(str(value))
             if len(meanings) > 1:
                 return UNKNOWN
             if meanings and not isinstance(meanings[0], _End):
@@ -247,6 +249,12 @@ def describe_value(value: ColumnValue, labels: Mapping[ColumnValue, str]) -> str
     label = labels.get(value)
     code = f"{value:g}" if isinstance(value, float) else f"'{value}'"
     return f"{code} ('{label}')" if label else code
+
+
+def format_value(value: ColumnValue, label: str | None = None) -> str:
+    """A value for a list, with its label if it has one: `5 Never heard of it`, `often`, or `(empty)`."""
+    text = "(empty)" if value is None else f"{value:g}" if isinstance(value, float) else value
+    return f"{text} {label}" if label else text
 
 
 def _suggest_label_match(columns: Sequence[tuple[DistinctValueColumn, Sequence[int]]], mapping: SurveyMapping) -> str:

@@ -171,6 +171,32 @@ def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) 
     return [_column_from_arrow(name, table.column(name)) for name in names]
 
 
+def find_quoted_rows(path: Path, name: str) -> NDArray[np.bool_] | None:
+    """Return which values of a CSV file's column are in quotation marks, shape (rows,); None for another format."""
+    import pyarrow as pa
+    from pyarrow import csv as pa_csv
+
+    if path.suffix.lower() != ".csv":
+        return None
+    _, delimiter = _read_header(path)
+    parse_options = pa_csv.ParseOptions(delimiter=delimiter)
+
+    def read(null_values: list[str]) -> Any:
+        """Read the column with some unquoted values as null."""
+        options = pa_csv.ConvertOptions(
+            include_columns=[name],
+            column_types={name: pa.string()},
+            null_values=null_values,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        return pa_csv.read_csv(path, parse_options=parse_options, convert_options=options).column(name)
+
+    values = read([]).unique().to_pylist()
+    is_quoted: NDArray[np.bool_] = read(values).is_valid().to_numpy()
+    return is_quoted
+
+
 def _column_from_arrow(name: str, chunked: Any) -> DistinctValueColumn:
     """Convert a dictionary-encoded pyarrow ChunkedArray of text to a column without value labels."""
     # Each chunk has a dictionary of its own until they are unified.

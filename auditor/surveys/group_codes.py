@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.surveys.answer_codes import parse_number
+from auditor.surveys.answer_codes import format_value, parse_number
 from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn
 from auditor.surveys.mapping import GroupDimension, LabelIndex, SurveyMapping
 
@@ -30,6 +30,21 @@ def decode_groups(columns: Sequence[DistinctValueColumn], mapping: SurveyMapping
         for name, dimension in mapping.groups.items()
         if dimension.column.casefold() in column_by_name
     }
+
+
+def list_ungrouped_values(columns: Sequence[DistinctValueColumn], mapping: SurveyMapping) -> dict[str, dict[str, int]]:
+    """Return for each dimension the values that are in no group, with their number of rows; arguments as above."""
+    ungrouped_values: dict[str, dict[str, int]] = {}
+    column_by_name = {column.name.casefold(): column for column in columns}
+    for name, dimension in mapping.groups.items():
+        column = column_by_name.get(dimension.column.casefold())
+        if column is not None:
+            ungrouped_values[name] = {
+                format_value(value, column.labels.get(value)): column.count_rows(position)
+                for position, value in enumerate(column.values)
+                if find_group(value, column.labels.get(value), dimension) is None
+            }
+    return {name: counts for name, counts in ungrouped_values.items() if counts}
 
 
 def find_group(value: ColumnValue, label: str | None, dimension: GroupDimension) -> str | None:

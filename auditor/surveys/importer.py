@@ -16,7 +16,7 @@ from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mea
 from auditor.surveys.histograms import compute_distributions
 from auditor.surveys.imputation import PooledEstimate, compute_imputed_means
 from auditor.surveys.mapping import SurveyMapping, load_mapping
-from auditor.surveys.microdata import Microdata, read_microdata
+from auditor.surveys.microdata import FileReading, Microdata, read_microdata
 from auditor.surveys.reliability import DEFAULT_SPLITS, compute_half_scores, compute_reliability
 from auditor.surveys.survey_facts import CellFacts, SurveyFacts
 
@@ -32,6 +32,8 @@ class ImportedSurvey:
     facts: SurveyFacts
     distributions: SurveyDistributions | None
     """Shares of answers; None where all answers have one score."""
+    reading: FileReading | None = None
+    """How the columns of the file were read."""
 
 
 def import_survey(
@@ -75,6 +77,7 @@ def import_survey(
         _build_survey(name or path.stem, survey_mapping, tuple(cell for cell, _ in cells_and_facts)),
         facts,
         compute_distributions(microdata, survey_mapping, seed, n_splits),
+        microdata.reading,
     )
 
 

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from collections.abc import Mapping as Map
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
@@ -27,6 +28,9 @@ MAPPING_SUFFIX = ".mapping.toml"
 LabelMatch = Literal["exact", "beginning"]
 Meaning = TypeVar("Meaning")
 AnyCodeGroup = TypeVar("AnyCodeGroup", bound="CodeGroup")
+CountryEntry = NonEmptyText | tuple[str | int, ...]
+MISSING_COUNTRIES = "missing"
+"""The key of `countries` that lists values that mean no country."""
 BLANK_KIND = "missing"
 """The kind of nonresponse of an empty field; a mapping may define the same kind for further codes."""
 
@@ -42,6 +46,10 @@ class MappingColumns(_MappingSection):
     """The respondent's country: the first of these that the file has. ISO 3166 codes, names or value labels."""
     weight: NonEmptyText | None = None
     """The analysis weight; without it every respondent counts once."""
+    wave: NonEmptyText | None = None
+    """The wave of the survey; without it a column with a usual name, such as `essround`, if the file has one."""
+    ballot: NonEmptyText | None = None
+    """The questionnaire that the respondent was given; without it the column `ballot`, if the file has it."""
 
 
 class CodeGroup(_MappingSection):
@@ -100,7 +108,7 @@ class NonresponseKind(CodeGroup):
     """A kind of nonresponse."""
 
     asked: bool = True
-    """Whether the question was put: people who were never asked are no nonrespondents."""
+    """Whether the question was put: people who were never asked are no nonrespondents. Not for empty fields."""
 
 
 class GroupCodes(CodeGroup):
@@ -175,12 +183,43 @@ class SurveyMapping(SurveyDescription):
     """Dimensions of groups by name, such as `sex`, whose shares of answers are kept."""
     keep: Map[str, tuple[int | str, ...]] = Field(default_factory=dict)
     """Only rows whose column has one of these values, such as one wave of a file with several."""
+    pool: bool = False
+    """Whether the respondents of several waves are taken together."""
+    blank: Literal["nonresponse", "not asked"] | None = None
+    """What an empty answer means, unless nobody of the country, wave and ballot has an answer: that is not asked."""
+    country_codes: Literal["iso-3166-numeric"] | None = None
+    """What numbers without labels mean in the country column; without it, only those of `countries` are known."""
+    countries: Map[str, CountryEntry] = Field(default_factory=dict)
+    """Country by value of the country column; under `missing`, a list of values that mean no country."""
 
     @field_validator("choices", "nonresponse")
     @classmethod
     def _sort_meanings(cls, meanings: Map[str, AnyCodeGroup] | None) -> Map[str, AnyCodeGroup] | None:
         """Return the entries in an order that does not depend on the file's."""
         return None if meanings is None else sort_entries(meanings)
+
+    @model_validator(mode="after")
+    def _require_countries(self) -> Self:
+        """Return the mapping if `missing`, and nothing else, is a list; raise ValueError otherwise."""
+        for value, country in self.countries.items():
+            if isinstance(country, str) == (value == MISSING_COUNTRIES):
+                expected = "list of values" if isinstance(country, str) else "name"
+                raise ValueError(
+                    f"under [countries], '{value}' must be a {expected}. "
+                    'How to fix: Write it as in [countries] NA = "Namibia", or as in missing = ["NA"]'
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _require_asked_blanks(self) -> Self:
+        """Return the mapping; raise ValueError if it says by `asked` what an empty field means."""
+        if BLANK_KIND in self.nonresponse and not self.nonresponse[BLANK_KIND].asked:
+            raise ValueError(
+                f"'asked' under nonresponse.{BLANK_KIND} is replaced by the key 'blank'. How to fix: Write "
+                'blank = "not asked" above the first table, and give codes of people who were not asked a kind of '
+                "another name"
+            )
+        return self
 
     @model_validator(mode="after")
     def _require_consistency(self) -> Self:
@@ -207,6 +246,15 @@ class SurveyMapping(SurveyDescription):
                 f"two columns have the topic '{duplicate_topic}'. How to fix: Use a different topic for each"
             )
         return self
+
+    @cached_property
+    def country_by_value(self) -> dict[str, str | None]:
+        """Country by value of the country column, normalized by `normalize_value`; None for a missing value."""
+        missing_values = self.countries.get(MISSING_COUNTRIES, ())
+        names = {
+            normalize_value(value): country for value, country in self.countries.items() if isinstance(country, str)
+        }
+        return names | {normalize_value(value): None for value in missing_values}
 
     @property
     def nonresponse_kinds(self) -> dict[str, NonresponseKind]:
@@ -260,6 +308,14 @@ def normalize_label(text: str) -> str:
     # Apostrophes first: in the form NFKC an acute accent that stands alone is a space and a combining accent.
     folded = unicodedata.normalize("NFKC", re.sub(r"[’‘´`ʼʹ′＇]", "'", text)).casefold()
     return " ".join(unicodedata.normalize("NFKC", folded).split())
+
+
+def normalize_value(value: str | float) -> str:
+    """Normalize a value of a column as text, so that `4`, `4.0` and `"4"` are equal."""
+    try:
+        return f"{float(value):g}"
+    except ValueError:
+        return normalize_label(str(value))
 
 
 def starts_with_phrase(label: str, prefix: str) -> bool:

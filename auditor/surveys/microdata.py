@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
-from auditor.surveys.answer_codes import decode_answers, make_unknown_values_error, parse_number
+from auditor.surveys.answer_codes import decode_answers, format_value, make_unknown_values_error, parse_number
 from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, read_columns
-from auditor.surveys.countries import country_code, country_name
-from auditor.surveys.group_codes import decode_groups
+from auditor.surveys.country_columns import CountryValue, decode_countries
+from auditor.surveys.group_codes import decode_groups, list_ungrouped_values
 from auditor.surveys.mapping import SurveyMapping
 
 MAX_MEAN_WEIGHT = 5.0
 """Largest plausible mean weight of a country, and inverse of the smallest; other weights are rescaled to mean 1."""
+WAVE_COLUMNS = ("wave", "round", "essround", "s002vs", "year")
+"""Usual names of the column of waves: of many surveys, the ESS, the WVS and the GSS."""
+MIN_YEAR, MAX_YEAR = 1930, 2100
+BALLOT_COLUMNS = ("ballot",)
+NOT_ASKED_KIND = "not asked (empty)"
+"""The kind of nonresponse of an empty field of a person who was not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReading:
+    """How the columns of a file were read, for the reader of an import.
+
+    Attributes:
+        country_values: what each value of the country column means.
+        answer_counts: number of fields by kind of nonresponse, over all topics.
+        n_blank_asked: empty answers that count as nonresponse.
+        n_blank_not_asked: empty answers of people who were not asked.
+        weight_range: smallest and largest weight; None without a weight column.
+        rows_by_wave: rows by value, for each column of waves.
+        ungrouped_values: for each dimension of groups, rows by value that is in no group.
+    """
+
+    country_values: Sequence[CountryValue]
+    answer_counts: Mapping[str, int]
+    n_blank_asked: int
+    n_blank_not_asked: int
+    weight_range: tuple[float, float] | None
+    rows_by_wave: Mapping[str, Mapping[str, int]]
+    ungrouped_values: Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,86 +82,262 @@ class Microdata:
     notes: tuple[str, ...] = ()
     groups: Mapping[str, NDArray[np.int16]] = field(default_factory=dict)
     """For each dimension that the file has, shape (respondents,): position in the mapping's groups, or NO_GROUP."""
+    reading: FileReading | None = None
 
 
 def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
     """Read the respondents' answers from the columns that a mapping names; other columns are not read.
 
     Raises:
-        ImportFileError: the file cannot be used; the message names column and row.
+        ImportFileError: the file cannot be used, or its meaning is not certain; the message names column and row.
     """
-    weight_candidates = [[mapping.columns.weight]] if mapping.columns.weight else []
-    candidate_names = [
-        mapping.columns.country,
-        *weight_candidates,
-        *([filter_column] for filter_column in mapping.keep),
-        *([topic_column] for topic_column in mapping.topics),
-    ]
-    group_names = [dimension.column for dimension in mapping.groups.values()]
-    columns = read_columns(path, candidate_names, group_names)
-    n_required = len(candidate_names)
-    columns, excluded_rows = _select_mapped_rows(columns, n_required - len(mapping.topics), mapping, path)
-    # In the order of `candidate_names`: country, weight if the mapping names one, filters, topics; then groups.
-    country_column, topic_columns = columns[0], columns[n_required - len(mapping.topics) : n_required]
-    weights = _parse_weights(columns[1], path) if weight_candidates else np.ones(country_column.value_index.size)
-    country_names, country_index = _parse_countries(country_column, path)
-    usable = _find_usable_rows(country_index, weights, excluded_rows)
+    columns = _read_mapped_columns(path, mapping)
+    weights = _parse_weights(columns.weight, path) if columns.weight else np.ones(columns.country.value_index.size)
+    country_names, country_index, country_values = decode_countries(columns.country, mapping, path)
+    usable = _find_usable_rows(country_index, weights, columns.excluded_rows)
     if not usable.any():
-        raise _make_no_rows_error(path, excluded_rows)
+        raise _make_no_rows_error(path, columns.excluded_rows)
+    weight_range = (float(weights[usable].min()), float(weights[usable].max())) if columns.weight else None
     row_order = np.argsort(country_index[usable], kind="stable")
     used_countries, offsets = np.unique(country_index[usable][row_order], return_index=True)
     offsets = np.append(offsets, row_order.size)
     weights, notes = _rescale_weights(weights[usable][row_order], offsets, [country_names[i] for i in used_countries])
-    kinds = mapping.nonresponse_kinds
-    topic_columns = [column.select_rows(usable) for column in topic_columns]
-    decoded = [decode_answers(column, mapping, tuple(kinds), path) for column in topic_columns]
-    unknown_values = [(column, answers.unknown_values) for column, answers in zip(topic_columns, decoded, strict=True)]
-    if any(positions for _, positions in unknown_values):
-        raise make_unknown_values_error(unknown_values, mapping, path)
+    waves = [column.select_rows(usable) for column in columns.waves]
+    require_one_wave(waves, mapping, path)
+    ballots = [column.select_rows(usable) for column in columns.ballots]
+    answers = _decode_topics(
+        [column.select_rows(usable) for column in columns.topics],
+        mapping,
+        _combine_blocks(country_index[usable], [column.value_index for column in (*waves, *ballots)]),
+        path,
+    )
+    groups = [column.select_rows(usable) for column in columns.groups]
+    kinds = answers.kinds
     return Microdata(
         countries=tuple(country_names[i] for i in used_countries),
         topics=tuple(mapping.topics.values()),
         country_offsets=offsets.astype(np.int64),
         weights=weights,
-        answers=np.column_stack([answers.scores[row_order] for answers in decoded]),
-        kind_index=np.column_stack([answers.kind_index[row_order] for answers in decoded]),
+        answers=answers.scores[row_order],
+        kind_index=answers.kind_index[row_order],
         kinds=tuple(kinds),
-        kind_was_asked=tuple(kind.asked for kind in kinds.values()),
+        kind_was_asked=tuple(kinds.values()),
         choice_scores={name: choice.score for name, choice in (mapping.choices or {}).items()},
-        excluded_rows=excluded_rows,
+        excluded_rows=columns.excluded_rows,
         notes=tuple(
             notes
             + [f"no row of {country} can be used" for i, country in enumerate(country_names) if i not in used_countries]
         ),
-        groups={
-            name: index[row_order]
-            for name, index in decode_groups([c.select_rows(usable) for c in columns[n_required:]], mapping).items()
-        },
+        groups={name: index[row_order] for name, index in decode_groups(groups, mapping).items()},
+        reading=FileReading(
+            country_values=country_values,
+            answer_counts=answers.count_by_kind(),
+            n_blank_asked=answers.n_blank_asked,
+            n_blank_not_asked=answers.n_blank_not_asked,
+            weight_range=weight_range,
+            rows_by_wave={wave.name: count_values(wave) for wave in waves},
+            ungrouped_values=list_ungrouped_values(groups, mapping),
+        ),
     )
+
+
+class _MappedColumns(NamedTuple):
+    """The columns of a file that a mapping names, with the rows that it keeps."""
+
+    country: DistinctValueColumn
+    weight: DistinctValueColumn | None
+    topics: list[DistinctValueColumn]
+    waves: list[DistinctValueColumn]
+    ballots: list[DistinctValueColumn]
+    groups: list[DistinctValueColumn]
+    excluded_rows: dict[str, int]
+
+
+def _read_mapped_columns(path: Path, mapping: SurveyMapping) -> _MappedColumns:
+    """Read the columns that a mapping names, and those of waves and ballots; errors as for `read_microdata`."""
+    weight, wave, ballot = mapping.columns.weight, mapping.columns.wave, mapping.columns.ballot
+    required = {
+        "weight": [weight] if weight else [],
+        "filters": [*mapping.keep],
+        "wave": [wave] if wave else [],
+        "ballot": [ballot] if ballot else [],
+        "topics": [*mapping.topics],
+    }
+    candidate_names = [mapping.columns.country, *([name] for names in required.values() for name in names)]
+    group_names = {dimension.column.casefold(): dimension.column for dimension in mapping.groups.values()}
+    optional = {
+        "groups": [*group_names.values()],
+        "wave": [] if wave else list(WAVE_COLUMNS),
+        "ballot": [] if ballot else list(BALLOT_COLUMNS),
+    }
+    columns = read_columns(path, candidate_names, [name for names in optional.values() for name in names])
+    country, *others = columns[: len(candidate_names)]
+    required_columns = {key: [others.pop(0) for _ in names] for key, names in required.items()}
+    present = {column.name.casefold(): column for column in columns[len(candidate_names) :]}
+    present_columns = {
+        key: [present[name.casefold()] for name in names if name.casefold() in present]
+        for key, names in optional.items()
+    }
+    filters = required_columns["filters"]
+    is_kept, excluded_rows = _select_mapped_rows(filters, mapping, country.value_index.size, path)
+    filter_names = {column.name for column in filters}
+
+    def select(selected_columns: Iterable[DistinctValueColumn]) -> list[DistinctValueColumn]:
+        """Return columns with the rows that the mapping keeps."""
+        return [column if is_kept.all() else column.select_rows(is_kept) for column in selected_columns]
+
+    waves = [
+        column for column in present_columns["wave"] if column.name not in filter_names and looks_like_wave(column)
+    ]
+    return _MappedColumns(
+        country=select([country])[0],
+        weight=next(iter(select(required_columns["weight"])), None),
+        topics=select(required_columns["topics"]),
+        waves=select([*required_columns["wave"], *waves]),
+        ballots=select([*required_columns["ballot"], *present_columns["ballot"]]),
+        groups=select(present_columns["groups"]),
+        excluded_rows=excluded_rows,
+    )
+
+
+# --- answers ----------------------------------------------------------------------------------------------------
+
+
+class _TopicAnswers(NamedTuple):
+    """The answers of all topics.
+
+    Attributes:
+        scores, kind_index: shape (rows, topics).
+        kinds: for each kind of nonresponse whether the respondent was asked.
+    """
+
+    scores: NDArray[np.float64]
+    kind_index: NDArray[np.int8]
+    kinds: dict[str, bool]
+    n_blank_asked: int
+    n_blank_not_asked: int
+
+    def count_by_kind(self) -> dict[str, int]:
+        """Number of fields by kind of nonresponse."""
+        return {kind: int(np.count_nonzero(self.kind_index == i)) for i, kind in enumerate(self.kinds)}
+
+
+def _decode_topics(
+    columns: list[DistinctValueColumn], mapping: SurveyMapping, block_index: NDArray[np.intp], path: Path
+) -> _TopicAnswers:
+    """Decode the answers of all topics; an empty answer is nonresponse, or was not asked.
+
+    Args:
+        block_index: shape (rows,), the block of country, wave and ballot of each row.
+
+    Raises:
+        ImportFileError: a value has no meaning, or the mapping does not say what empty answers mean.
+    """
+    kinds = {name: kind.asked for name, kind in mapping.nonresponse_kinds.items()}
+    decoded = [decode_answers(column, mapping, tuple(kinds), path) for column in columns]
+    unknown_values = [(column, answers.unknown_values) for column, answers in zip(columns, decoded, strict=True)]
+    if any(positions for _, positions in unknown_values):
+        raise make_unknown_values_error(unknown_values, mapping, path)
+    kind_index = np.column_stack([answers.kind_index for answers in decoded])
+    is_blank = np.column_stack([answers.is_blank for answers in decoded])
+    not_asked = np.zeros_like(is_blank)
+    block_sizes = np.bincount(block_index)
+    for topic_index in np.flatnonzero(is_blank.any(axis=0)):
+        blanks = np.bincount(block_index, weights=is_blank[:, topic_index])
+        not_asked[:, topic_index] = (blanks == block_sizes)[block_index]
+    scattered = is_blank & ~not_asked
+    if mapping.blank is None and scattered.any():
+        raise _make_blank_error(columns, scattered, path)
+    if mapping.blank == "not asked":
+        not_asked = is_blank
+    if not_asked.any():
+        kinds[NOT_ASKED_KIND] = False
+        kind_index[not_asked] = list(kinds).index(NOT_ASKED_KIND)
+    n_not_asked = int(np.count_nonzero(not_asked))
+    n_blank_asked = int(np.count_nonzero(is_blank)) - n_not_asked
+    scores = np.column_stack([answers.scores for answers in decoded])
+    return _TopicAnswers(scores, kind_index, kinds, n_blank_asked, n_not_asked)
+
+
+def _combine_blocks(country_index: NDArray[np.int64], others: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+    """Number each combination of country, waves and ballots that occurs, shape (rows,)."""
+    block_index = country_index
+    for index in others:
+        block_index = np.unique(block_index * (int(index.max()) + 1) + index, return_inverse=True)[1].astype(np.int64)
+    return block_index
+
+
+def _make_blank_error(
+    columns: Sequence[DistinctValueColumn], scattered: NDArray[np.bool_], path: Path
+) -> ImportFileError:
+    """Return the error that some people have no answer, and the mapping does not say why; it lists rows and counts."""
+    descriptions = []
+    for column, is_blank in zip(columns, scattered.T, strict=True):
+        if is_blank.any():
+            row, count = int(column.row_numbers[is_blank.argmax()]), int(np.count_nonzero(is_blank))
+            descriptions.append(f"row {row}, column '{column.name}' ({count} row{'s' if count > 1 else ''})")
+    return ImportFileError(
+        f"{path}: empty answers beside answers of the same country: {'; '.join(descriptions)}.",
+        'Add blank = "nonresponse" above the first table of the mapping if these people gave no answer, or '
+        'blank = "not asked" if they were not asked.',
+    )
+
+
+# --- waves ------------------------------------------------------------------------------------------------------
+
+
+def looks_like_wave(column: DistinctValueColumn) -> bool:
+    """Whether a column with the usual name of a wave has waves; a column `year` must have years of surveys."""
+    if column.name.casefold() != "year":
+        return True
+    numbers = [parse_number(value) for value in column.values if value is not None]
+    return all(number is not None and MIN_YEAR <= number <= MAX_YEAR for number in numbers)
+
+
+def count_values(column: DistinctValueColumn) -> dict[str, int]:
+    """Number of rows by value, as text."""
+    counts = np.bincount(column.value_index, minlength=len(column.values))
+    return {
+        format_value(value, column.labels.get(value)): int(count)
+        for value, count in zip(column.values, counts, strict=True)
+        if count
+    }
+
+
+def require_one_wave(waves: Sequence[DistinctValueColumn], mapping: SurveyMapping, path: Path) -> None:
+    """Raise ImportFileError if the file has several waves, and the mapping neither selects nor pools them."""
+    for column in waves:
+        rows_by_wave = count_values(column)
+        if len(rows_by_wave) > 1 and not mapping.pool:
+            counts = ", ".join(f"{wave} ({count} rows)" for wave, count in rows_by_wave.items())
+            waves_in_file = [value for value in column.values if value is not None]
+            newest = format_value(max(waves_in_file, key=lambda value: (parse_number(value) or 0, str(value))))
+            raise ImportFileError(
+                f"{path}: column '{column.name}' has {len(rows_by_wave)} waves: {counts}.",
+                f"Select one in the mapping, such as [keep] {column.name} = [{newest}], or take them together with "
+                "pool = true above the first table.",
+            )
 
 
 # --- rows -------------------------------------------------------------------------------------------------------
 
 
 def _select_mapped_rows(
-    columns: list[DistinctValueColumn], first_topic: int, mapping: SurveyMapping, path: Path
-) -> tuple[list[DistinctValueColumn], dict[str, int]]:
-    """Drop rows that fail the mapping's `keep` filters; return the columns and the number of dropped rows by reason."""
+    filters: Sequence[DistinctValueColumn], mapping: SurveyMapping, n_rows: int, path: Path
+) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Return a mask of the rows that pass the mapping's `keep` filters, and the number of other rows by reason."""
     excluded_rows: dict[str, int] = {}
-    first_filter = first_topic - len(mapping.keep)
-    for column_index, listed_values in enumerate(mapping.keep.values(), start=first_filter):
+    selected_rows = np.ones(n_rows, bool)
+    for column, listed_values in zip(filters, mapping.keep.values(), strict=True):
         kept_values = {_to_comparable_value(value) for value in listed_values}
-        is_kept = np.array([_to_comparable_value(value) in kept_values for value in columns[column_index].values])[
-            columns[column_index].value_index
-        ]
-        if not is_kept.all():
-            excluded_rows[f"{columns[column_index].name} has a value that the mapping excludes"] = int(
-                np.count_nonzero(~is_kept)
-            )
-            columns = [column.select_rows(is_kept) for column in columns]
-        if not is_kept.any():
+        is_kept = np.array([_to_comparable_value(value) in kept_values for value in column.values])[column.value_index]
+        n_excluded = int(np.count_nonzero(selected_rows & ~is_kept))
+        if n_excluded:
+            excluded_rows[f"{column.name} has a value that the mapping excludes"] = n_excluded
+        selected_rows &= is_kept
+        if not selected_rows.any():
             raise _make_no_rows_error(path, excluded_rows)
-    return columns, excluded_rows
+    return selected_rows, excluded_rows
 
 
 def _find_usable_rows(
@@ -191,45 +397,3 @@ def _rescale_weights(
             weights[start:end] /= mean
             notes.append(f"the weights of {name} have mean {mean:g}, not about 1, and were divided by it")
     return weights, notes
-
-
-def _parse_countries(column: DistinctValueColumn, path: Path) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the country names in the file's order, and each row's position among them, -1 if it has no country.
-
-    Raises:
-        ImportFileError: a code is not in ISO 3166, or a country occurs in two spellings.
-    """
-    names: list[str] = []
-    value_by_code: dict[str, ColumnValue] = {}
-    country_index = np.full(len(column.values), -1, np.int64)
-    _, first_rows = np.unique(column.value_index, return_index=True)
-    for value_position in np.argsort(first_rows):
-        value = column.values[value_position]
-        number = parse_number(value)
-        if value is None or (number is not None and number < 0):
-            continue
-        name = _resolve_country_name(value, number, column.labels.get(value))
-        location = f"{path}: row {column.first_row_number(value_position)}, column '{column.name}'"
-        if name is None:
-            raise ImportFileError(
-                f"{location}: {value} is not a country in ISO 3166.", "Use a file with country names or ISO 3166 codes."
-            )
-        code = country_code(name) or name
-        if code in value_by_code:
-            raise ImportFileError(
-                f"{location}: '{value}' and '{value_by_code[code]}' are the same country.",
-                "Use one spelling for the country.",
-            )
-        value_by_code[code] = value
-        country_index[value_position] = len(names)
-        names.append(name)
-    return names, country_index[column.value_index]
-
-
-def _resolve_country_name(value: ColumnValue, number: float | None, label: str | None) -> str | None:
-    """Return a country's name from its value label, code of digits or letters, or name; None for unknown digits."""
-    if label:
-        return label
-    if number is not None:
-        return country_name(f"{number:.0f}")
-    return country_name(str(value)) or str(value)

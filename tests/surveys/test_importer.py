@@ -180,7 +180,7 @@ def test_rows_that_cannot_be_used_are_counted_by_reason(wvs: official_files.Colu
 
 def test_a_mapping_keeps_some_rows_and_needs_no_code(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(
-        'title = "T"\nsource = "S"\nkeep = { wave = [2] }\n'
+        'title = "T"\nsource = "S"\nkeep = { wave = [2] }\nblank = "nonresponse"\ncountries = { NA = "Namibia" }\n'
         '[columns]\ncountry = ["land"]\n[topics]\na = "eating meat"\n'
         "[answers]\nlow = 5\nhigh = 1\n[nonresponse]\nrefused = { codes = [9] }\n"
     )

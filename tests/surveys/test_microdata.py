@@ -1,0 +1,110 @@
+"""Empty answers and waves of respondents' files are never taken for something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.domain import Cell
+from auditor.errors import ImportFileError, SurveyError
+from auditor.surveys import load_mapping
+from auditor.surveys.importer import ImportedSurvey, import_survey
+from auditor.surveys.microdata import NOT_ASKED_KIND
+
+MAPPING = """title = "T"
+source = "S"
+{keys}
+[columns]
+country = ["c"]
+{columns}
+[topics]
+q1 = "x"
+q2 = "y"
+[answers]
+low = 1
+high = 9
+[nonresponse]
+"refused" = {{ codes = [99] }}
+"""
+
+
+def import_text(folder: Path, content: str, keys: str = "", columns: str = "") -> ImportedSurvey:
+    """Import the text of a CSV file."""
+    (folder / "my.toml").write_text(MAPPING.format(keys=keys, columns=columns), encoding="utf-8")
+    (folder / "my.csv").write_text(content, encoding="utf-8")
+    return import_survey(folder / "my.csv", folder / "my.toml")
+
+
+def nonresponse(imported: ImportedSurvey) -> dict[str, float | None]:
+    """Share of nonresponse by country, for the topic y."""
+    return {cell.cell.country: cell.nonresponse for cell in imported.survey.cells if cell.cell.topic == "y"}
+
+
+def test_a_question_that_a_whole_country_left_empty_was_not_asked(tmp_path: Path) -> None:
+    imported = import_text(tmp_path, "c,q1,q2\nFR,1,1\nFR,1,99\nIT,2,\nIT,3,\n")
+    assert nonresponse(imported) == {"France": 0.5, "Italy": None}
+    assert imported.facts.by_cell[Cell("Italy", "y")].kinds == {"refused": 0, "missing": 0, NOT_ASKED_KIND: 1.0}
+    assert imported.reading is not None
+    assert (imported.reading.n_blank_not_asked, imported.reading.n_blank_asked) == (2, 0)
+
+
+def test_scattered_empty_answers_stop_until_the_mapping_says_what_they_mean(tmp_path: Path) -> None:
+    content = "c,q1,q2\nFR,1,1\nFR,1,NA\nFR,.,3\nFR,4,\n"
+    with pytest.raises(ImportFileError) as caught:
+        import_text(tmp_path, content)
+    assert "row 3, column 'q1' (1 row); row 2, column 'q2' (2 rows)." in str(caught.value)
+    assert nonresponse(import_text(tmp_path, content, 'blank = "nonresponse"')) == {"France": 0.5}
+    not_asked = import_text(tmp_path, content, 'blank = "not asked"')
+    assert nonresponse(not_asked) == {"France": 0.0}
+    assert not_asked.reading is not None
+    assert (not_asked.reading.n_blank_not_asked, not_asked.reading.n_blank_asked) == (3, 0)
+
+
+def test_a_ballot_or_wave_without_answers_was_not_asked(tmp_path: Path) -> None:
+    rows = "c,ballot,year,q1,q2\nUS,A,2021,1,\nUS,A,2021,2,\nUS,B,2021,3,5\nUS,A,2022,1,7\nUS,B,2022,1,\n"
+    by_ballot = import_text(tmp_path, rows, "pool = true")
+    assert nonresponse(by_ballot) == {"United States": 0.0}
+    renamed = rows.replace("ballot", "form").replace("year", "vintage")
+    with pytest.raises(ImportFileError, match="column 'q2'"):
+        import_text(tmp_path, renamed)
+    named = import_text(tmp_path, renamed, "pool = true", 'ballot = "FORM"\nwave = "vintage"')
+    assert nonresponse(named) == {"United States": 0.0}
+
+
+@pytest.mark.parametrize("name", ["wave", "ROUND", "essround", "S002VS", "Year"])
+def test_several_waves_stop_until_one_is_chosen_or_all_are_pooled(name: str, tmp_path: Path) -> None:
+    content = f"c,{name},q1,q2\nFR,2010,1,1\nFR,2012,1,9\n"
+    with pytest.raises(ImportFileError) as caught:
+        import_text(tmp_path, content)
+    assert f"column '{name}' has 2 waves: 2010 (1 rows), 2012 (1 rows)." in str(caught.value)
+    assert f"[keep] {name} = [2012]" in str(caught.value)
+    chosen = import_text(tmp_path, content, f"keep = {{ {name} = [2012] }}")
+    assert chosen.survey.scores[Cell("France", "y")] == 1.0
+    pooled = import_text(tmp_path, content, "pool = true")
+    assert pooled.survey.scores[Cell("France", "y")] == 0.0
+    assert pooled.reading is not None
+    assert pooled.reading.rows_by_wave == {name: {"2010": 1, "2012": 1}}
+
+
+@pytest.mark.parametrize("column", ["A_YEAR,2018,2019", "year,1,2", "intwave,1,2"])
+def test_other_columns_are_no_waves(column: str, tmp_path: Path) -> None:
+    name, first, second = column.split(",")
+    imported = import_text(tmp_path, f"c,{name},q1,q2\nFR,{first},1,1\nFR,{second},1,9\n")
+    assert imported.survey.scores[Cell("France", "y")] == 0.0
+
+
+def test_asked_does_not_say_what_an_empty_field_means(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text(MAPPING.format(keys="", columns="") + "missing = { asked = false }\n", encoding="utf-8")
+    with pytest.raises(
+        SurveyError, match=r"nonresponse\.missing is replaced by the key 'blank'.*blank = \"not asked\""
+    ):
+        load_mapping(path)
+
+
+def test_values_in_no_group_are_listed(tmp_path: Path) -> None:
+    groups = 'groups = { sex = { column = "s", values = { men = { codes = [1], words = "men" } } } }'
+    imported = import_text(tmp_path, "c,s,q1,q2\nFR,1,1,1\nFR,2,1,9\nFR,2,1,9\nFR,,1,9\n", groups)
+    assert imported.reading is not None
+    assert imported.reading.ungrouped_values == {"sex": {"2": 2, "(empty)": 1}}
