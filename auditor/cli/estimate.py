@@ -73,13 +73,15 @@ def forecast_config(
         experiment_calls, is_asked: see `estimate_audit`.
 
     Raises:
-        ConfigError: a run would refuse the provider of a model.
+        ConfigError: a run would refuse the provider or a parameter of a model.
     """
     from auditor.config.trust import require_supported_providers
     from auditor.cost_estimation.audit_estimate import estimate_audit
+    from auditor.models.request_params import check_params
     from auditor.run import load_planned_survey, planned_cells
 
     require_supported_providers(config)
+    check_params(config.models_by_name.values(), config.limits)
     survey = load_planned_survey(config)
     with open_existing_database(config, storage) as db:
         cells = planned_cells(survey)

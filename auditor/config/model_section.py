@@ -159,7 +159,8 @@ class ModelSection(ConfigSection):
     """A publicly listed model whose price, limits and family apply, if `model` itself is not listed: `azure/gpt-4o` for
     an Azure deployment, for example."""
     params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
-    """Further request parameters, sent to the provider unchanged."""
+    """Further request parameters, sent to the provider unchanged. Parameters that ask for several answers (`n`), and
+    those that the provider would not be sent, are refused."""
     answers: str | None = None
     """For a model `replay/NAME`: file with its recorded answers, in the columns `model,country,topic,sample,text`; for
     an audit with the probe `semantic` and without `direct`, `question_id,sample,answer[,model]`. Only the rows of NAME

@@ -12,7 +12,8 @@ from auditor.models.batches import find_batch_provider
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
-from auditor.models.reasoning import output_limit, thinking_room
+from auditor.models.reasoning import thinking_room
+from auditor.models.request_params import max_output_tokens
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
 from auditor.reports.data.cost.forecast import ForecastRange, ForecastRow
 from auditor.storage.costs import MeanAnswerLength
@@ -85,7 +86,7 @@ def _estimate_answer_tokens(
     number of words, with half of the room for thinking that the config leaves. High is the limit that is sent, if
     larger.
     """
-    max_tokens = max((output_limit(call, DEFAULT_CAPABILITY) or 0 for call in planned.examples), default=0)
+    max_tokens = max((max_output_tokens(call, DEFAULT_CAPABILITY) or 0 for call in planned.examples), default=0)
     thinking_tokens = max((thinking_room(call, DEFAULT_CAPABILITY) for call in planned.examples), default=0)
     if recorded_length is not None and recorded_length.n >= MIN_RECORDED_ANSWERS:
         return ForecastRange.from_bounds(

@@ -13,7 +13,7 @@ from auditor.errors import ConfigError
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.litellm_client import TokenPrice, listed_max_output
 from auditor.models.model_prices import token_price
-from auditor.models.reasoning import output_limit
+from auditor.models.request_params import max_output_tokens
 from auditor.models.response_body import TokenUsage
 
 BYTES_PER_TOKEN = 3
@@ -51,7 +51,7 @@ NO_CHARGE = RequestCharge(None, None, 0.0, False)
 
 def estimate_max_tokens(call: Call, capability: Capability = DEFAULT_CAPABILITY) -> float:
     """Upper estimate of a request's tokens: the prompt's, plus the limit on output tokens that is sent, if any."""
-    return _estimate_max_prompt_tokens(call) + (output_limit(call, capability) or 0.0)
+    return _estimate_max_prompt_tokens(call) + (max_output_tokens(call, capability) or 0.0)
 
 
 def charge_usage(
@@ -169,8 +169,14 @@ def _estimate_max_prompt_tokens(call: Call) -> float:
 
 def _max_output_tokens(call: Call, capability: Capability) -> float:
     """Limit on an answer's tokens: the one that is sent, else the model's in litellm's list, else the default."""
-    limit = output_limit(call, capability)
+    limit = max_output_tokens(call, capability)
     return float(listed_max_output(call.listed_model) or DEFAULT_MAX_OUTPUT_TOKENS) if limit is None else float(limit)
+
+
+def _limit_cost(call: Call, price: TokenPrice, capability: Capability) -> float:
+    """Cost of a request in US dollars if its prompt and its answer are as long as its limits allow."""
+    max_output_usd = _max_output_tokens(call, capability) * price.completion_usd
+    return _estimate_max_prompt_tokens(call) * price.prompt_usd + max_output_usd
 
 
 def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
@@ -241,15 +247,42 @@ class Budget:
         self.limit_usd = limit_usd
         self.spent_usd = spent_usd
         self._reserved_usd = 0.0
+        # Largest excess of an answer over its limits, and the largest that the user was told of, by model.
+        self._excess_usd: dict[str, float] = {}
+        self._announced_usd: dict[str, float] = {}
 
     def estimate_max_cost(
         self, call: Call, price: TokenPrice | None, capability: Capability = DEFAULT_CAPABILITY
     ) -> float:
-        """Upper estimate of a request's cost in US dollars; 0 if the price is unknown, which implies no limit."""
-        if price is None:
-            return 0.0
-        max_output_usd = _max_output_tokens(call, capability) * price.completion_usd
-        return _estimate_max_prompt_tokens(call) * price.prompt_usd + max_output_usd
+        """Upper estimate of a request's cost in US dollars; 0 if the price is unknown, which implies no limit.
+
+        It has the largest excess so far of the model's answers over their limits.
+        """
+        return 0.0 if price is None else _limit_cost(call, price, capability) + self._excess_usd.get(call.name, 0.0)
+
+    def record_excess(
+        self, call: Call, price: TokenPrice | None, answer: Answer, capability: Capability = DEFAULT_CAPABILITY
+    ) -> str | None:
+        """Record by how much an answer cost more than its limits allow, for later estimates of this model's requests.
+
+        Returns:
+            A sentence for the user, if there is a limit and the excess is more than twice the largest one that the
+            user was told of; else None.
+        """
+        if price is None or answer.cost_usd is None:
+            return None
+        excess_usd = answer.cost_usd - _limit_cost(call, price, capability)
+        if excess_usd <= self._excess_usd.get(call.name, 0.0):
+            return None
+        self._excess_usd[call.name] = excess_usd
+        if self.limit_usd is None or excess_usd <= 2 * self._announced_usd.get(call.name, 0.0):
+            return None
+        self._announced_usd[call.name] = excess_usd
+        return (
+            f"'{call.name}' exceeds its limit: an answer with {answer.completion_tokens or 0:,} tokens, where at most "
+            f"{_max_output_tokens(call, capability):,.0f} were allowed, cost ${excess_usd:.4g} more than was reserved. "
+            "From now on, this excess is reserved for each request to it too."
+        )
 
     def allows(self, estimated_usd: float) -> bool:
         """Whether the limit leaves this amount after what is spent; reservations are not counted.

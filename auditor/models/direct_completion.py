@@ -176,8 +176,8 @@ def _silent_logging_class() -> Callable[[Request], Any]:
 async def _prepare_and_check(litellm: ModuleType, request: Request) -> PreparedRequest | None:
     """Prepare a kind of requests, and turn this way off if one of them differs from what litellm would send."""
     prepared = _prepare(litellm, request)
-    direct = await _record_request(lambda: _send(litellm, prepared, request))
-    public = await _record_request(lambda: litellm.acompletion(**request, **PUBLIC_OPTIONS))
+    direct = await record_request(lambda: _send(litellm, prepared, request))
+    public = await record_request(lambda: litellm.acompletion(**request, **PUBLIC_OPTIONS))
     if direct != public:
         _use_public_function_only()
     return prepared
@@ -199,7 +199,7 @@ class _RequestRecorded(BaseException):
     """Ends the building of a request; no error, so that litellm does not try to explain it (0.3 s)."""
 
 
-async def _record_request(start: Callable[[], Awaitable[Any]]) -> list[tuple[Any, ...]]:
+async def record_request(start: Callable[[], Awaitable[Any]]) -> list[tuple[Any, ...]]:
     """Method, URL, headers and body of the requests that an awaitable would send; none is sent."""
     requests: list[tuple[Any, ...]] = []
 

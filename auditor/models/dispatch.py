@@ -11,6 +11,7 @@ from auditor.domain import Call, Capability, LogprobMeasure
 from auditor.models import continuation, litellm_client
 from auditor.models.endpoint import DEFAULT_CAPABILITY, Endpoint, resolve_endpoint
 from auditor.models.provider_request import ProviderReply, send_request
+from auditor.models.request_params import require_effect
 
 
 class Dispatcher(Protocol):
@@ -64,7 +65,8 @@ class LocalDispatcher:
             ModelSetupError: an embedded model cannot be started.
         """
         self._model_endpoints = {model.name: _ModelEndpoint(model, resolve_endpoint(model)) for model in models}
-        self._compute_lock = asyncio.Lock()
+        self._compute_lock, self._check_lock = asyncio.Lock(), asyncio.Lock()
+        self._checked_models: set[str] = set()
         self.n_requests = 0
 
     async def send(
@@ -77,13 +79,20 @@ class LocalDispatcher:
         """Send one request and parse the response; log-probabilities of continuations are computed in this process.
 
         Raises:
+            ConfigError: a parameter of the model would not be sent.
             ModelSetupError: the weights for log-probabilities cannot be loaded.
         """
         section, endpoint = self._model_endpoints[call.name]
-        self.n_requests += 1
         if call.measure is LogprobMeasure.CONTINUATION:
+            self.n_requests += 1
             async with self._compute_lock:
                 return ProviderReply(await asyncio.to_thread(continuation.score_continuations, section, call), None)
+        if section.name not in self._checked_models:
+            async with self._check_lock:
+                litellm_client.ensure_http_clients()
+                await require_effect(section, endpoint)
+                self._checked_models.add(section.name)
+        self.n_requests += 1
         return await send_request(
             endpoint,
             call,

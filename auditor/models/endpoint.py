@@ -9,7 +9,6 @@ from typing import Any
 from auditor.config import EMBEDDED_PREFIX, ModelSection, resolve_secret
 from auditor.config.signed_providers import find_signed_provider
 from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
-from auditor.errors import ConfigError
 from auditor.models import litellm_client
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
@@ -181,14 +180,9 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
     """Resolve the endpoint of a model; an embedded model's servers are started if they are not running.
 
     Raises:
-        ConfigError: the key is not in the environment, or a parameter would change the server or the credentials.
+        ConfigError: the key is not in the environment.
         ModelSetupError: an embedded model's weights or package are missing.
     """
-    if param_name := next(filter(litellm_client.is_routing_param, section.params), None):
-        raise ConfigError(
-            f"model '{section.name}': the parameter '{param_name}' is not allowed in params.",
-            "Remove the parameter; set the URL in api_base and the key in api_key.",
-        )
     if section.model.startswith(EMBEDDED_PREFIX):
         from auditor.models.embedded_server import SLOTS, start_server_replicas  # loads httpx (0.1 s)
 

@@ -24,6 +24,7 @@ from auditor.models.dispatch import Dispatcher, LocalDispatcher
 from auditor.models.limiter import backoff_delay, sleep_unless_stopped
 from auditor.models.model_connection import ModelConnection, connect_models
 from auditor.models.provider_request import ProviderReply
+from auditor.models.request_params import check_params
 from auditor.models.retries import CallProgress, no_retry_reason
 
 MAX_INCONCLUSIVE_CALLS = 4
@@ -67,12 +68,14 @@ class Gateway:
             describe_structure: describes a requested structure in words; by default it returns the JSON schema.
 
         Raises:
-            ConfigError: an API key is not in the environment, or there is a budget and a model's price is unknown.
+            ConfigError: an API key is not in the environment, there is a budget and a model's price is unknown, or a
+                parameter of a model is not allowed.
             ModelSetupError: an embedded model cannot be started.
         """
-        self._limits, self._describe_structure = limits, describe_structure
+        self._limits, self._describe_structure, self._notify = limits, describe_structure, notify
         self._rng, self._stop_event = random.Random(seed), stop_event or threading.Event()
         require_prices(models := list(models), limits)
+        check_params(models, limits)
         self._dispatcher = dispatcher or LocalDispatcher(models)
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._capabilities = CapabilityRegistry(capability_store or MemoryCapabilityStore())
@@ -229,12 +232,16 @@ class Gateway:
         async with connection.request_slot(tokens, progress.deadline) as sent_at:
             if sent_at is None or connection.blocked_answer(call) is not None or self._stop_event.is_set():
                 return None
+            # Estimated again: the server may have exceeded its limits since.
+            estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
             if not self.budget.reserve(estimated_usd):
                 return over_budget
             # The deadline starts with the first request: waiting for a first slot does not count.
             progress.deadline = progress.deadline or time.monotonic() + connection.deadline_s
             reply = await self._send_attempt(connection, call, capability, progress)
             self.budget.settle_reservation(estimated_usd, reply.answer.cost_usd)
+            if notice := self.budget.record_excess(call, connection.price, reply.answer, capability):
+                self._notify(notice)
             connection.record_response(reply.failure, sent_at)
         return reply
 

@@ -21,6 +21,7 @@ from auditor.models.failures import RequestFailure, classify_failure, clear_trac
 from auditor.models.logprobs import UNSUPPORTED_STATUSES, parse_choice_logprobs, parse_echo_logprobs
 from auditor.models.response_body import (
     TokenUsage,
+    counts_reasoning_apart,
     fill_missing_fields,
     has_integer_counts,
     is_responses_body,
@@ -220,7 +221,11 @@ def _request_charge(
     reported_usage = parse_usage(exchange.json_body)
     # litellm has zeros in the place of counts that it does not read, and of counts that are not integers, which are
     # passed on as the provider sent them.
-    if usage is None or (reported_usage and (usage.completion == 0 or not has_integer_counts(reported_usage))):
+    if (
+        usage is None
+        or (reported_usage and (usage.completion == 0 or not has_integer_counts(reported_usage)))
+        or counts_reasoning_apart(exchange.json_body)
+    ):
         usage = reported_usage
     has_text = answer.text is not None
     return charge_usage(call, endpoint.price, usage, cached_tokens or 0, has_text=has_text, capability=capability)

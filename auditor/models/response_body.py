@@ -98,12 +98,37 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
         return None if usage is None else TokenUsage(usage, None)
     usage = next((usage[name] for name in ("tokens", "billed_units") if isinstance(usage.get(name), Mapping)), usage)
     if "prompt_tokens" in usage or "completion_tokens" in usage:
-        return TokenUsage(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        return TokenUsage(prompt, _sum_counts(completion, _uncounted_reasoning(body, prompt, completion)))
     if "inputTokens" in usage:
         cached_counts = (usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens"))
         return TokenUsage(_sum_counts(usage["inputTokens"], *cached_counts), usage.get("outputTokens"))
     cached_counts = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
-    return TokenUsage(_sum_counts(usage.get("input_tokens"), *cached_counts), usage.get("output_tokens"))
+    prompt, completion = _sum_counts(usage.get("input_tokens"), *cached_counts), usage.get("output_tokens")
+    return TokenUsage(prompt, _sum_counts(completion, _uncounted_reasoning(body, prompt, completion)))
+
+
+def counts_reasoning_apart(body: Mapping[str, Any] | None) -> bool:
+    """Whether the provider counts hidden reasoning outside the tokens of the completion, which litellm does not add."""
+    usage = body.get("usage") if body is not None else None
+    if not isinstance(usage, Mapping) or "completion_tokens" not in usage:
+        return False
+    return _uncounted_reasoning(body, usage.get("prompt_tokens"), usage["completion_tokens"]) is not None
+
+
+def _uncounted_reasoning(body: Mapping[str, Any] | None, prompt: object, completion: object) -> int | None:
+    """Number of tokens of hidden reasoning that are not part of the completion's; None if they are, or for none.
+
+    They are outside if the total is the sum of all three counts or, without a total, if they are more than the
+    completion's.
+    """
+    reasoning = parse_reasoning_tokens(body)
+    if not reasoning or type(prompt) is not int or type(completion) is not int:
+        return None
+    usage = body["usage"] if body is not None else {}
+    total = usage.get("total_tokens")
+    is_outside = reasoning > completion if total is None else total == prompt + completion + reasoning
+    return reasoning if is_outside else None
 
 
 def parse_reasoning_tokens(body: Mapping[str, Any] | None) -> int | None:

@@ -266,7 +266,7 @@ async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
         return []
 
     monkeypatch.setattr(direct_completion, "_build", build_with_moved_seed)
-    monkeypatch.setattr(direct_completion, "_record_request", skip_check)
+    monkeypatch.setattr(direct_completion, "record_request", skip_check)
     for seed in (1, 2):
         await litellm_client.complete_chat(**{**chat_requests(server, PREPARED_MODELS[0])[0], "seed": seed})
     assert [r.headers["x-seed"] for r in server.requests] == ["1", "2"]

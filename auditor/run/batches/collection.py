@@ -245,6 +245,9 @@ async def _resolve_call(
     attempts = [replace(attempt, started_at=started_at, latency_s=latency_s) for attempt in reply.answer.attempts]
     answer = replace(reply.answer, attempts=tuple(attempts))
     manager.budget.settle_reservation(batch.reserved_usd_per_call, answer.cost_usd)
+    notice = manager.budget.record_excess(call, queue.endpoint.price, answer, batch.stored_batch.capability)
+    if notice is not None:
+        manager.notify(notice)
     if not answer.outcome.is_answer:
         batch.open_keys.discard(call.key)
     del batch.pending_calls[call.key]
