@@ -111,9 +111,12 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
 def counts_reasoning_apart(body: Mapping[str, Any] | None) -> bool:
     """Whether the provider counts hidden reasoning outside the tokens of the completion, which litellm does not add."""
     usage = body.get("usage") if body is not None else None
-    if not isinstance(usage, Mapping) or "completion_tokens" not in usage:
+    if not isinstance(usage, Mapping):
         return False
-    return _uncounted_reasoning(body, usage.get("prompt_tokens"), usage["completion_tokens"]) is not None
+    names = (
+        ("prompt_tokens", "completion_tokens") if "completion_tokens" in usage else ("input_tokens", "output_tokens")
+    )
+    return _uncounted_reasoning(body, *map(usage.get, names)) is not None
 
 
 def _uncounted_reasoning(body: Mapping[str, Any] | None, prompt: object, completion: object) -> int | None:

@@ -125,7 +125,7 @@ def resolve_as(monkeypatch: pytest.MonkeyPatch, addresses: dict[str, str]) -> No
     def getaddrinfo(host: Any, port: Any, *arguments: Any, **more: Any) -> Any:
         name = host.decode() if isinstance(host, bytes) else host
         return resolve(
-            addresses.get(name, name if name == "127.0.0.1" else "no.such.name.invalid"), port, *rest, **more
+            addresses.get(name, name if name == "127.0.0.1" else "no.such.name.invalid"), port, *arguments, **more
         )
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
