@@ -331,9 +331,9 @@ def open_binary(path: Path, error_class: type[AuditorError]) -> BinaryIO:
     return io.BufferedReader(_GzipReader(path, error_class), BLOCK_BYTES)
 
 
-def open_text(path: Path, error_class: type[AuditorError]) -> TextIO:
-    """Open a UTF-8 file for reading, as `open_binary`; line ends are kept, a byte order mark is not."""
-    return io.TextIOWrapper(open_binary(path, error_class), encoding="utf-8-sig", newline="")
+def open_text(path: Path, error_class: type[AuditorError], encoding: str = "utf-8-sig") -> TextIO:
+    """Open a text file for reading, as `open_binary`; line ends are kept, a byte order mark is not."""
+    return io.TextIOWrapper(open_binary(path, error_class), encoding=encoding, newline="")
 
 
 def iterate_lines(file: TextIO, source: str, error_class: type[AuditorError]) -> Iterator[str]:

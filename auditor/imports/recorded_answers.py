@@ -12,7 +12,8 @@ from auditor.domain import SCORE_MAX, SCORE_MIN, Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.row_scores import parse_row_score
 from auditor.input_files import read_json
-from auditor.surveys.row_reader import TABLE_SUFFIXES, read_column_names, read_rows
+from auditor.surveys.row_reader import read_column_names, read_rows
+from auditor.surveys.table_formats import FORMATS_TEXT, find_suffix
 
 TABLE_COLUMNS = ("model", "country", "topic", "sample", "text")
 LOG_SUFFIXES = (".eval", ".json")
@@ -109,7 +110,7 @@ def detect_format(path: Path) -> AnswerFileFormat:
     Raises:
         ImportFileError: the file is JSON, but of neither program.
     """
-    suffix = path.suffix.lower()
+    suffix = find_suffix(path)
     if suffix == ".eval":
         return AnswerFileFormat.INSPECT
     if suffix == ".jsonl" and {"testIdx", "promptIdx"} & read_column_names(path):
@@ -123,7 +124,7 @@ def detect_format(path: Path) -> AnswerFileFormat:
         return AnswerFileFormat.PROMPTFOO
     raise ImportFileError(
         f"{path}: is neither an Inspect AI log nor a promptfoo result file.",
-        f"Tables must be {', '.join(TABLE_SUFFIXES)} files.",
+        f"Tables must be files of these kinds: {FORMATS_TEXT}.",
     )
 
 

@@ -1,11 +1,10 @@
-"""Read a few columns of a large official file, CSV or SPSS, as codes with their labels; skip all other columns."""
+"""Read a few columns of a large file as codes with their labels; skip all other columns."""
 
 from __future__ import annotations
 
 import csv
 import difflib
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
-from auditor.input_files import get_limits, make_limit_error, require_columns, require_file
+from auditor.input_files import open_binary, open_text, require_columns, require_file
 from auditor.surveys.file_signatures import reject_other_formats
+from auditor.surveys.row_reader import read_batches, read_column_names
+from auditor.surveys.statistics_files import STATISTICS_SUFFIXES, LabelledColumn, read_statistics_file
+from auditor.surveys.table_formats import (
+    TABLE_SUFFIXES,
+    UTF_8,
+    find_delimiter,
+    find_encoding,
+    find_suffix,
+    make_unknown_format_error,
+    normalize_numbers,
+)
 
-DELIMITERS = (",", ";", "\t")
 READ_BLOCK_BYTES = 4 << 20
 """Bytes that pyarrow parses at a time: 4 MiB."""
 
-SPSS_VALUE_BYTES = 32
-"""Memory of one value of an SPSS file while it is read: a Python number in a list."""
-
 ColumnValue = str | float | None
+ColumnSelection = Callable[[Sequence[str]], list[str]]
+"""Receives the names of a file's columns and returns those to read; raises ImportFileError if one is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ class DistinctValueColumn:
 def read_columns(
     path: Path, candidate_names: Sequence[Sequence[str]], optional_names: Sequence[str] = ()
 ) -> list[DistinctValueColumn]:
-    """Read columns of a `.csv` or `.sav` file.
+    """Read columns of a table in any supported format.
 
     Args:
         candidate_names: for each column the names that it may have, best first, in any case.
@@ -75,21 +83,60 @@ def read_columns(
 
     Raises:
         ImportFileError: the file is missing, does not match its suffix, is empty or lacks a column (the message
-            names it); or it is a `.sav` file and pyreadstat is not installed.
+            names it); or the package that reads it is not installed.
     """
     require_file(path, ImportFileError, "Download it from the survey's publisher, named in the mapping.")
-    readers = {".csv": _read_csv, ".sav": _read_sav, ".zsav": _read_sav}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        how_to_fix = (
-            "Unpack it first." if path.suffix.lower() in (".zip", ".gz", ".7z") else "Use the .csv or .sav file."
-        )
-        raise ImportFileError(f"{path}: files with the suffix '{path.suffix}' are not supported.", how_to_fix)
-    reject_other_formats(path, "an SPSS file" if reader is _read_sav else "CSV")
-    columns = reader(path, candidate_names, optional_names)
+    suffix = find_suffix(path)
+    reject_other_formats(path)
+
+    def select(header: Sequence[str]) -> list[str]:
+        """Return the columns to read; raise ImportFileError if one is missing."""
+        return _match_column_names(header, candidate_names, optional_names, path)
+
+    if suffix in (".csv", ".tsv"):
+        columns = _read_csv(path, select)
+    elif suffix in STATISTICS_SUFFIXES:
+        # Codes of nonresponse are often declared as missing.
+        columns = [_from_labelled(column) for column in read_statistics_file(path, select, keep_missing=True)]
+    elif suffix in TABLE_SUFFIXES:
+        columns = _read_text_columns(path, select)
+    else:
+        raise make_unknown_format_error(path)
     if not columns[0].value_index.size:
         raise ImportFileError(f"{path}: the file has no rows below the header.", "Check that the file is complete.")
     return columns
+
+
+def _from_labelled(column: LabelledColumn) -> DistinctValueColumn:
+    """Convert a column of an SPSS or Stata file."""
+    positions: dict[ColumnValue, int] = {}
+    index = np.array([positions.setdefault(_strip(value), len(positions)) for value in column.values], np.int32)
+    # In the order of their values, as codebooks list them.
+    order = sorted(positions, key=lambda value: (value is None, isinstance(value, str), value or 0))
+    new_positions = {value: position for position, value in enumerate(order)}
+    value_index = np.array([new_positions[value] for value in positions], np.int32)[index] if positions else index
+    return DistinctValueColumn(
+        column.name, tuple(order), column.labels, value_index, np.arange(1, len(column.values) + 1)
+    )
+
+
+def _strip(value: ColumnValue) -> ColumnValue:
+    """A value without surrounding white space; None for an empty text."""
+    return (value.strip() or None) if isinstance(value, str) else value
+
+
+def _read_text_columns(path: Path, select: ColumnSelection) -> list[DistinctValueColumn]:
+    """Read columns of a file that is not CSV through the reader of rows; errors as for `read_columns`."""
+    names = select(sorted(read_column_names(path)))
+    texts_by_name: dict[str, list[str]] = {name: [] for name in names}
+    for batch in read_batches(path, names):
+        for name, texts in batch.columns.items():
+            texts_by_name[name] += texts
+    columns = {
+        name: _make_text_column(name, texts, np.arange(len(texts), dtype=np.int32), {})
+        for name, texts in texts_by_name.items()
+    }
+    return [columns[name] for name in names]
 
 
 def _match_column_names(
@@ -127,48 +174,59 @@ def _match_column_names(
 # --- CSV --------------------------------------------------------------------------------------------------------
 
 
-def _read_csv(
-    path: Path, candidate_names: Sequence[Sequence[str]], optional_names: Sequence[str]
-) -> list[DistinctValueColumn]:
-    """Read columns of a CSV file; candidates, result and errors as for `read_columns`."""
+def _read_csv(path: Path, select: ColumnSelection) -> list[DistinctValueColumn]:
+    """Read columns of a CSV or TSV file; errors as for `read_columns`."""
     import pyarrow as pa
 
-    header, delimiter = _read_header(path)
+    encoding = _find_encoding(path)
+    header, delimiter = _read_header(path, encoding)
     require_columns(header, str(path), ImportFileError)
-    names = _match_column_names(header, candidate_names, optional_names, path)
+    names = select(header)
     duplicate_name = next((name for name in names if header.count(name) > 1), None)
     if duplicate_name is not None:
         raise ImportFileError(f"{path}: the column '{duplicate_name}' occurs twice.", "Remove one of the columns.")
     try:
-        return _parse_csv(path, names, delimiter, use_threads=True)
+        return _parse_csv(path, names, delimiter, encoding, use_threads=True)
     except pa.ArrowInvalid:
         pass  # pyarrow only counts rows with one thread: the second attempt names the invalid row
     try:
-        return _parse_csv(path, names, delimiter, use_threads=False)
+        return _parse_csv(path, names, delimiter, encoding, use_threads=False)
     except pa.ArrowInvalid as error:
         reason = str(error).splitlines()[0][:200]  # its first line, which may quote a long row
         how_to_fix = "Save the file as UTF-8." if "UTF8" in reason else "Correct that row, or export the file again."
         raise ImportFileError(f"{path}: is not valid CSV: {reason}.", how_to_fix) from None
 
 
-def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) -> list[DistinctValueColumn]:
+def _find_encoding(path: Path) -> str:
+    """Encoding of a CSV file as pyarrow names it; UTF-8 also where only columns that are not read may be damaged."""
+    try:
+        encoding = find_encoding(path)
+    except ImportFileError:
+        return "utf8"
+    return "utf8" if encoding == UTF_8 else encoding
+
+
+def _parse_csv(
+    path: Path, names: list[str], delimiter: str, encoding: str, use_threads: bool
+) -> list[DistinctValueColumn]:
     """Parse the named columns of a CSV file as text; raise pyarrow.ArrowInvalid for an invalid file."""
     import pyarrow as pa
     from pyarrow import csv as pa_csv
 
     text = pa.dictionary(pa.int32(), pa.string())
-    table = pa_csv.read_csv(
-        path,
-        read_options=pa_csv.ReadOptions(use_threads=use_threads, block_size=READ_BLOCK_BYTES),
-        parse_options=pa_csv.ParseOptions(delimiter=delimiter),
-        # pyarrow would read the country code "NA" (Namibia) as a missing value.
-        convert_options=pa_csv.ConvertOptions(
-            include_columns=list(dict.fromkeys(names)),
-            column_types=dict.fromkeys(names, text),
-            strings_can_be_null=False,
-        ),
-    )
-    return [_column_from_arrow(name, table.column(name)) for name in names]
+    with open_binary(path, ImportFileError) as file:
+        table = pa_csv.read_csv(
+            file,
+            read_options=pa_csv.ReadOptions(use_threads=use_threads, block_size=READ_BLOCK_BYTES, encoding=encoding),
+            parse_options=pa_csv.ParseOptions(delimiter=delimiter),
+            # pyarrow would read the country code "NA" (Namibia) as a missing value.
+            convert_options=pa_csv.ConvertOptions(
+                include_columns=list(dict.fromkeys(names)),
+                column_types=dict.fromkeys(names, text),
+                strings_can_be_null=False,
+            ),
+        )
+    return [_column_from_arrow(name, table.column(name), delimiter) for name in names]
 
 
 def find_quoted_rows(path: Path, name: str) -> NDArray[np.bool_] | None:
@@ -176,9 +234,10 @@ def find_quoted_rows(path: Path, name: str) -> NDArray[np.bool_] | None:
     import pyarrow as pa
     from pyarrow import csv as pa_csv
 
-    if path.suffix.lower() != ".csv":
+    if find_suffix(path) not in (".csv", ".tsv"):
         return None
-    _, delimiter = _read_header(path)
+    encoding = _find_encoding(path)
+    _, delimiter = _read_header(path, encoding)
     parse_options = pa_csv.ParseOptions(delimiter=delimiter)
 
     def read(null_values: list[str]) -> Any:
@@ -190,20 +249,22 @@ def find_quoted_rows(path: Path, name: str) -> NDArray[np.bool_] | None:
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        return pa_csv.read_csv(path, parse_options=parse_options, convert_options=options).column(name)
+        read_options = pa_csv.ReadOptions(encoding=encoding)
+        with open_binary(path, ImportFileError) as file:
+            return pa_csv.read_csv(file, read_options, parse_options, options).column(name)
 
     values = read([]).unique().to_pylist()
     is_quoted: NDArray[np.bool_] = read(values).is_valid().to_numpy()
     return is_quoted
 
 
-def _column_from_arrow(name: str, chunked: Any) -> DistinctValueColumn:
+def _column_from_arrow(name: str, chunked: Any, delimiter: str) -> DistinctValueColumn:
     """Convert a dictionary-encoded pyarrow ChunkedArray of text to a column without value labels."""
     # Each chunk has a dictionary of its own until they are unified.
     unified = chunked.unify_dictionaries()
     if not unified.num_chunks:
         return _make_text_column(name, [], np.empty(0, np.int32), {})
-    texts = unified.chunk(0).dictionary.to_pylist()
+    texts = normalize_numbers(unified.chunk(0).dictionary.to_pylist(), delimiter)
     value_index = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in unified.chunks])
     return _make_text_column(name, texts, value_index, {})
 
@@ -220,72 +281,25 @@ def _make_text_column(
     )
 
 
-def _read_header(path: Path) -> tuple[list[str], str]:
+def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
     """Return the column names and the delimiter of a CSV file."""
     try:
         # Only the header is decoded here: columns that are not read may have any encoding.
-        with open(path, "rb") as file:
-            first_line = file.readline(1 << 20).decode("utf-8-sig")
+        if encoding == "utf8":
+            with open_binary(path, ImportFileError) as file:
+                first_line = file.readline(1 << 20).decode(UTF_8)
+        else:
+            with open_text(path, ImportFileError, encoding) as text_file:
+                first_line = text_file.readline(1 << 20)
     except UnicodeDecodeError:
         raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Save it as CSV in UTF-8.") from None
     if "\0" in first_line:
-        raise ImportFileError(f"{path}: is not a text file.", "Name a CSV or SPSS (.sav) file.")
-    delimiter = max(DELIMITERS, key=first_line.count)
+        raise ImportFileError(f"{path}: is not a text file.", "Name a table with the right suffix.")
+    delimiter = find_delimiter(first_line, find_suffix(path))
     try:
         return [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])], delimiter
     except csv.Error as error:
         raise ImportFileError(
             f"{path}: line 1 is not a header of a CSV file: {error}.",
-            "Name a CSV or SPSS (.sav) file with the names of the columns in its first row.",
+            "Name a CSV file with the names of the columns in its first row.",
         ) from None
-
-
-# --- SPSS -------------------------------------------------------------------------------------------------------
-
-
-def _read_sav(
-    path: Path, candidate_names: Sequence[Sequence[str]], optional_names: Sequence[str]
-) -> list[DistinctValueColumn]:
-    """Read columns of an SPSS file; candidates, result and errors as for `read_columns`."""
-    try:
-        import pyreadstat
-    except ImportError:
-        how_to_fix = "Run pip install pyreadstat, or export the file as CSV."
-        raise ImportFileError(
-            f"{path}: the package pyreadstat, which reads SPSS files, is not installed.", how_to_fix
-        ) from None
-    try:
-        _, metadata = pyreadstat.read_sav(str(path), metadataonly=True)
-        require_columns(metadata.column_names, str(path), ImportFileError)
-        names = _match_column_names(metadata.column_names, candidate_names, optional_names, path)
-        _require_size(path, metadata.number_rows, len(names))
-        # Codes of nonresponse are often declared as missing; `user_missing` keeps them as codes.
-        values_by_column, _ = pyreadstat.read_sav(
-            str(path), usecols=list(dict.fromkeys(names)), user_missing=True, output_format="dict",
-            disable_datetime_conversion=True,
-        )  # fmt: skip
-    except (pyreadstat.ReadstatError, UnicodeDecodeError) as error:
-        raise ImportFileError(
-            f"{path}: is not an SPSS file: {error}.", "Check that the suffix matches the format."
-        ) from None
-    return [_column_from_sav(name, values_by_column[name], metadata) for name in names]
-
-
-def _require_size(path: Path, n_rows: int | None, n_columns: int) -> None:
-    """Raise ImportFileError if the columns that are read would need more memory than files may unpack to."""
-    n_bytes, limit = (n_rows or 0) * n_columns * SPSS_VALUE_BYTES, get_limits().unpacked_bytes
-    if n_bytes > limit:
-        problem = f"has {n_rows:,} rows, which unpack to more than {limit / 1e9:g} GB"
-        raise make_limit_error(str(path), problem, n_bytes, limit, ImportFileError)
-
-
-def _column_from_sav(name: str, column_values: list[Any], metadata: Any) -> DistinctValueColumn:
-    """Build a column from values and pyreadstat metadata of an SPSS file; empty numeric fields are nan there."""
-    labels: dict[ColumnValue, str] = metadata.variable_value_labels.get(name, {})
-    if metadata.readstat_variable_types[name] == "string":
-        return _make_text_column(name, column_values, np.arange(len(column_values), dtype=np.int32), labels)
-    distinct, value_index = np.unique(np.array(column_values, float), return_inverse=True)
-    numbers = tuple(None if math.isnan(number) else float(number) for number in distinct)
-    return DistinctValueColumn(
-        name, numbers, labels, value_index.astype(np.int32), np.arange(1, len(column_values) + 1)
-    )

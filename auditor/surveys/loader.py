@@ -20,7 +20,8 @@ from auditor.surveys.description import (
     read_description,
     topic_words,
 )
-from auditor.surveys.row_reader import TABLE_SUFFIXES, TextRow, read_rows
+from auditor.surveys.row_reader import TextRow, read_rows
+from auditor.surveys.table_formats import FORMATS_TEXT
 
 REQUIRED_COLUMNS = ("country", "topic", "score")
 SHARE_COLUMNS = ("nonresponse", "acceptable", "not_a_moral_issue", "unacceptable")
@@ -40,7 +41,7 @@ def load_survey(source: str | Path) -> Survey:
     """Read a survey.
 
     Args:
-        source: name of a built-in survey, or path of a `.csv`, `.jsonl` or `.parquet` file with the columns
+        source: name of a built-in survey, or path of a table (`table_formats.TABLE_SUFFIXES`) with the columns
             `country,topic,score[,n,standard_error,nonresponse,acceptable,not_a_moral_issue,unacceptable]`: score in
             [-1, 1] or empty if the question was not asked, shares in [0, 1]. A file `NAME.survey.toml` next to
             `NAME.csv` may set title, source, wording, scale, words and topic_families.
@@ -101,9 +102,9 @@ def locate_survey(source: str) -> Path:
         raise SurveyError(f"the survey '{source}' is a folder.", "Name a file in it.")
     similar_names = difflib.get_close_matches(source, names, n=1, cutoff=0.5)
     if similar_names:
-        how_to_fix = f"Did you mean '{similar_names[0]}'? Or use the path of a {', '.join(TABLE_SUFFIXES)} file."
+        how_to_fix = f"Did you mean '{similar_names[0]}'? Or use the path of a file: {FORMATS_TEXT}."
     else:
-        how_to_fix = f"Built-in surveys: {', '.join(names)}. Or use the path of a {', '.join(TABLE_SUFFIXES)} file."
+        how_to_fix = f"Built-in surveys: {', '.join(names)}. Or use the path of a file: {FORMATS_TEXT}."
     raise SurveyError(f"'{source}' is neither a built-in survey nor an existing file.", how_to_fix)
 
 

@@ -1,4 +1,4 @@
-"""Read a CSV, JSONL or Parquet file as rows of text, each with its location for error messages.
+"""Read a table in any supported format as rows of text, each with its location for error messages.
 
 Types are not inferred: the caller converts each column, so that `NA` (Namibia) and `NO` (Norway) stay texts.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import csv
 import difflib
 import functools
-import json
+import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from auditor.errors import ImportFileError
 from auditor.input_files import (
@@ -29,27 +29,53 @@ from auditor.input_files import (
     require_file,
 )
 from auditor.surveys.file_signatures import reject_other_formats
+from auditor.surveys.statistics_files import STATISTICS_SUFFIXES, read_statistics_file
+from auditor.surveys.table_formats import (
+    WINDOWS_1252,
+    NumberStyle,
+    find_delimiter,
+    find_encoding,
+    find_number_style,
+    find_suffix,
+    format_number,
+    iterate_spreadsheet,
+    make_unknown_format_error,
+    parse_number,
+)
 from auditor.text_safety import truncate_text
 
+T = TypeVar("T")
 ColumnCheck = Callable[[Sequence[str], str], None]
 """Raises ImportFileError for invalid column names; the second argument is their location in the file."""
-CellFormatter = Callable[[Any, str, str], str]
-"""Returns a value of a JSON or Parquet cell as text; the other arguments are its location and column."""
-TABLE_SUFFIXES = (".csv", ".jsonl", ".parquet")
 MAX_NAME_CHARS = 40
 """Characters of a column name in an error message: a file that is not a table may have one very long line."""
-MAX_DIGITS = 9
-"""Digits of a whole number: a database's 32-bit column can store it on every system."""
+MAX_WHOLE_NUMBER = 999_999_999
+"""Largest whole number: a database's 32-bit column can store it on every system."""
+BATCH_ROWS = 10_000
+"""Most rows that are read at a time."""
+BATCH_CHARS = 1 << 22
+"""Characters of text from which on a batch ends: of long texts, few are in memory at once."""
+DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 # A NUL character, or a lone surrogate: half of a character in UTF-16.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _TYPE_NAMES: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
 
 
+def _has_no_commas(_: str) -> NumberStyle:
+    """The style of numbers in a row that no file's columns belong to."""
+    return NumberStyle.POINT
+
+
 class TextRow(NamedTuple):
-    """One row: its location for error messages, and its cells as text by column; a missing value is an empty string."""
+    """One row: its location for error messages, and its cells as text by column; a missing value is an empty string.
+
+    Attributes:
+        find_style: finds out what commas mean in the numbers of a column of the file.
+    """
 
     location: str
     cells: dict[str, str]
+    find_style: Callable[[str], NumberStyle] = _has_no_commas
 
     def required_text(self, column: str) -> str:
         """Return the text of a cell.
@@ -70,33 +96,57 @@ class TextRow(NamedTuple):
             ImportFileError: it is not such a number.
         """
         text = self.cells[column] or "0"
-        if not text.isdecimal() or len(text) > MAX_DIGITS:
+        number = parse_number(text, self.find_style(column) if "," in text else NumberStyle.POINT)
+        if "%" in text or not 0 <= number <= MAX_WHOLE_NUMBER or not number.is_integer():
             raise self.make_cell_error(
                 column, f"'{truncate_text(text)}' is not a whole number", "Write a whole number from 0."
             )
-        return int(text)
+        return int(number)
 
     def number(self, column: str) -> float | None:
-        """Return a cell as a finite number; None if it is empty.
+        """Return a cell as a finite number; None if it is empty. A percentage is divided by 100.
 
         Raises:
-            ImportFileError: it is not such a number.
+            ImportFileError: it is not such a number, or the commas of the column can be read in two ways.
         """
         text = self.cells[column]
         if not text:
             return None
-        try:
-            number = math.nan if "_" in text else float(text)  # Python reads 1_0 as 10
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            how_to_fix = "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty."
+        style = self.find_style(column) if "," in text else NumberStyle.POINT
+        number = parse_number(text, style)
+        if number != number:  # nan
+            how_to_fix = (
+                "The commas in this column can be read in two ways. Write 0.5, not 0,5; and 1234, not 1,234."
+                if style is NumberStyle.UNCLEAR
+                else "Write a number, or leave it empty."
+            )
             raise self.make_cell_error(column, f"'{truncate_text(text)}' is not a number", how_to_fix)
-        return number + 0.0  # -0.0 becomes 0.0
+        return number
 
     def make_cell_error(self, column: str, problem: str, how_to_fix: str) -> ImportFileError:
         """Build an error about a cell, for the caller to raise."""
         return ImportFileError(f"{self.location}, column '{column}': {problem}.", how_to_fix)
+
+
+class ColumnBatch(NamedTuple):
+    """Consecutive rows of a file by column, which are faster to convert than single rows.
+
+    Attributes:
+        place: the file and the unit of `numbers`, as in `scores.csv: line`.
+        numbers: number of each row in the file.
+        columns: texts by column; a missing value is an empty string.
+        find_style: as in `TextRow`.
+    """
+
+    place: str
+    numbers: Sequence[int]
+    columns: dict[str, list[str]]
+    find_style: Callable[[str], NumberStyle]
+
+    def row(self, index: int) -> TextRow:
+        """Return the row at a position in this batch."""
+        cells = {name: texts[index] for name, texts in self.columns.items()}
+        return TextRow(f"{self.place} {self.numbers[index]}", cells, self.find_style)
 
 
 def read_rows(
@@ -107,54 +157,66 @@ def read_rows(
     *,
     booleans: Collection[str] = (),
 ) -> Iterator[TextRow]:
-    """Yield the rows of a tidy file; its suffix selects the format.
+    """Yield the rows of a tidy file; arguments and errors as for `read_batches`."""
+    for batch in read_batches(path, required, optional, missing_column_hint, booleans=booleans):
+        names = list(batch.columns)
+        for number, cells in zip(batch.numbers, zip(*batch.columns.values(), strict=True), strict=True):
+            yield TextRow(f"{batch.place} {number}", dict(zip(names, cells, strict=True)), batch.find_style)
+
+
+def read_batches(
+    path: Path,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    missing_column_hint: str = "Add or rename it.",
+    *,
+    booleans: Collection[str] = (),
+) -> Iterator[ColumnBatch]:
+    """Yield the rows of a tidy file in batches; its suffix selects the format.
 
     Args:
-        path: a `.csv`, `.jsonl` or `.parquet` file; text is UTF-8, with or without a byte order mark.
-        required: columns that the file must have.
+        path: a file with one of `table_formats.TABLE_SUFFIXES`; text may also be packed (`.csv.gz`). In SPSS and Stata
+            files, a value that has a label is read as its label, and one that is declared as missing as empty.
+        required: columns that the file must have, in upper or lower case.
         optional: columns that the file may have; further columns are ignored, unless one looks like a misspelling.
         missing_column_hint: how to fix a missing required column, for the error message.
-        booleans: columns in which JSONL and Parquet files may have true and false, which become "true" and "false".
+        booleans: columns in which typed files may have true and false, which become "true" and "false".
 
     Raises:
-        ImportFileError: unknown suffix, not UTF-8, content that does not match the suffix, a missing, duplicate or
+        ImportFileError: unknown suffix or encoding, content that does not match the suffix, a missing, duplicate or
             misspelt column, or a row that does not fit the header; the message names file, line and column.
     """
-    readers = {".csv": _read_csv_rows, ".jsonl": _read_jsonl_rows, ".parquet": _read_parquet_rows}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        suffix = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
-        raise ImportFileError(f"{path}: files with {suffix} are not supported.", f"Use {', '.join(TABLE_SUFFIXES)}.")
     known_columns = [*required, *optional]
-    require_file(path, ImportFileError)
-    reject_other_formats(path, "a Parquet file" if reader is _read_parquet_rows else "text")
 
     def check(columns: Sequence[str], location: str) -> None:
         """Raise ImportFileError if the columns of the file, or of the row at `location`, are not as expected."""
         require_columns(columns, location, ImportFileError)
         _check_columns(columns, required, known_columns, location, missing_column_hint)
 
+    styles: dict[str, NumberStyle] = {}
+
+    def find_style(column: str) -> NumberStyle:
+        """Find out what commas mean in a column; this reads the file again."""
+        if column not in styles:
+            texts = (text for batch in _read_raw_batches(path, known_columns) for text in _texts(batch, column))
+            styles[column] = find_number_style(texts, delimiter)
+        return styles[column]
+
+    checked_names: Sequence[str] | None = None
+    to_text = functools.partial(_cell_to_text, booleans=booleans)
     try:
-        for row in reader(path, known_columns, check, functools.partial(_cell_to_text, booleans=booleans)):
-            _require_storable(row)
-            yield TextRow(row.location, {key: row.cells.get(key, "") for key in known_columns})
+        for raw in _read_raw_batches(path, known_columns):
+            delimiter = raw.delimiter
+            if raw.names != checked_names:
+                check(raw.names, raw.header_location)
+                checked_names = raw.names
+            columns = _convert_columns(raw, known_columns, to_text)
+            yield ColumnBatch(f"{path}: {raw.unit}", raw.numbers, columns, find_style)
     except UnicodeDecodeError:
-        text_location = f"line {line}" if (line := find_non_utf8_line(path, ImportFileError)) else "a text"
-        raise ImportFileError(f"{path}: {text_location} is not UTF-8.", SAVE_AS_UTF8) from None
+        raise ImportFileError(f"{path}: a text is not UTF-8.", SAVE_AS_UTF8) from None
     except OSError as error:
         how_to_fix = "Check that the file is complete and that you may read it."
         raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.", how_to_fix) from None
-
-
-def _require_storable(row: TextRow) -> None:
-    """Raise ImportFileError for a NUL character or lone surrogate, which databases cannot store.
-
-    Spreadsheets and truncated model answers may contain them.
-    """
-    for column, text in row.cells.items():
-        if not text.isprintable() and (unstorable := _UNSTORABLE.search(text)):
-            description = "a NUL character" if unstorable[0] == "\0" else "an incomplete character (a lone surrogate)"
-            raise row.make_cell_error(column, f"has {description}", "Remove it.")
 
 
 def read_column_names(path: Path) -> set[str]:
@@ -162,16 +224,12 @@ def read_column_names(path: Path) -> set[str]:
     if not path.is_file():
         return set()
     try:
-        if path.suffix.lower() == ".parquet":
-            return set(read_parquet_columns(path, ImportFileError))
-        with open_text(path, ImportFileError) as file:
-            lines = iterate_lines(file, str(path), ImportFileError)
-            if path.suffix.lower() == ".jsonl":
-                record = json.loads(next(lines, ""))
-                return set(record) if isinstance(record, dict) else set()
-            return {name.strip() for name in next(csv.reader(lines), [])}
-    except (OSError, ValueError, RecursionError, csv.Error, ImportFileError):
+        return set(next((batch.names for batch in _read_raw_batches(path, ())), ()))
+    except (OSError, ValueError, RecursionError, ImportFileError):
         return set()
+
+
+# --- columns ----------------------------------------------------------------------------------------------------
 
 
 def _check_columns(
@@ -209,25 +267,139 @@ def _check_spelling(columns: Sequence[str], known_columns: Sequence[str], locati
             raise ImportFileError(f"{location}: unknown column '{column}'.", f"Did you mean '{similar_columns[0]}'?")
 
 
-def _read_csv_rows(path: Path, _: Sequence[str], check_columns: ColumnCheck, __: CellFormatter) -> Iterator[TextRow]:
-    """Yield the rows of a CSV file with all its columns; raise ImportFileError for one that does not fit the header."""
-    with open_text(path, ImportFileError) as file:
-        reader = csv.reader(iterate_lines(file, str(path), ImportFileError), strict=True)
+def _rename_columns(names: Sequence[str], known_columns: Sequence[str]) -> list[str]:
+    """Spell the known columns as the caller does where the file spells them in another case."""
+    present = set(names)
+    known_by_folded = {name.casefold(): name for name in known_columns if name not in present}
+    return [known_by_folded.get(name.casefold(), name) for name in names]
+
+
+def _convert_columns(
+    raw: _RawBatch, known_columns: Sequence[str], to_text: Callable[[Any, str, str], str]
+) -> dict[str, list[str]]:
+    """Return the known columns of a batch as text.
+
+    Raises:
+        ImportFileError: a cell is neither text nor a number, or cannot be stored.
+    """
+    columns = {}
+    for column in known_columns:
+        cells = raw.columns[raw.names.index(column)] if column in raw.names else None
+        if cells is None:
+            columns[column] = [""] * len(raw.numbers)
+            continue
+        if raw.is_text:
+            texts = list(map(str.strip, cells))
+        else:
+            texts = [
+                to_text(cell, f"{raw.location} {number}", column)
+                for cell, number in zip(cells, raw.numbers, strict=True)
+            ]
+        # Joined texts are checked at once; line breaks in answers are not printable either.
+        if not "".join(texts).isprintable():
+            _require_storable(raw, column, texts)
+        columns[column] = texts
+    return columns
+
+
+def _texts(raw: _RawBatch, column: str) -> list[str]:
+    """The texts of a column of a batch; none if it does not have the column."""
+    cells = raw.columns[raw.names.index(column)] if column in raw.names else ()
+    return [cell for cell in cells if isinstance(cell, str)]
+
+
+def _require_storable(raw: _RawBatch, column: str, texts: Sequence[str]) -> None:
+    """Raise ImportFileError for a NUL character or lone surrogate, which databases cannot store.
+
+    Spreadsheets and truncated model answers may contain them.
+    """
+    for text, number in zip(texts, raw.numbers, strict=True):
+        if not text.isprintable() and (unstorable := _UNSTORABLE.search(text)):
+            description = "a NUL character" if unstorable[0] == "\0" else "an incomplete character (a lone surrogate)"
+            row = TextRow(f"{raw.location} {number}", {})
+            raise row.make_cell_error(column, f"has {description}", "Remove it.")
+
+
+# --- formats ----------------------------------------------------------------------------------------------------
+
+
+class _RawBatch(NamedTuple):
+    """Consecutive rows of a file as its format stores them.
+
+    Attributes:
+        location: file and unit of `numbers`, as in `scores.csv: line`.
+        header_location: where the names are, for messages.
+        names: of the columns in the file, known ones in the caller's spelling.
+        columns: cells by position of the name in `names`.
+        numbers: number of each row in the file.
+        is_text: whether all cells are texts.
+        delimiter: of a text file.
+    """
+
+    path: Path
+    unit: str
+    header_location: str
+    names: Sequence[str]
+    columns: Sequence[Sequence[Any]]
+    numbers: Sequence[int]
+    is_text: bool = False
+    delimiter: str = ","
+
+    @property
+    def location(self) -> str:
+        """File and unit of `numbers`, as in `scores.csv: line`."""
+        return f"{self.path}: {self.unit}"
+
+
+def _read_raw_batches(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
+    """Yield the rows of a file with the reader of its format; without rows, one batch that has only the names.
+
+    Raises:
+        ImportFileError: as `read_batches`, but for invalid columns.
+    """
+    suffix = find_suffix(path)
+    readers: dict[str, Callable[[Path, Sequence[str]], Iterator[_RawBatch]]] = {
+        ".csv": _read_delimited,
+        ".tsv": _read_delimited,
+        ".jsonl": _read_json_lines,
+        ".parquet": _read_parquet,
+        ".xlsx": _read_spreadsheet,
+        **dict.fromkeys(STATISTICS_SUFFIXES, _read_statistics),
+    }
+    if suffix not in readers:
+        raise make_unknown_format_error(path)
+    require_file(path, ImportFileError)
+    reject_other_formats(path)
+    yield from readers[suffix](path, known_columns)
+
+
+def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
+    """Yield the rows of a CSV or TSV file; raise ImportFileError for one that does not fit the header."""
+    with open_text(path, ImportFileError, find_encoding(path)) as file:
+        lines = _CountedLines(iterate_lines(file, str(path), ImportFileError))
+        first_line = next(lines, "")
+        delimiter = find_delimiter(first_line, find_suffix(path))
+        reader = csv.reader(itertools.chain([first_line], lines), strict=True, delimiter=delimiter)
         try:
-            header = [name.strip() for name in next(reader, [])]
-            if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
-                raise ImportFileError(
-                    f"{path}: columns are not separated by commas.", "Save it as comma-separated CSV."
-                )
-            check_columns(header, str(path))
+            names = _rename_columns([name.strip() for name in next(reader, [])], known_columns)
+            make_batch = functools.partial(_RawBatch, path, "line", str(path), names, is_text=True, delimiter=delimiter)
+            rows: list[list[str]] = []
+            numbers: list[int] = []
+            width, is_first = len(names), True
             for cells in reader:
-                if not cells:
-                    continue
-                location = f"{path}: line {reader.line_num}"
-                if len(cells) != len(header):
-                    problem = f"has {len(cells)} fields where the header has {len(header)}"
-                    raise ImportFileError(f"{location} {problem}.", "Put text that contains a comma in double quotes.")
-                yield TextRow(location, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
+                if len(cells) != width:
+                    if not cells:
+                        continue
+                    problem = f"line {reader.line_num} has {len(cells)} fields where the header has {width}"
+                    quoting = f"Put text that contains {DELIMITER_NAMES[delimiter]} in double quotes."
+                    raise ImportFileError(f"{path}: {problem}.", quoting)
+                rows.append(cells)
+                numbers.append(reader.line_num)
+                if len(rows) == BATCH_ROWS or lines.n_chars > BATCH_CHARS:
+                    yield make_batch(list(zip(*rows, strict=True)), numbers)
+                    rows, numbers, is_first, lines.n_chars = [], [], False, 0
+            if rows or is_first:
+                yield make_batch(list(zip(*rows, strict=True)) or [()] * width, numbers)
         except csv.Error as error:
             location = f"{path}: line {reader.line_num}"
             if "field limit" in str(error):
@@ -238,13 +410,34 @@ def _read_csv_rows(path: Path, _: Sequence[str], check_columns: ColumnCheck, __:
             raise ImportFileError(f"{location} is not valid CSV: {error}.", "Correct that line.") from None
 
 
-def _read_jsonl_rows(
-    path: Path, known_columns: Sequence[str], check_columns: ColumnCheck, to_text: CellFormatter
-) -> Iterator[TextRow]:
-    """Yield the rows of a JSONL file, known columns only; columns are checked again when they change."""
-    checked_columns: Set[str] = set()
-    with open_text(path, ImportFileError) as file:
-        for line_number, line in enumerate(iterate_lines(file, str(path), ImportFileError), start=1):
+class _CountedLines(Iterator[str]):
+    """Lines of a file; `n_chars` is their length since it was last set to 0."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines, self.n_chars = lines, 0
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.n_chars += len(line)
+        return line
+
+
+def _read_json_lines(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
+    """Yield the objects of a JSONL file; a batch ends where the keys change."""
+    with open_text(path, ImportFileError, _find_json_encoding(path)) as file:
+        records: list[dict[str, Any]] = []
+        numbers: list[int] = []
+        lines = _CountedLines(iterate_lines(file, str(path), ImportFileError))
+
+        def make_batch() -> _RawBatch:
+            """Build a batch of the records read so far."""
+            lines.n_chars = 0
+            keys = list(records[0])
+            columns = [[record[key] for record in records] for key in keys]
+            names = _rename_columns(keys, known_columns)
+            return _RawBatch(path, "line", f"{path}: line {numbers[0]}", names, columns, numbers)
+
+        for line_number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             location = f"{path}: line {line_number}"
@@ -253,31 +446,93 @@ def _read_jsonl_rows(
                 raise ImportFileError(
                     f"{location} is not a JSON object.", 'Write one object per line: {"country": ...}.'
                 )
-            if record.keys() != checked_columns:
-                check_columns(list(record), location)
-                checked_columns = record.keys()
-            yield TextRow(
-                location, {key: to_text(record[key], location, key) for key in known_columns if key in record}
-            )
+            is_full = len(records) == BATCH_ROWS or lines.n_chars > BATCH_CHARS
+            if records and (is_full or record.keys() != records[0].keys()):
+                yield make_batch()
+                records, numbers = [], []
+            records.append(record)
+            numbers.append(line_number)
+        if records:
+            yield make_batch()
 
 
-def _read_parquet_rows(
-    path: Path, known_columns: Sequence[str], check_columns: ColumnCheck, to_text: CellFormatter
-) -> Iterator[TextRow]:
-    """Yield the rows of a Parquet file, known columns only; raise ImportFileError if it cannot be read."""
-    names = read_parquet_columns(path, ImportFileError)
-    check_columns(names, str(path))
-    for row_number, record in enumerate(iterate_parquet(path, ImportFileError, known_columns), start=1):
-        location = f"{path}: row {row_number}"
-        yield TextRow(location, {key: to_text(cell, location, key) for key, cell in record.items()})
+def _find_json_encoding(path: Path) -> str:
+    """The encoding of a JSONL file; raise ImportFileError for one that JSON does not allow."""
+    encoding = find_encoding(path)
+    if encoding == WINDOWS_1252:
+        line = find_non_utf8_line(path, ImportFileError)
+        raise ImportFileError(f"{path}: line {line} is not UTF-8.", SAVE_AS_UTF8)
+    return encoding
+
+
+def _read_parquet(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
+    """Yield the rows of a Parquet file, known columns only."""
+    file_names = read_parquet_columns(path, ImportFileError)
+    names = _rename_columns(file_names, known_columns)
+    selected = [file_name for file_name, name in zip(file_names, names, strict=True) if name in known_columns]
+    records = enumerate(iterate_parquet(path, ImportFileError, selected) if selected else (), start=1)
+    is_first = True
+    while (batch := _take_batch(records, lambda record: record.values())) or is_first:
+        is_first = False
+        columns = [[record.get(name) for _, record in batch] for name in file_names]
+        yield _RawBatch(path, "row", str(path), names, columns, [number for number, _ in batch])
+
+
+def _take_batch(records: Iterator[tuple[int, T]], get_cells: Callable[[T], Iterable[Any]]) -> list[tuple[int, T]]:
+    """Take the next numbered records of a file until the batch is full; none at the end of the file."""
+    batch, n_chars = [], 0
+    for number, record in itertools.islice(records, BATCH_ROWS):
+        batch.append((number, record))
+        n_chars += sum(len(cell) for cell in get_cells(record) if isinstance(cell, str))
+        if n_chars > BATCH_CHARS:
+            break
+    return batch
+
+
+def _read_spreadsheet(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
+    """Yield the rows of a spreadsheet's first sheet; empty rows are left out."""
+    sheet = iterate_spreadsheet(path)
+    header = [str(cell).strip() if cell is not None else "" for cell in next(sheet, [])]
+    while header and not header[-1]:
+        header.pop()
+    names = _rename_columns(header, known_columns)
+    numbered = ((number, cells) for number, cells in enumerate(sheet, start=2) if any(c is not None for c in cells))
+    is_first = True
+    while (batch := _take_batch(numbered, lambda cells: cells)) or is_first:
+        is_first = False
+        for number, cells in batch:
+            if any(cell is not None for cell in cells[len(names) :]):
+                raise ImportFileError(f"{path}: row {number} has a cell below no header.", "Name all columns.")
+        columns = [[cells[i] if i < len(cells) else None for _, cells in batch] for i in range(len(names))]
+        yield _RawBatch(path, "row", str(path), names, columns, [number for number, _ in batch])
+
+
+def _read_statistics(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
+    """Yield the rows of an SPSS or Stata file: labels where values have them, nothing where they are missing."""
+    names: list[str] = []
+
+    def select(file_names: Sequence[str]) -> list[str]:
+        names.extend(_rename_columns(file_names, known_columns))
+        return [file_name for file_name, name in zip(file_names, names, strict=True) if name in known_columns]
+
+    by_name = {column.name: column for column in read_statistics_file(path, select, keep_missing=False)}
+    known = dict(zip(_rename_columns(list(by_name), known_columns), by_name.values(), strict=True))
+    n_rows = max((len(column.values) for column in known.values()), default=0)
+    columns = [
+        [known[name].labels.get(value, value) for value in known[name].values] if name in known else [None] * n_rows
+        for name in names
+    ]
+    yield _RawBatch(path, "row", str(path), names, columns, range(1, n_rows + 1))
 
 
 def _cell_to_text(value: Any, location: str, column: str, booleans: Collection[str]) -> str:
-    """Return a JSON or Parquet text or number as text, empty if missing; raise ImportFileError for other values."""
+    """Return a typed cell as text, empty if it is missing; raise ImportFileError for other values."""
     if value is None or isinstance(value, str):
         return (value or "").strip()
     if isinstance(value, bool) and column in booleans:
         return str(value).lower()
+    if isinstance(value, float) and math.isfinite(value):
+        return format_number(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return repr(value)
     description = str(value).lower() if isinstance(value, bool) else f"a {_TYPE_NAMES.get(type(value), 'value')}"

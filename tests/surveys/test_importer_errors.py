@@ -92,16 +92,17 @@ def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
             "the suffix does not match the content, which is a ZIP archive or a spreadsheet. Unpack it",
         ),
         ("x.csv", b"\x89PNG\r\n\x1a\n\xff\xfe", "which is a picture"),
-        ("x.csv", b"PK\x03\x04\x00\x00", "which is a ZIP archive or a spreadsheet. Unpack it, or save the sheet"),
+        ("x.csv", b"PK\x03\x04\x00\x00", "which is a ZIP archive or a spreadsheet. Unpack it; rename"),
         ("x.csv", b"$FL2@(#) SPSS DATA FILE", "which is an SPSS file. Rename it to .sav"),
         ("x.csv", b"\n<!DOCTYPE html><html>Log in", "which is a web page. Download the file itself"),
-        ("x.csv", "B_COUNTRY,Q177\n".encode("utf-16"), "which is text in UTF-16. Save it as UTF-8."),
+        ("x.csv", "B_COUNTRY,Q177\n".encode("utf-16"), "has no column"),
         ("x.csv", b"\x80\x81\x82", "is not UTF-8 text. Save it as CSV in UTF-8"),
         ("x.csv", b"a\0b", "is not a text file"),
         ("x.csv", b"x" * 2_000_000, "is not a header of a CSV file: field larger than field limit"),
         ("x.csv", b"", "has no column"),
         ("x.zip", b"", "Unpack it first"),
-        ("x.dta", b"", "are not supported"),
+        ("x.dta", b"country", "is not a Stata file"),
+        ("x.rds", b"", "are not supported. Use one of .csv, .tsv, "),
     ],
 )
 def test_a_file_that_is_not_what_it_says(name: str, content: bytes, message: str, tmp_path: Path) -> None:
@@ -132,9 +133,9 @@ def test_a_row_of_another_length_is_named(tmp_path: Path) -> None:
         import_survey(path)
 
 
-def test_another_encoding_names_the_row_and_how_to_fix_it(tmp_path: Path) -> None:
+def test_a_damaged_text_names_the_row_and_how_to_fix_it(tmp_path: Path) -> None:
     path = official_files.write_csv(tmp_path / "wvs.csv", official_files.wvs_columns(20))
-    path.write_bytes(path.read_bytes().replace(b'"NGA"', '"NGÄ"'.encode("latin-1"), 1))
+    path.write_bytes(path.read_bytes().replace(b'"NGA"', b'"NG\x81"', 1))
     with pytest.raises(ImportFileError, match=r"Row #\d+: .*invalid UTF8 data\. Save the file as UTF-8\."):
         import_survey(path)
 

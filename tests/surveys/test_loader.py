@@ -161,9 +161,9 @@ def test_without_a_description_the_topic_gives_its_own_words(tmp_path: Path) -> 
         ("country,topic\nNorway,gambling\n", "column 'score' is missing; the file has: country, topic"),
         ("country,topic,score,nonresponce\n", "unknown column 'nonresponce'. Did you mean 'nonresponse'?"),
         ("country,topic,score,score\n", "column 'score' occurs twice"),
-        ("country;topic;score\nNorway;gambling;0\n", "not separated by commas"),
+        ("country|topic|score\nNorway|gambling|0\n", "the file has: country|topic|score"),
         (HEADER + "Norway,gambling,0.5\nNorway,divorce,high\n", "line 3, column 'score': 'high' is not a number"),
-        (HEADER + 'Norway,gambling,"0,5"\n', "Write 0.5, not 0,5"),
+        (HEADER + 'Norway,gambling,"0,5"\nNorway,divorce,0.5\n', "Write 0.5, not 0,5"),
         (HEADER + "Norway,gambling,nan\n", "line 2, column 'score': 'nan' is not a number"),
         (HEADER + "Norway,gambling,1.01\n", "line 2, column 'score': 1.01 is outside [-1, 1]"),
         (HEADER + "Norway,gambling,0.5\nNorway,gambling,0.5\n", "Norway × gambling occurs twice"),
@@ -211,7 +211,7 @@ def test_an_official_file_is_pointed_to_the_importer(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "latin.csv"
-    path.write_bytes((HEADER + "Türkiye,gambling,0.5\n").encode("latin-1"))
+    path.write_bytes((HEADER + "Россия,gambling,0.5\n").encode("cp1251"))
     with pytest.raises(ImportFileError, match="line 2 is not UTF-8"):
         load_survey(path)
 
@@ -219,8 +219,10 @@ def test_a_file_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
 def test_a_file_that_does_not_match_its_suffix_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match="is not valid Parquet"):
         load_survey(write(tmp_path / "bad.parquet", HEADER))
-    with pytest.raises(ImportFileError, match=r"the suffix '\.xlsx'.*\.csv, \.jsonl, \.parquet"):
+    with pytest.raises(ImportFileError, match="is not a valid ZIP archive"):
         load_survey(write(tmp_path / "bad.xlsx", HEADER))
+    with pytest.raises(ImportFileError, match=r"the suffix '\.ods'.*\.csv, \.tsv, \.jsonl, \.parquet, \.xlsx"):
+        load_survey(write(tmp_path / "bad.ods", HEADER))
 
 
 def test_a_survey_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
@@ -254,7 +256,7 @@ def test_a_description_that_cannot_be_used_names_the_key(tmp_path: Path, toml: s
     ("content", "message"),
     [
         (b"PK\x03\x04\x00", "the suffix does not match the content, which is a ZIP archive or a spreadsheet"),
-        (b"$FL2@(#) SPSS", "which is an SPSS file. Rename it to .sav, and import it with `auditor surveys import`"),
+        (b"$FL2@(#) SPSS", "which is an SPSS file. Rename it to .sav."),
         (b"B_COUNTRY_ALPHA,Q177,W_WEIGHT\nDEU,1,1\n", "`auditor surveys import` converts an official data file"),
         (b"x" * 5000, "the column 'country' is missing; the file has: xxxx"),
     ],

@@ -1,0 +1,208 @@
+"""What a table file is: its format, encoding and delimiter, and how its numbers are written. All importers use it.
+
+Nothing is guessed that could be something else: a file that fits no encoding, or a column whose numbers can be read in
+two ways, is an error.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from auditor.errors import ImportFileError
+from auditor.input_files import SAVE_AS_UTF8, check_archive, find_non_utf8_line, open_binary
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".dta", ".sav", ".zsav")
+PACKED_SUFFIXES = (".csv.gz", ".tsv.gz", ".jsonl.gz")
+FORMATS_TEXT = f"{', '.join(TABLE_SUFFIXES)}, {', '.join(PACKED_SUFFIXES)}"
+ARCHIVE_SUFFIXES = (".zip", ".gz", ".7z", ".rar", ".tar")
+DELIMITERS = (",", ";", "\t")
+UTF_8 = "utf-8-sig"
+"""Python's name of UTF-8 with or without a byte order mark."""
+WINDOWS_1252 = "cp1252"
+"""Latin-1, with the quotation marks and the euro sign that Windows adds to it."""
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BLOCK_BYTES = 1 << 20
+_UTF_8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
+_NOT_LATIN = re.compile(rb"[\x81\x8d\x8f\x90\x9d]|[\x80-\xff]{4}|\xff\xfe|\xfe\xff")
+"""Bytes that Windows-1252 does not have, or four accented letters in a row, as in Cyrillic or Japanese encodings."""
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
+_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
+_SPREADSHEET_ERRORS = frozenset({"#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!"})
+
+
+def find_suffix(path: Path) -> str:
+    """The suffix that selects the reader, in lower case: `.csv` for `scores.csv.gz`; empty if there is none."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = "".join(suffixes[-2:]) in PACKED_SUFFIXES
+    return suffixes[-2] if packed else (suffixes[-1] if suffixes else "")
+
+
+def make_unknown_format_error(path: Path) -> ImportFileError:
+    """Build the error for a file whose suffix is not known; it is not raised here."""
+    suffix = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
+    hint = "Unpack it first. " if path.suffix.lower() in ARCHIVE_SUFFIXES else ""
+    return ImportFileError(f"{path}: files with {suffix} are not supported.", f"{hint}Use one of {FORMATS_TEXT}.")
+
+
+# --- text files -------------------------------------------------------------------------------------------------
+
+
+def find_encoding(path: Path) -> str:
+    """Find the encoding of a text file, as Python names it: UTF-8, UTF-16 with a byte order mark, or Windows-1252.
+
+    Raises:
+        ImportFileError: the file has none of these; the message names the first line that is not UTF-8.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with open_binary(path, ImportFileError) as file:
+        block = file.read(_BLOCK_BYTES)
+        if block.startswith(UTF_16_MARKS):
+            return "utf-16"
+        try:
+            while block:
+                if not block.isascii() or decoder.getstate()[0]:
+                    decoder.decode(block)
+                block = file.read(_BLOCK_BYTES)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            if not _is_latin(path):
+                line = find_non_utf8_line(path, ImportFileError)
+                raise ImportFileError(f"{path}: line {line} is not UTF-8.", SAVE_AS_UTF8) from None
+            return WINDOWS_1252
+    return UTF_8
+
+
+def _is_latin(path: Path) -> bool:
+    """Whether a file that is not UTF-8 is text in Latin-1, and not a damaged file or text in another encoding."""
+    n_utf8 = n_other = 0
+    with open_binary(path, ImportFileError) as file:
+        for line in file:
+            if line.isascii():
+                continue
+            if _NOT_LATIN.search(line):
+                return False
+            n_utf8 += len(_UTF_8_SEQUENCE.findall(line))
+            n_other += len(_HIGH_BYTES.findall(_UTF_8_SEQUENCE.sub(b"", line)))
+    return n_other > n_utf8
+
+
+def find_delimiter(header: str, suffix: str) -> str:
+    """The delimiter of a file, given its first line: the one that occurs most often outside of quotation marks."""
+    if suffix == ".tsv":
+        return "\t"
+    unquoted = re.sub(r'"[^"]*"', "", header)
+    return max(DELIMITERS, key=unquoted.count)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------
+
+
+class NumberStyle(StrEnum):
+    """What a comma means in the numbers of a column."""
+
+    POINT = "point"
+    """Nothing: numbers have no comma."""
+    DECIMAL_COMMA = "decimal comma"
+    THOUSANDS = "thousands"
+    UNCLEAR = "unclear"
+    """The values cannot all be read in one way."""
+
+
+def find_number_style(texts: Iterable[str], delimiter: str) -> NumberStyle:
+    """Find out what the commas in a column's numbers mean.
+
+    Commas separate thousands only if all values fit, and not in a file that is separated by semicolons.
+
+    Args:
+        texts: the values of the column; those that are no numbers do not count.
+        delimiter: of the file.
+    """
+    numbers = [bare for text in texts if (bare := _bare_number(text)) and set(bare) <= set("+-0123456789.,")]
+    with_comma = [number for number in numbers if "," in number]
+    if not with_comma:
+        return NumberStyle.POINT
+    look_like_thousands = all(_THOUSANDS.fullmatch(number) for number in with_comma)
+    if look_like_thousands and delimiter != ";":
+        others = (number for number in numbers if "," not in number)
+        is_consistent = all(len(number.lstrip("+-").partition(".")[0]) <= 3 for number in others)
+        return NumberStyle.THOUSANDS if is_consistent else NumberStyle.UNCLEAR
+    is_decimal = all(_DECIMAL_COMMA.fullmatch(number) for number in with_comma) and not any(
+        "." in number for number in numbers
+    )
+    return NumberStyle.DECIMAL_COMMA if is_decimal else NumberStyle.UNCLEAR
+
+
+def parse_number(text: str, style: NumberStyle = NumberStyle.POINT) -> float:
+    """Parse a number; a percentage is divided by 100. Returns nan if the text is no finite number."""
+    bare = _bare_number(text)
+    if "," in bare and style in (NumberStyle.POINT, NumberStyle.UNCLEAR):
+        return math.nan
+    bare = bare.replace(",", "." if style is NumberStyle.DECIMAL_COMMA else "")
+    try:
+        number = math.nan if "_" in bare else float(bare)  # Python reads 1_0 as 10
+    except ValueError:
+        return math.nan
+    if not math.isfinite(number):
+        return math.nan
+    return (number / 100 if text.rstrip().endswith("%") else number) + 0.0  # -0.0 becomes 0.0
+
+
+def normalize_numbers(texts: Collection[str], delimiter: str) -> list[str]:
+    """Replace the numbers of a column that have a comma by the same numbers with a point; other texts stay."""
+    style = find_number_style(texts, delimiter)
+    if style in (NumberStyle.POINT, NumberStyle.UNCLEAR):
+        return list(texts)
+    replacement = "." if style is NumberStyle.DECIMAL_COMMA else ""
+    pattern = _DECIMAL_COMMA if style is NumberStyle.DECIMAL_COMMA else _THOUSANDS
+    return [text.replace(",", replacement) if pattern.fullmatch(text.strip()) else text for text in texts]
+
+
+def _bare_number(text: str) -> str:
+    """A number without a percent sign, with a minus sign that Python reads."""
+    return text.strip().removesuffix("%").rstrip().replace("\u2212", "-")
+
+
+def format_number(value: float) -> str:
+    """A number of a file with typed cells as text; whole numbers without a point: files store 76 as 76.0."""
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
+
+
+# --- spreadsheets -----------------------------------------------------------------------------------------------
+
+
+def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
+    """Yield the rows of the first sheet of an `.xlsx` file, the header included; a formula is its last result.
+
+    Raises:
+        ImportFileError: openpyxl is not installed, the file is no spreadsheet or exceeds a limit, or a cell shows an
+            error.
+    """
+    try:
+        import openpyxl
+    except ImportError:
+        raise ImportFileError(
+            f"{path}: the package openpyxl, which reads .xlsx files, is not installed.",
+            "Run pip install openpyxl, or save the sheet as CSV.",
+        ) from None
+    check_archive(path, ImportFileError, is_streamed=lambda name: name.startswith("xl/worksheets/"))
+    try:
+        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        sheet = workbook.worksheets[0]
+        sheet.reset_dimensions()  # else a sheet that claims to have 16,384 columns would be filled up
+        rows = sheet.iter_rows(values_only=True)
+    except (KeyError, ValueError, IndexError, AttributeError, SyntaxError) as error:  # ParseError is a SyntaxError
+        raise ImportFileError(
+            f"{path}: is not a spreadsheet that can be read: {error}.", "Save the sheet as CSV."
+        ) from None
+    for number, cells in enumerate(rows, start=1):
+        if error_value := next((cell for cell in cells if cell in _SPREADSHEET_ERRORS), None):
+            raise ImportFileError(f"{path}: row {number} has the error {error_value}.", "Correct the formula.")
+        yield list(cells)
+    workbook.close()

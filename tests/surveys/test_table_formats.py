@@ -1,0 +1,150 @@
+"""One table in every supported format: the same rows and figures, or an error that names the place."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import openpyxl
+import pandas as pd
+import pyreadstat
+import pytest
+
+from auditor.domain import Cell
+from auditor.errors import ImportFileError
+from auditor.surveys import load_survey
+from auditor.surveys.column_reader import read_columns
+from auditor.surveys.row_reader import read_column_names, read_rows
+from auditor.surveys.table_formats import NumberStyle, find_number_style, parse_number
+
+HEADER = ("country", "topic", "score", "n")
+ROWS = [("Österreich", "divorce", -0.25, 1234), ("Österreich", "abortion", 0.5, 987), ("Namibia", "divorce", 1, 12)]
+TEXT_ROWS = [tuple(str(value) for value in row) for row in ROWS]
+
+
+def text(delimiter: str = ",", rows: list[tuple[str, ...]] = TEXT_ROWS, header: tuple[str, ...] = HEADER) -> str:
+    return "".join(delimiter.join(row) + "\r\n" for row in [header, *rows])
+
+
+def write_spreadsheet(path: Path) -> None:
+    workbook = openpyxl.Workbook()
+    for row in (HEADER, *ROWS):
+        workbook.active.append(row)
+    workbook.create_sheet("notes").append(["made up"])
+    workbook.save(path)
+
+
+def write_statistics(path: Path) -> None:
+    """Countries as labelled numbers, as survey institutes store them."""
+    frame = pd.DataFrame([(40 if row[0] == "Österreich" else 516, *row[1:]) for row in ROWS], columns=list(HEADER))
+    write = pyreadstat.write_dta if path.suffix == ".dta" else pyreadstat.write_sav
+    write(frame, path, variable_value_labels={"country": {40: "Österreich", 516: "Namibia"}})
+
+
+def decimal_commas(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    return [tuple(cell.replace(".", ",") for cell in row) for row in rows]
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "t.csv": lambda path: path.write_text(text(), "utf-8"),
+    "mark.csv": lambda path: path.write_text(text(), "utf-8-sig"),
+    "latin.csv": lambda path: path.write_bytes(text().encode("latin-1")),
+    "utf16.csv": lambda path: path.write_bytes(text().encode("utf-16")),
+    "semicolon.csv": lambda path: path.write_text(text(";", decimal_commas(TEXT_ROWS)), "utf-8"),
+    "tab.csv": lambda path: path.write_text(text("\t"), "utf-8"),
+    "t.tsv": lambda path: path.write_bytes(text("\t", decimal_commas(TEXT_ROWS)).encode("latin-1")),
+    "t.csv.gz": lambda path: path.write_bytes(gzip.compress(text().encode())),
+    "latin.tsv.gz": lambda path: path.write_bytes(gzip.compress(text("\t").encode("cp1252"))),
+    "capitals.csv": lambda path: path.write_text(text(header=("Country", "TOPIC", "Score", "N")), "utf-8"),
+    "t.jsonl": lambda path: pd.DataFrame(ROWS, columns=list(HEADER)).to_json(path, orient="records", lines=True),
+    "t.jsonl.gz": lambda path: pd.DataFrame(ROWS, columns=list(HEADER)).to_json(path, orient="records", lines=True),
+    "t.parquet": lambda path: pd.DataFrame(ROWS, columns=list(HEADER)).to_parquet(path),
+    "t.xlsx": write_spreadsheet,
+    "t.dta": write_statistics,
+    "t.sav": write_statistics,
+}
+"""Functions that write the table to a file, by the file's name."""
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_all_formats_have_the_same_figures(tmp_path: Path, name: str) -> None:
+    WRITERS[name](tmp_path / name)
+    survey = load_survey(tmp_path / name)
+    assert {cell.cell: (cell.score, cell.n) for cell in survey.cells} == {
+        Cell(country, topic): (score, n) for country, topic, score, n in ROWS
+    }
+    assert {column.casefold() for column in read_column_names(tmp_path / name)} == set(HEADER)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_columns_have_the_same_values(tmp_path: Path, name: str) -> None:
+    WRITERS[name](tmp_path / name)
+    country, score = read_columns(tmp_path / name, [["country"], ["SCORE"]])
+    assert [float(score.values[i] or 0) for i in score.value_index] == [-0.25, 0.5, 1.0]
+    countries = [country.labels.get(country.values[i], country.values[i]) for i in country.value_index]
+    assert countries == [row[0] for row in ROWS]
+
+
+def test_missing_values_of_statistics_files(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"country": ["NO", "NO", "NO"], "q": [1.0, "a", None]})
+    labels = {"q": {1: "yes", "a": "refused"}}
+    pyreadstat.write_dta(frame, tmp_path / "t.dta", variable_value_labels=labels, missing_user_values={"q": ["a"]})
+    _, column = read_columns(tmp_path / "t.dta", [["country"], ["q"]])
+    assert [column.labels.get(column.values[i], column.values[i]) for i in column.value_index] == [
+        "yes",
+        "refused",
+        None,
+    ]
+    assert ".a" in column.values
+    assert [row.cells["q"] for row in read_rows(tmp_path / "t.dta", ["country", "q"])] == ["yes", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "delimiter", "style"),
+    [
+        (["1", "0.5", "x,y"], ",", NumberStyle.POINT),
+        (["0,5", "1", "-,25"], ",", NumberStyle.DECIMAL_COMMA),
+        (["1,234", "987", "12,345,678", "1,000.5"], ",", NumberStyle.THOUSANDS),
+        (["1,234", "987"], "\t", NumberStyle.THOUSANDS),
+        (["1,234", "987"], ";", NumberStyle.DECIMAL_COMMA),
+        (["0,234", "0,987"], ",", NumberStyle.DECIMAL_COMMA),
+        (["1,234", "12345"], ",", NumberStyle.UNCLEAR),
+        (["1,5", "0.5"], ",", NumberStyle.UNCLEAR),
+        (["1.234,5"], ";", NumberStyle.UNCLEAR),
+        (["1,234.5"], ";", NumberStyle.UNCLEAR),
+    ],
+)
+def test_commas_have_one_meaning_in_a_column(numbers: list[str], delimiter: str, style: NumberStyle) -> None:
+    assert find_number_style(numbers, delimiter) is style
+
+
+def test_percent_signs_and_signs() -> None:
+    assert parse_number("45%") == 0.45
+    assert parse_number("12,5 %", NumberStyle.DECIMAL_COMMA) == 0.125
+    assert parse_number("\u22120.5") == -0.5
+    assert parse_number("1,234", NumberStyle.THOUSANDS) == 1234
+    assert parse_number("1_0") != parse_number("1_0")  # nan
+
+
+@pytest.mark.parametrize("other", ["cp1251", "koi8-r", "shift-jis", "gb18030"])
+def test_another_encoding_is_refused(tmp_path: Path, other: str) -> None:
+    word = "東京都庁" if other in ("shift-jis", "gb18030") else "Россия"
+    (tmp_path / "t.csv").write_bytes(f"country,topic,score\n{word},divorce,0\n".encode(other))
+    with pytest.raises(ImportFileError, match="line 2 is not UTF-8"):
+        load_survey(tmp_path / "t.csv")
+
+
+def test_damaged_utf8_is_not_latin(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("country,topic,score\nÖsterreich,é,0\nÅland,".encode() + b"\xe9,0\n")
+    with pytest.raises(ImportFileError, match="line 3 is not UTF-8"):
+        load_survey(tmp_path / "t.csv")
+
+
+def test_a_spreadsheet_with_an_error_names_the_row(tmp_path: Path) -> None:
+    workbook = openpyxl.Workbook()
+    for row in (HEADER, ("Norway", "divorce", "#N/A", 1)):
+        workbook.active.append(row)
+    workbook.save(tmp_path / "t.xlsx")
+    with pytest.raises(ImportFileError, match="row 2 has the error #N/A"):
+        load_survey(tmp_path / "t.xlsx")
