@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Outcome
 from auditor.errors import ImportFileError
-from auditor.imports.row_scores import parse_row_score
+from auditor.imports.score_table import parse_row_score
 from auditor.input_files import read_json
 from auditor.surveys.row_reader import read_column_names, read_rows
 from auditor.surveys.table_formats import FORMATS_TEXT, find_suffix

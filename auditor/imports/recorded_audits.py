@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, variance
 from typing import NamedTuple
+
+import numpy as np
 
 from auditor.agents.answer_parsing import parse_trace
 from auditor.agents.cell_scoring import compute_cell_score
@@ -23,16 +24,13 @@ from auditor.domain import (
 )
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, RecordedAnswer, read_recorded_answers
-from auditor.imports.row_scores import parse_row_score
+from auditor.imports.score_table import read_score_table
 from auditor.run import describe_environment, resolve_storage_url
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
 from auditor.surveys import group_countries, load_survey
 from auditor.surveys.country_spelling import make_country_speller
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
-from auditor.surveys.row_reader import read_rows
-
-SCORE_COLUMNS = ("model", "country", "topic", "method", "score")
 
 
 class ImportedVerdicts(NamedTuple):
@@ -84,31 +82,18 @@ def import_scores(
     """
     require_audit_name(audit)
     truth = group_countries(load_survey(survey), regions)
-    spell = make_country_speller(truth)
-    samples: dict[tuple[str, Cell, str], dict[str, float | None]] = defaultdict(dict)
-    rows = not_in_survey = empty = 0
-    for row in read_rows(file, SCORE_COLUMNS, ["sample"]):
-        rows += 1
-        cell = Cell(spell(row.required_text("country")), row.required_text("topic"))
-        not_in_survey += cell not in truth.scores
-        scores_by_sample = samples[row.required_text("model"), cell, row.required_text("method")]
-        sample = row.cells["sample"] or "0"
-        if sample in scores_by_sample:
-            raise ImportFileError(
-                f"{row.location}: two rows have the same model, country, topic, method and sample.",
-                "Give each answer its own number in the column sample, or delete the duplicate row.",
-            )
-        scores_by_sample[sample] = parse_row_score(row)
-        empty += scores_by_sample[sample] is None
-    if not rows:
-        raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
-    scores = [
-        _average_samples(*group_key, list(scores_by_sample.values())) for group_key, scores_by_sample in samples.items()
-    ]
+    table = read_score_table(file, make_country_speller(truth))
+    scores = table.average_samples()
     with open_database(resolve_storage_url(storage)) as db:
         replaced = save_imported_audit(db, audit, truth, scores)
-    usable = [score for score in scores if score.score is not None]
-    return ImportedScores(rows, len({score.model for score in scores}), len(usable), empty, not_in_survey, replaced)
+    return ImportedScores(
+        rows=table.scores.size,
+        models=len(table.models),
+        scores=sum(score.score is not None for score in scores),
+        empty=int(np.count_nonzero(np.isnan(table.scores))),
+        not_in_survey=sum(score.n_planned for score in scores if score.cell not in truth.scores),
+        replaced=replaced,
+    )
 
 
 def import_traces(
@@ -252,17 +237,3 @@ def save_imported_audit(
         scores=scores,
     )
     return previous_audit is not None
-
-
-def _average_samples(model: str, cell: Cell, method: str, samples: list[float | None]) -> CellScore:
-    """Build the score of a cell from its samples' scores: their mean and variance; None stands for a failed sample."""
-    usable_scores = [score for score in samples if score is not None]
-    return CellScore(
-        model=model,
-        cell=cell,
-        method=method,
-        score=fmean(usable_scores) if usable_scores else None,
-        variance=variance(usable_scores) if len(usable_scores) > 1 else None,
-        n_ok=len(usable_scores),
-        n_planned=len(samples),
-    )
