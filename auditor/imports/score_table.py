@@ -106,7 +106,10 @@ def read_score_table(file: Path, spell_country: Callable[[str], str]) -> ScoreTa
             "Give each answer its own number in the column sample, or delete the duplicate row.",
         )
     return ScoreTable(
-        *(tuple(codes[column]) for column in GROUP_COLUMNS),
+        models=tuple(codes["model"]),
+        countries=tuple(codes["country"]),
+        topics=tuple(codes["topic"]),
+        methods=tuple(codes["method"]),
         group_index=index[:, :4],
         scores=scores[order],
         group_starts=np.concatenate([[0], np.flatnonzero(is_new) + 1]),
@@ -135,12 +138,12 @@ def _parse_scores(batch: ColumnBatch) -> NDArray[np.float64]:
     """Scores of the rows; nan for an empty cell. Raise ImportFileError for a score that is no number from -1 to 1."""
     texts = batch.columns["score"]
     try:
-        scores = np.array([float(text) if text else math.nan for text in texts])
+        scores = np.array([float(text) if text else math.nan for text in texts], np.float64)
     except ValueError:
         scores = np.full(len(texts), math.inf)
     if "_" in "".join(texts):  # Python reads 0_1 as 1
         scores[:] = math.inf
-    is_empty = np.array([not text for text in texts])
+    is_empty = np.array([not text for text in texts], np.bool_)
     # Unusual spellings, such as 45% or 0,5, and everything that is invalid.
     unusual = ~is_empty & ~((scores >= SCORE_MIN) & (scores <= SCORE_MAX))
     for position in np.flatnonzero(unusual).tolist():

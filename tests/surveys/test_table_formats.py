@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import openpyxl
 import pandas as pd
@@ -88,7 +89,7 @@ def test_columns_have_the_same_values(tmp_path: Path, name: str) -> None:
 
 def test_missing_values_of_statistics_files(tmp_path: Path) -> None:
     frame = pd.DataFrame({"country": ["NO", "NO", "NO"], "q": [1.0, "a", None]})
-    labels = {"q": {1: "yes", "a": "refused"}}
+    labels: dict[str, Any] = {"q": {1: "yes", "a": "refused"}}
     pyreadstat.write_dta(frame, tmp_path / "t.dta", variable_value_labels=labels, missing_user_values={"q": ["a"]})
     _, column = read_columns(tmp_path / "t.dta", [["country"], ["q"]])
     assert [column.labels.get(column.values[i], column.values[i]) for i in column.value_index] == [
