@@ -147,6 +147,9 @@ class ModelSection(ConfigSection):
     timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Time limit of one request, in seconds. If not set: 600 for a model with `reasoning`, an embedded model, or a
     server in your network (`api_base` with a loopback or private address); 60 for all others."""
+    stream: bool = False
+    """Whether answers are requested as streams, for servers that send them in no other way. Most such servers say so,
+    and are then asked again in this way without this setting."""
     price: Price | None = None
     """Price of the model, if it is not publicly listed: `{ input = 1, output = 4 }`, in US dollars per million tokens.
     A missing price counts as unknown, not as zero."""

@@ -31,9 +31,9 @@ by the table's dotted path."""
 def hash_settings(settings: dict[str, Any]) -> str:
     """SHA-256 of the settings that determine the results.
 
-    Left out are `TABLES_WITHOUT_EFFECT`, `limits.max_retry_wait_s` and `rate_limit_scope` of models. Of a file only the
-    name counts, not the folder, so that a project can be moved. A key that an earlier version did not have counts only
-    if it differs from its default, so that audits of that version keep their hash.
+    Left out are `TABLES_WITHOUT_EFFECT`, `limits.max_retry_wait_s`, and `rate_limit_scope` and `stream` of models. Of a
+    file only the name counts, not the folder, so that a project can be moved. A key that an earlier version did not
+    have counts only if it differs from its default, so that audits of that version keep their hash.
 
     Args:
         settings: the JSON of an `AuditConfig`; it is changed.
@@ -42,7 +42,7 @@ def hash_settings(settings: dict[str, Any]) -> str:
         del settings[key]
     del settings["limits"]["max_retry_wait_s"]
     for model in _list_models(settings):
-        del model["rate_limit_scope"]
+        del model["rate_limit_scope"], model["stream"]
     _restore_earlier_defaults(settings)
     for name in [name for name, probe in settings["probes"].items() if probe is None and name not in EARLIEST_PROBES]:
         del settings["probes"][name]

@@ -41,6 +41,7 @@ class Capability:
         dropped_params: request parameters that are left out, by OpenAI's names, such as `temperature` or `seed`.
         token_limit_param: name under which the limit on output tokens is sent.
         thinking_tokens: tokens added to each limit on output tokens, as room for hidden reasoning.
+        stream: whether the answer is requested as a stream, since the server sends it in no other way.
     """
 
     form: AnswerForm | None = None
@@ -48,6 +49,7 @@ class Capability:
     dropped_params: tuple[str, ...] = ()
     token_limit_param: TokenLimitParam = "max_tokens"
     thinking_tokens: int = 0
+    stream: bool = False
 
     @property
     def id(self) -> str:
@@ -57,7 +59,10 @@ class Capability:
 
 @functools.lru_cache(maxsize=256)  # each answer has the id of one of a few capabilities
 def _capability_id(capability: Capability) -> str:
-    return canonical_hash(asdict(capability))[:CAPABILITY_ID_CHARS]
+    content = asdict(capability)
+    if not capability.stream:  # ids of versions without it stay the same
+        del content["stream"]
+    return canonical_hash(content)[:CAPABILITY_ID_CHARS]
 
 
 class CapabilityKey(NamedTuple):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from auditor.config import EMBEDDED_PREFIX
 from auditor.domain import AnswerForm, Call, Capability, DeclaredCapabilities
 from auditor.models import litellm_client
+from auditor.models.endpoint import STREAM_OPTIONS
 from auditor.models.reasoning import OUTPUT_LIMIT_PARAMS, output_limit, thinking_room
 from auditor.models.refused_features import ALL_BOUNDS, ANY_FORM, Feature, Refusal
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
@@ -109,6 +110,8 @@ def next_capability(capability: Capability, call: Call, refusals: Sequence[Refus
             poorer = _without_param(poorer, call, refusal.name)
         elif refusal.feature is Feature.KEYWORD:
             poorer = _without_keyword(poorer, call, refusal.name)
+        elif refusal.feature is Feature.WHOLE_ANSWER and litellm_client.speaks_openai(call.model):
+            poorer = replace(poorer, stream=True)
     if poorer == capability and call.schema is not None and any(_is_form_refused(capability, r) for r in refusals):
         poorer = next_form(capability) or capability
     return None if poorer == capability else poorer
@@ -148,6 +151,8 @@ def _without_param(capability: Capability, call: Call, name: str) -> Capability:
     """
     for field in map(_normalize, name.split(".")):
         sent_param = next((param for param in call.params if _normalize(param) == field), REASONING_FIELDS.get(field))
+        if field == _normalize(STREAM_OPTIONS):
+            return replace(capability, dropped_params=tuple(sorted({*capability.dropped_params, STREAM_OPTIONS})))
         if sent_param in OUTPUT_LIMIT_PARAMS or field in map(_normalize, OUTPUT_LIMIT_PARAMS):
             return _with_other_limit_name(capability, field)
         if sent_param is None or sent_param in REQUIRED_PARAMS or sent_param in capability.dropped_params:

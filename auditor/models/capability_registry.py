@@ -252,6 +252,8 @@ def _describe_refusal(refusal: Refusal) -> str:
         return "response format" if refusal.name == ANY_FORM else f"response format {refusal.name}"
     if refusal.feature is Feature.KEYWORD:
         return "limits in the schema" if refusal.name == ALL_BOUNDS else f"schema keyword {refusal.name}"
+    if refusal.feature is Feature.WHOLE_ANSWER:
+        return "answers without streaming"
     return f"parameter {refusal.name}"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from auditor.config import EMBEDDED_PREFIX, ModelSection, resolve_secret
 from auditor.config.signed_providers import find_signed_provider
 from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
+from auditor.errors import ConfigError
 from auditor.models import litellm_client
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
@@ -45,6 +46,9 @@ OPENAI_PARAMS = frozenset(
 )
 """Parameters of OpenAI's chat completions that litellm checks against its tables."""
 
+STREAM_OPTIONS = "stream_options"
+"""Parameter that asks for the token counts of a stream, which come in its last chunk."""
+
 DEFAULT_CAPABILITY = Capability()
 """Nothing is dropped: a server is taken to accept all until it says otherwise."""
 
@@ -60,6 +64,7 @@ class Endpoint:
         slots: requests that an embedded model's servers process at the same time; None for a provider.
         replicas: base URL and key of each of an embedded model's servers, which are interchangeable.
         api_key: the secret, or None; never stored or shown.
+        stream: whether all answers are requested as streams.
     """
 
     model: str
@@ -68,6 +73,7 @@ class Endpoint:
     slots: int | None = None
     replicas: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     api_key: str | None = field(default=None, repr=False)
+    stream: bool = False
 
     def request_kwargs(
         self, call: Call, timeout_s: float, capability: Capability = DEFAULT_CAPABILITY
@@ -104,6 +110,8 @@ class Endpoint:
             return _to_completions_request(kwargs, call)
         if call.schema is not None:
             kwargs = self._add_structured_output(kwargs, call.schema, call.max_words or 0, capability)
+        if self.stream or capability.stream:
+            kwargs = _add_streaming(kwargs, capability)
         unlisted_params = self._unlisted_params(kwargs)
         return {**kwargs, "allowed_openai_params": unlisted_params} if unlisted_params else kwargs
 
@@ -162,6 +170,12 @@ def _sent_params(call: Call, capability: Capability) -> dict[str, Any]:
     return params
 
 
+def _add_streaming(kwargs: dict[str, Any], capability: Capability) -> dict[str, Any]:
+    """Copy a request's arguments with a request for a stream, which the transport joins before litellm reads it."""
+    options = {} if STREAM_OPTIONS in capability.dropped_params else {STREAM_OPTIONS: {"include_usage": True}}
+    return {**kwargs, "extra_body": {**kwargs.get("extra_body", {}), "stream": True, **options}}
+
+
 def _to_completions_request(kwargs: dict[str, Any], call: Call) -> dict[str, Any]:
     """Turn chat arguments into arguments for the completions endpoint, with one prompt per continuation.
 
@@ -180,7 +194,7 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
     """Resolve the endpoint of a model; an embedded model's servers are started if they are not running.
 
     Raises:
-        ConfigError: the key is not in the environment.
+        ConfigError: the key is not in the environment, or streams are not supported.
         ModelSetupError: an embedded model's weights or package are missing.
     """
     if section.model.startswith(EMBEDDED_PREFIX):
@@ -199,7 +213,18 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
     api_key = resolve_secret(section.api_key) if section.api_key else None
     if find_signed_provider(section.model, section.api_key):
         register_secrets(*(os.environ.get(variable) for variable in SIGNING_VARIABLES))
-    return Endpoint(model=section.model, base_url=section.api_base, price=token_price(section), api_key=api_key)
+    if section.stream and not litellm_client.speaks_openai(section.model):
+        raise ConfigError(
+            f"model '{section.name}': stream = true is for servers with OpenAI's protocol only.",
+            "Remove stream, or reach the server by openai/MODEL with api_base.",
+        )
+    return Endpoint(
+        model=section.model,
+        base_url=section.api_base,
+        price=token_price(section),
+        api_key=api_key,
+        stream=section.stream,
+    )
 
 
 def embedded_slots(model: str) -> int | None:

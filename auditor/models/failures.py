@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import traceback
 from collections.abc import Iterator
@@ -209,6 +210,7 @@ def _describe_error(error: Exception, exchange: HttpExchange) -> str:
     if any(isinstance(cause, httpx.TransportError) for cause in _iter_causes(error)):
         return f"the connection was closed after {_format_bytes(exchange.response_size)} of the answer"
     if exchange.json_body is not None and exchange.json_body.get("error"):
+        message = provider_message(_redacted_excerpt(json.dumps(exchange.json_body)))  # of a stream, the last chunk
         return clean_message(f"the server answered with HTTP status {exchange.status} and an error: {message}")
     problem = unreadable or "JSON that is not in this provider's format"
     return f"the server answered with {problem} ({_describe_body(exchange, ' '.join(body.split()))})"

@@ -35,6 +35,8 @@ class Feature(StrEnum):
     """A keyword of the JSON schema, or `strict` for the strict mode."""
     FORM = "form"
     """A form of structured answers: `json_schema`, `json_object` or `tool`."""
+    WHOLE_ANSWER = "whole_answer"
+    """An answer in one piece: the server only streams."""
 
 
 class Refusal(NamedTuple):

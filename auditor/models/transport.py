@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 from auditor.config.metadata_hosts import is_metadata_host
+from auditor.models.event_stream import is_event_stream, join_events
 from auditor.redaction import redact, register_secrets
 
 MAX_RESPONSE_BYTES = 8_000_000
@@ -229,10 +230,10 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
     """Read a whole response; parse a successful one as JSON into the exchange's record, if there is one.
 
     litellm's handlers differ in how they treat a body that is not JSON: some retry, some report a bad request or an
-    unreachable server. So it is rejected here, for all of them.
+    unreachable server. So it is rejected here, for all of them. A streamed answer is joined into one JSON object.
 
     Raises:
-        UnreadableResponse: a successful response is not a JSON object.
+        UnreadableResponse: a successful response is neither a JSON object nor a whole stream.
     """
     assert isinstance(response.stream, httpx.AsyncByteStream)
     try:
@@ -241,6 +242,11 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
         await response.aclose()
     if response.is_success and exchange is not None:
         body = body.removeprefix(codecs.BOM_UTF8)  # not every handler skips it
+        if is_event_stream(response.headers.get("content-type", ""), body):
+            if (joined := join_events(body)) is None:
+                raise UnreadableResponse("a stream that breaks off before the end of the answer")
+            body = json.dumps(joined).encode()
+            response.headers = httpx.Headers({"content-type": "application/json"})
         exchange.json_body = parse_json_object(body)
     read_response = httpx.Response(response.status_code, headers=response.headers, content=body)
     if read_response.headers.get("content-type") == "application/json":

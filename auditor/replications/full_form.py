@@ -26,7 +26,7 @@ MODEL_KEYS_WITHOUT_EFFECT = (
     # Which model answers, under which name and address: a figure of ours may be of another model than the published.
     *IDENTITY, "api_base", "base_model", "family", "weights",
     # Keys, prices, rates and time limits: they may lose an answer, which the report counts, but change none.
-    "api_key", "price", "concurrency", "rpm", "tpm", "rate_limit_scope", "timeout_s",
+    "api_key", "price", "concurrency", "rpm", "tpm", "rate_limit_scope", "timeout_s", "stream",
 )  # fmt: skip
 KEYS_WITHOUT_EFFECT = (
     "name",

@@ -9,7 +9,7 @@ from auditor.config.providers import PROVIDERS
 from auditor.errors import UsageError
 from auditor.replications.presets import Paper
 
-SERVER_KEYS = ("api_base", "api_key", "capabilities", "timeout_s", "rate_limit_scope")
+SERVER_KEYS = ("api_base", "api_key", "capabilities", "timeout_s", "rate_limit_scope", "stream")
 """Settings of a model that say which server answers for it, and how that is asked."""
 
 

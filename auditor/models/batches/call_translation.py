@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import httpx
 
@@ -29,9 +29,12 @@ async def prepare_request(
 ) -> PreparedRequest | ProviderReply:
     """Build the request that would be sent for a call, byte for byte; if that fails, return the failed reply.
 
+    It asks for no stream, which batches do not have.
+
     Without a capability it is the request that discovery would begin with.
     """
-    capability = capability or initial_capability(call.model, call.server)
+    endpoint = replace(endpoint, stream=False)
+    capability = replace(capability or initial_capability(call.model, call.server), stream=False)
     captured_requests: list[PreparedRequest] = []
 
     def capture_request(request: httpx.Request, body: bytes) -> httpx.Response:
