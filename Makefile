@@ -169,6 +169,7 @@ servers: dev models .venv-servers/.installed
 
 faults: dev
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py tests/e2e/test_run.py -k killed
+	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_audits_together.py
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/tui/test_label_app_terminal.py
 
 small-forms: dev models

@@ -21,8 +21,7 @@ ENVIRONMENT_SETTINGS = {
     "LITELLM_DISABLE_REDACT_SECRETS": "true",
     # litellm: one HTTP handler of its own for OpenAI's protocol too, at a third of the CPU time of OpenAI's library.
     "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
-    # langgraph: a checkpoint is data and may not name code to run; nothing is traced to a server.
-    "LANGGRAPH_STRICT_MSGPACK": "true",
+    # langgraph: nothing is traced to a server.
     "LANGSMITH_TRACING": "false",
     "LANGSMITH_TRACING_V2": "false",
     "LANGCHAIN_TRACING": "false",

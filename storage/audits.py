@@ -46,11 +46,6 @@ class Audit:
     environment: str
 
 
-def graph_thread_id(audit: Audit) -> str:
-    """Id of an audit's saved state among the checkpoints of its graph (langgraph's thread)."""
-    return f"{audit.id}/{audit.created_at}"
-
-
 def find_audit(db: Database, name: str) -> Audit | None:
     """Load the audit of this name; None if there is none."""
     table = table_of(AuditRow)

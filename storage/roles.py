@@ -9,9 +9,6 @@ from sqlmodel import SQLModel
 from auditor.storage.row_types import AppendOnlyRow
 from auditor.storage.tables import VERSION_TABLE
 
-GRAPH_SCHEMA = "auditor_graph"
-"""Schema of the tables in which the audit graph stores its checkpoints."""
-
 READER, REVIEWER, RUNNER = "auditor_reader", "auditor_reviewer", "auditor_runner"
 JUDGEMENT_TABLES = ("rating", "label")
 """Tables of what people say, into which only a reviewer inserts rows."""
@@ -44,8 +41,6 @@ def _sql_lines() -> Iterator[str]:
     yield f"GRANT UPDATE ON {_quote_names(mutable_tables)} TO {RUNNER};"
     yield f"GRANT DELETE ON {_quote_names(name for name in mutable_tables if name != 'audit')} TO {RUNNER};"
     yield f"GRANT USAGE ON SEQUENCE {_quote_names(_id_sequences(runner_tables))} TO {RUNNER};"
-    yield f"GRANT USAGE ON SCHEMA {GRAPH_SCHEMA} TO {RUNNER};"
-    yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {GRAPH_SCHEMA} TO {RUNNER};"
     yield "COMMIT;"
 
 

@@ -48,12 +48,10 @@ def create_private(path: Path) -> None:
 
 def list_permissions(path: Path) -> Iterator[tuple[Path, int]]:
     """Yield path and permission bits of those of a database's files that exist."""
-    graph_database = path.with_name(f"{path.stem}.graph.db")
-    for database_file in (path, graph_database):
-        for suffix in ("", *LOG_SUFFIXES):
-            with suppress(OSError):
-                file = database_file.with_name(f"{database_file.name}{suffix}")
-                yield file, stat.S_IMODE(file.stat().st_mode)
+    for suffix in ("", *LOG_SUFFIXES):
+        with suppress(OSError):
+            file = path.with_name(f"{path.name}{suffix}")
+            yield file, stat.S_IMODE(file.stat().st_mode)
 
 
 # --- a file that may only be read ---------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from auditor import bootstrap
 CONTRARY_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "False",
     "LITELLM_MODE": "DEV",
-    "LANGGRAPH_STRICT_MSGPACK": "false",
     "LANGSMITH_TRACING": "true",
     "LANGCHAIN_TRACING_V2": "true",
     "HF_HUB_DISABLE_TELEMETRY": "0",
@@ -46,10 +45,6 @@ assert "FROM_DOTENV" not in os.environ
     "litellm's debug messages are off": """
 import litellm, logging
 assert not logging.getLogger("LiteLLM").isEnabledFor(logging.WARNING)
-""",
-    "checkpoints name no code": """
-from langgraph.checkpoint.serde import _msgpack
-assert _msgpack.STRICT_MSGPACK_ENABLED
 """,
     "nothing is traced": """
 from langsmith.utils import tracing_is_enabled

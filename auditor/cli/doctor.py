@@ -71,9 +71,9 @@ def doctor(
 def _upgrade(storage: str | None) -> None:
     """Upgrade the database, and print what was done."""
     from auditor.run import resolve_storage_url
-    from auditor.run.storage_upgrade import upgrade_storage
+    from auditor.storage.database import upgrade_database
 
-    upgrade = upgrade_storage(resolve_storage_url(storage))
+    upgrade = upgrade_database(resolve_storage_url(storage))
     print_message(str(upgrade or "The database already has this version's tables."))
 
 

@@ -1,8 +1,6 @@
-"""Rename and delete audits, together with their locks and the checkpoints of their graphs."""
+"""Rename and delete audits, under the locks of their runs."""
 
 from __future__ import annotations
-
-import asyncio
 
 from auditor.config import AuditConfig, load_stored_config, require_audit_name
 from auditor.errors import AuditorError
@@ -10,7 +8,7 @@ from auditor.run.audit_handle import resolve_storage_url
 from auditor.run.fingerprints import fingerprint, was_run_with
 from auditor.storage import audit_changes, audits
 from auditor.storage.audits import Audit
-from auditor.storage.database import Database, open_database, run_lock
+from auditor.storage.database import open_database, run_lock
 
 
 def rename_audit(name: str, new_name: str, *, storage: str | None = None) -> None:
@@ -44,7 +42,6 @@ def delete_audit(name: str, *, storage: str | None = None) -> None:
     with open_database(resolve_storage_url(storage), create=False) as db, run_lock(db, name):
         audit = audits.get_audit(db, name)
         audit_changes.delete_audit(db, audit)
-        _delete_checkpoints(db, audit)
 
 
 def _rename_config(audit: Audit, new_name: str) -> tuple[str | None, str | None]:
@@ -67,12 +64,3 @@ def _was_run_with(config: AuditConfig, audit: Audit) -> bool:
         return was_run_with(audit, config)
     except AuditorError:
         return False
-
-
-def _delete_checkpoints(db: Database, audit: Audit) -> None:
-    """Delete the checkpoints of an audit's graph; without a file of checkpoints there is nothing to do."""
-    if db.path is not None and not db.path.with_name(f"{db.path.stem}.graph.db").exists():
-        return
-    from auditor.agents.graph_runner import delete_thread  # loads langgraph (2 s)
-
-    asyncio.run(delete_thread(db, audits.graph_thread_id(audit)))

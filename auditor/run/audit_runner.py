@@ -64,7 +64,7 @@ def run_audit(
     with open_database(url) as db, run_lock(db, config.name):
         config, audit = _save_audit(db, config, survey, progress)
         run_with_models(
-            lambda context: run_graph(context, db, audits.graph_thread_id(audit)),
+            run_graph,
             config,
             survey,
             audit,
@@ -159,13 +159,10 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
 
 
 async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database, n_open_conflicts: int) -> None:
-    """Resume the audit's graph from its checkpoint; no model is called."""
+    """Resume the audit's graph; no model is called."""
     from auditor.agents.graph_runner import resume_graph  # loads langgraph (2 s)
     from auditor.agents.run_context import OfflineClient, RunContext  # loads numpy (0.1 s)
 
     survey = audits.load_audit_survey(db, audit)
     context = RunContext(config, survey, audit.id, planned_cells(survey), db, client=OfflineClient())
-    was_waiting = await resume_graph(context, db, audits.graph_thread_id(audit), n_open_conflicts)
-    # The graph's checkpoint is missing (only the database file was moved), or of an earlier version.
-    if not was_waiting and n_open_conflicts == 0:
-        audits.set_stage(db, audit.id, audits.FINISHED)
+    await resume_graph(context, n_open_conflicts)

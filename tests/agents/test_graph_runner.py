@@ -1,49 +1,58 @@
-"""Going on with a graph whose memory an earlier version of the program wrote."""
+"""The graph keeps no file: a new process resumes it from the audit's stored stage."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, get_type_hints
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.graph import START, StateGraph
-from langgraph.types import interrupt
+import pytest
 
-from auditor.agents.audit_state import AuditState
-from auditor.agents.checkpoints import open_checkpointer
-from auditor.agents.graph_runner import resume_graph
-from auditor.storage.database import Database, open_database
+from auditor.agents.graph import build_graph
+from auditor.domain import ConflictState, Decision
+from auditor.run import resume_after_review, run_audit
+from auditor.storage import audits
+from tests.e2e.test_run import rate, stored
+from tests.support.audit_configs import config
+from tests.support.fake_server import FakeServer
+from tests.support.forked_commands import CONTEXT
 
-THREAD = "1/2026-01-01"
-SETTINGS: RunnableConfig = {"configurable": {"thread_id": THREAD}}
-UNUSED = cast(Any, None)
-
-
-def wait(state: AuditState) -> AuditState:
-    """A node that this version does not have."""
-    return {"open": int(interrupt({}))}
+ONE_CELL = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
 
 
-async def leave_waiting(db: Database) -> None:
-    """Leave a graph waiting at that node."""
-    earlier = StateGraph(AuditState)
-    earlier.add_node("node_of_an_earlier_version", wait)
-    earlier.add_edge(START, "node_of_an_earlier_version")
-    async with open_checkpointer(db) as saver:
-        graph = earlier.compile(checkpointer=saver)
-        await graph.ainvoke({"open": 2}, SETTINGS)
-        assert (await graph.aget_state(SETTINGS)).next == ("node_of_an_earlier_version",)
+def test_the_state_holds_ids_and_counts() -> None:
+    graph = build_graph()
+    subgraphs: list[Any] = [subgraph for _, subgraph in graph.get_subgraphs()]
+    states = {state for part in (graph, *subgraphs) for state in part.builder.schemas}
+    assert {state.__name__ for state in states} > {"AuditState", "LogicState", "SemanticState"}
+    for state in states:
+        assert all(kind in (str, int, dict[str, str | None]) for kind in get_type_hints(state).values()), state
 
 
-async def checkpoints(db: Database) -> int:
-    async with open_checkpointer(db) as saver:
-        return len([checkpoint async for checkpoint in saver.alist(SETTINGS)])
+def test_a_run_leaves_the_database_as_its_only_file(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    run_audit(config(server.url, models=2, survey=ONE_CELL, conflicts={"threshold": 0.01}), storage=storage)
+    assert {path.name.split(".db")[0] for path in tmp_path.glob("*.db*") if path.suffix != ".lock"} == {"audits"}
 
 
-async def test_a_graph_that_waits_at_an_unknown_node_counts_as_none_and_is_forgotten_in_the_end(tmp_path: Path) -> None:
-    with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as db:
-        await leave_waiting(db)
-        assert not await resume_graph(UNUSED, db, THREAD, open_conflicts=1)
-        assert await checkpoints(db) > 0
-        assert not await resume_graph(UNUSED, db, THREAD, open_conflicts=0)
-        assert await checkpoints(db) == 0
+@pytest.fixture(params=["file", "server"])
+def url(request: pytest.FixtureRequest, storage: str) -> str:
+    """URL of an empty database, of either kind."""
+    return storage if request.param == "file" else str(request.getfixturevalue("postgres").schema())
+
+
+def test_a_new_process_resumes_an_audit_that_waits_for_a_person(server: FakeServer, url: str) -> None:
+    audit_config = config(server.url, models=2, conflicts={"threshold": 0.01}, judges=[])
+    run_audit(audit_config, storage=url)
+    requests_before = len(server.requests)
+    conflicts = [c for c in stored(url)["conflicts"] if c.state is ConflictState.OPEN]
+    assert len(conflicts) > 1
+    assert stored(url)["stage"] == audits.AWAITING_HUMAN
+    for decided, stage in ((conflicts[:1], audits.AWAITING_HUMAN), (conflicts[1:], audits.FINISHED)):
+        for conflict in decided:
+            rate(url, conflict, Decision.LEFT)
+        resumed = CONTEXT.Process(target=resume_after_review, args=("scripted",), kwargs={"storage": url})
+        resumed.start()
+        resumed.join(120)
+        assert resumed.exitcode == 0
+        assert stored(url)["stage"] == stage
+    run_audit(audit_config, storage=url)
+    assert len(server.requests) == requests_before

@@ -154,8 +154,10 @@ def test_a_waiting_audit_that_is_run_again_waits_for_the_same_decisions(server: 
 
 def test_a_waiting_audit_ends_when_a_person_has_decided(server: FakeServer, tmp_path: Path) -> None:
     storage = restore("waiting", tmp_path)
+    checkpoints = (tmp_path / "audits.graph.db").read_bytes()
     settle_all(storage)
     assert stage(storage) == "done"
+    assert (tmp_path / "audits.graph.db").read_bytes() == checkpoints
     restore("finished", tmp_path / "finished")  # the same audit after a person settled its conflicts
     assert_figures(storage, tmp_path / "finished")
     assert server.requests == []

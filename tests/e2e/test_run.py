@@ -371,18 +371,13 @@ def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
         add_rating(db, audits.get_audit(db, "scripted").id, rating)
 
 
-@pytest.mark.parametrize("memory_is_lost", [False, True])
-def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(
-    server: FakeServer, storage: str, tmp_path: Path, memory_is_lost: bool
-) -> None:
+def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     requests_before = len(server.requests)
     finished_at = open_audit("scripted", storage=storage).report().audit.finished_at
     assert finished_at is not None
     open_conflicts = [c for c in stored(storage)["conflicts"] if c.state is ConflictState.OPEN]
     assert open_conflicts
-    if memory_is_lost:
-        (tmp_path / "audits.graph.db").unlink()
     for i, conflict in enumerate(open_conflicts):
         assert stored(storage)["stage"] == "person"
         rate(storage, conflict, Decision.SKIP)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, text
+from sqlalchemy import insert, select
 from sqlmodel import SQLModel
 
 from auditor.domain import RatingAction, canonical_json
@@ -18,11 +18,10 @@ from auditor.errors import StorageError
 from auditor.exports.tables import export_tables
 from auditor.reports.data.verification import verify_audit
 from auditor.run import open_audit, run_audit
-from auditor.run.storage_upgrade import upgrade_storage
 from auditor.storage import audits, hash_chain, rating_log, review_queue
 from auditor.storage.conflict_status import QueueFilter
-from auditor.storage.database import Database, open_database, run_lock
-from auditor.storage.roles import GRAPH_SCHEMA, build_roles_sql
+from auditor.storage.database import Database, open_database, run_lock, upgrade_database
+from auditor.storage.roles import build_roles_sql
 from tests.e2e.test_killed import small, without_times
 from tests.e2e.test_run import stored
 from tests.storage.test_rating_log import continue_deciding, start_deciding_process
@@ -47,7 +46,7 @@ def report(storage: str) -> str:
 def team(postgres: Postgres) -> tuple[str, str]:
     """A Postgres database with an audit to review; returns the URLs of the runner's and the reviewer's roles."""
     name = postgres.database()
-    upgrade_storage(postgres.url(name))
+    upgrade_database(postgres.url(name))
     with open_database(postgres.url(name)) as db:
         save_review_audit(db)
     with postgres.connect(name) as connection:
@@ -96,9 +95,7 @@ def test_a_killed_run_resumes_while_others_review(
             rater: rating_log.load_entries(db, audits.get_audit(db, "moral").id, rater=rater) for rater in RATERS
         }
         assert {rater: len(rows) for rater, rows in decided.items()} == dict.fromkeys(RATERS, DECISIONS)
-        with db.read() as connection:  # the graph has stored that it waits for a person
-            waiting = text(f"SELECT count(DISTINCT thread_id) FROM {GRAPH_SCHEMA}.checkpoints")
-            assert connection.execute(waiting).scalar_one() == 1
+        assert audits.get_audit(db, "scripted").stage == audits.AWAITING_HUMAN
         with run_lock(db, "scripted"), pytest.raises(StorageError, match="is already being run by process") as refused:
             run_audit(small(server), storage=url)
         assert PASSWORD not in str(refused.value)

@@ -126,16 +126,6 @@ def test_a_folder_that_is_moved_is_noticed(server: FakeServer, tmp_path: Path) -
     assert auditor("run", file, "--storage", url(folder / "audits.db")).returncode == 0
 
 
-def test_a_deleted_file_of_the_graph_stops_the_run(server: FakeServer, tmp_path: Path) -> None:
-    graph = tmp_path / "audits.graph.db"
-    server.script = with_event(20, graph.unlink)
-    line = error_line(run(server, tmp_path), 1)
-    assert f"the database audits.graph.db was deleted or moved while it was in use: its data were at {graph}" in line
-    server.script = answer
-    assert run(server, tmp_path).returncode == 0
-    assert len(server.requests) == CALLS  # all answers were in the database itself
-
-
 def test_a_rating_in_a_deleted_database_is_an_error(server: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
     run_audit(config(server.url), storage=url(path))
@@ -310,7 +300,7 @@ def test_all_files_of_a_new_database_are_private_to_their_owner(server: FakeServ
         os.umask(previous_umask)
     record_modes()
     assert mode_by_name == dict.fromkeys(mode_by_name, 0o600)
-    names = {f"audits{part}db{log}" for part in (".", ".graph.") for log in ("", "-wal", "-shm")}
+    names = {f"audits.db{log}" for log in ("", "-wal", "-shm")}
     assert names | {"copy.db", "audits.db.scripted.lock", "audits.db.scripted.holder"} <= mode_by_name.keys()
 
 

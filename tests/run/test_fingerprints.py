@@ -38,8 +38,8 @@ FILES_NOT_COVERED = {"blinding.toml", "faults.toml", "preflight.toml", "refusals
 """Files that a fingerprint does not cover, like code: what they add to questions is in the keys of the calls."""
 FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.criteria.toml", "logic.toml", "logprob.toml"}
 PACKAGES_WITHOUT_EFFECT = {
-    *("aiosqlite", "alembic", "filelock", "httpx", "langgraph-checkpoint-postgres"),
-    *("langgraph-checkpoint-sqlite", "mlflow-skinny", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),
+    *("alembic", "filelock", "httpx"),
+    *("mlflow-skinny", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),
     *("pandas", "platformdirs", "polars", "psycopg", "pyarrow", "pycountry", "pydantic", "pyreadstat", "pyyaml"),
     *("ray", "rich", "sqlmodel", "textual", "textual-serve", "typer", "vl-convert-python", "wandb", "inspect-ai"),
     "mkdocs-material",

@@ -16,10 +16,9 @@ from auditor.reports.data.audit_status import load_audit_status
 from auditor.review.label_sampling import draw_sample
 from auditor.review.labelling import LabellingSession
 from auditor.run import resume_after_review
-from auditor.run.storage_upgrade import upgrade_storage
 from auditor.storage import audits, hash_chain, rating_log, results, review_queue
 from auditor.storage.conflict_status import QueueFilter
-from auditor.storage.database import Database, open_database, run_lock
+from auditor.storage.database import Database, open_database, run_lock, upgrade_database
 from auditor.storage.roles import build_roles_sql
 from tests.storage.test_database import CELL, SURVEY
 from tests.storage.test_engine import record_answer
@@ -36,7 +35,7 @@ def team(postgres: Postgres) -> Iterator[Callable[[str], Database]]:
     name = postgres.database()
     with pytest.raises(EmptyStorageError):
         open_database(postgres.url(name), create=False)
-    assert upgrade_storage(postgres.url(name)) is None  # creates the tables
+    assert upgrade_database(postgres.url(name)) is None  # creates the tables
     with open_database(postgres.url(name)) as db:
         save_review_audit(db, conflicts=4)
     with postgres.connect(name) as connection:

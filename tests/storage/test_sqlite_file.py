@@ -43,12 +43,11 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_the_permissions_are_those_of_all_its_files(tmp_path: Path) -> None:
-    for name in ("a.db", "a.db-wal", "a.graph.db", "b.db"):
+    for name in ("a.db", "a.db-wal", "b.db"):
         (tmp_path / name).touch(0o600)
     assert [(path.name, bits) for path, bits in list_permissions(tmp_path / "a.db")] == [
         ("a.db", 0o600),
         ("a.db-wal", 0o600),
-        ("a.graph.db", 0o600),
     ]
 
 
