@@ -24,7 +24,7 @@ AuditGraph: TypeAlias = CompiledStateGraph[AuditState, RunContext, AuditState, A
 
 
 def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGraph:
-    """Build the audit's graph; with a checkpointer its position is saved under the audit's thread id."""
+    """Build the audit's graph; only with a checkpointer it can wait for a person."""
     graph = StateGraph(AuditState, context_schema=RunContext)
     for node in (
         nodes.plan,

@@ -81,6 +81,10 @@ class EmptyStorageError(StorageError):
     """The database exists and is empty."""
 
 
+class UnavailableError(StorageError):
+    """The database could not be used for as long as a run waits for it, or another run of the audit has begun."""
+
+
 class UnstorableError(StorageError):
     """The database cannot hold a row because of what is in the row; other rows are not affected."""
 

@@ -13,15 +13,16 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from auditor.errors import StorageError, UsageError
 from auditor.storage import locks, schema
+from auditor.storage.database_errors import database_error, open_error
 from auditor.storage.engine import make_engine, read_only_options, redact_url
 from auditor.storage.filesystems import refuse_network_filesystem
+from auditor.storage.outages import Outages, ReadConnection
 from auditor.storage.schema import SchemaState
 from auditor.storage.sqlite_file import WatchedFile, create_database_file, is_read_only
-from auditor.storage.writer import Job, T, Writer, database_error
+from auditor.storage.writer import Job, T, Writer
 
 DEFAULT_URL = "sqlite:///auditor.db"
 STORAGE_VARIABLE = "AUDITOR_STORAGE"
-HOW_TO_FIX_OPEN = "Check the name in --storage, and that this user may open it."
 BACKENDS = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://USER@HOST/NAME"}
 
 
@@ -35,7 +36,9 @@ class Database:
         file = None if path is None else WatchedFile(path)
         if file is not None:  # if the file is gone, SQLite would create a new, empty database at its path
             event.listen(engine, "do_connect", lambda *_: file.require_unmoved())
-        self.writer = Writer(engine, file)
+        self.outages = Outages(engine)
+        """Whether failures of the database are waited for."""
+        self.writer = Writer(engine, self.outages, file)
         self.upgraded = upgraded
         """The upgrade that was made when it was opened; None if there was none."""
         self._read_only_options = read_only_options(engine)
@@ -53,7 +56,7 @@ class Database:
             StorageError: the database cannot be read, for example because its file is damaged.
         """
         try:
-            with self.engine.connect().execution_options(**self._read_only_options) as connection:
+            with ReadConnection(self.engine, self.outages, self._read_only_options) as connection:
                 yield connection
         except DBAPIError as error:
             raise database_error(self.engine, error) from error
@@ -131,10 +134,7 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
             upgraded = _prepare_tables(engine, url, path, create=False)
     except DBAPIError as error:
         engine.dispose()
-        driver_message = " ".join(str(error.orig).split()).rstrip(".?")
-        raise StorageError(
-            f"{path or redact_url(url)}: cannot be opened as a database: {driver_message}.", HOW_TO_FIX_OPEN
-        ) from None
+        raise open_error(engine, error) from None
     except StorageError:
         engine.dispose()
         raise
@@ -203,9 +203,7 @@ def run_lock(database: Database, audit_name: str) -> Iterator[None]:
     path = database.path
     try:
         with (
-            locks.hold_server_lock(database.engine, audit_name)
-            if path is None
-            else locks.hold_file_lock(path, audit_name)
+            database.writer.connection.hold_lock(audit_name) if path is None else locks.hold_file_lock(path, audit_name)
         ):
             yield
     except locks.LockHeldError as error:

@@ -25,6 +25,8 @@ PRAGMAS = (f"busy_timeout={1000 * BUSY_TIMEOUT_S}", "journal_mode=WAL", "synchro
 WRITER_LOCK_CLASS, RUN_LOCK_CLASS = 0x61756469, 0x61756475
 """Classes of PostgreSQL's advisory locks: the one lock of all writers, and the locks of runs, one per audit."""
 
+TRANSACTION_ID = "auditor_transaction_id"
+"""Key of `Connection.info` with PostgreSQL's id of the latest writing transaction."""
 LOCK_TIMEOUT, IDLE_TRANSACTION_TIMEOUT = "30s", "60s"
 LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
 REDACTED = "***"
@@ -201,12 +203,14 @@ def _acquire_writer_lock(connection: Connection) -> None:
     """Take the advisory lock that lets one writer in at a time, as SQLite does.
 
     The hash chain needs it, since it has one last link, and writers cannot deadlock. Waiting for the lock times out,
-    and the server ends a transaction that holds it and stays idle.
+    and the server ends a transaction that holds it and stays idle. The server's id of the transaction tells later
+    whether it was committed.
     """
     if _is_writing(connection):
         timeouts = {"lock_timeout": LOCK_TIMEOUT, "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT}
         settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in timeouts.items())
-        connection.exec_driver_sql(f"SELECT {settings}, pg_advisory_xact_lock({WRITER_LOCK_CLASS}, 0)")
+        query = f"SELECT {settings}, pg_advisory_xact_lock({WRITER_LOCK_CLASS}, 0), txid_current()"
+        connection.info[TRANSACTION_ID] = connection.exec_driver_sql(query).one()[-1]
 
 
 def describe_process() -> str:

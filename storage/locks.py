@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, text
 
 from auditor.errors import StorageError
 from auditor.storage.engine import RUN_LOCK_CLASS, describe_process
@@ -117,22 +117,16 @@ HOLDER_QUERY = text(
 )
 
 
-@contextmanager
-def hold_server_lock(engine: Engine, audit_name: str) -> Iterator[None]:
-    """Hold an audit's advisory lock, which ends with the connection that took it.
+def acquire_server_lock(connection: Connection, audit_name: str) -> None:
+    """Take an audit's advisory lock, which ends with the connection.
 
     Raises:
         LockHeldError: another connection holds it.
     """
-    with engine.connect().execution_options(auditor_reads=True, isolation_level="AUTOCOMMIT") as connection:
-        lock_query = text("SELECT pg_try_advisory_lock(:kind, :audit)")
-        while not connection.execute(lock_query, {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name)}).scalar_one():
-            if holder := find_server_lock_holder(connection, audit_name):  # None: it ended since the query before
-                raise LockHeldError(holder)
-        try:
-            yield
-        finally:
-            connection.invalidate()  # closing the connection releases the lock, and does not fail if the server is gone
+    lock_query = text("SELECT pg_try_advisory_lock(:kind, :audit)")
+    while not connection.execute(lock_query, {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name)}).scalar_one():
+        if holder := find_server_lock_holder(connection, audit_name):  # None: it ended since the query before
+            raise LockHeldError(holder)
 
 
 def find_server_lock_holder(connection: Connection, audit_name: str) -> str | None:

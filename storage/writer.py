@@ -10,14 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
-from auditor.errors import NotAllowedError, StorageError, UnstorableError
-from auditor.failpoints import failpoint
+from auditor.errors import StorageError, UnavailableError
+from auditor.storage.database_errors import as_storage_error, is_disconnected, is_locked
+from auditor.storage.outages import Outages
 from auditor.storage.sqlite_file import WatchedFile
+from auditor.storage.writer_connection import WriterConnection
 
 T = TypeVar("T")
 Job = Callable[[Connection], T]
@@ -73,20 +75,22 @@ class Writer:
     A transaction takes all jobs that are queued when it begins, so groups grow with the load and a single job does not
     wait. A job's future is resolved after the commit, when the job is durable. If a job raises, its group is rolled
     back and each job is run again in a transaction of its own. A job may thus run twice, and must have no effects but
-    those on its connection. If the connection to a server breaks, all jobs of the group fail.
+    those on its connection. If the database cannot be used, all jobs of the group fail.
 
     After each commit, the writer checks that the database's file is still at its path. If not, the jobs just committed
     and all queued jobs fail: SQLite would go on writing to a file that cannot be opened again.
     """
 
-    def __init__(self, engine: Engine, file: WatchedFile | None = None) -> None:
+    def __init__(self, engine: Engine, outages: Outages, file: WatchedFile | None = None) -> None:
         """Create the thread, which the first job starts.
 
         Args:
             engine: of the database.
+            outages: decides whether a failure of the database is waited for.
             file: the database's file, for SQLite.
         """
         self._engine = engine
+        self.connection = WriterConnection(engine, outages)
         self._file = file
         self._jobs: queue.SimpleQueue[_QueuedJob | None] = queue.SimpleQueue()
         self._closed = False
@@ -143,15 +147,15 @@ class Writer:
     def _commit(self, group: list[_QueuedJob]) -> None:
         """Run a group of jobs in one transaction and resolve their futures; after an error, run each job by itself."""
         try:
-            with self._engine.begin() as connection:
-                results = _run_jobs(connection, [queued_job.job for queued_job in group])
-                failpoint("before_commit")
-            failpoint("after_commit")
+            results = self.connection.run_transaction(
+                lambda connection: _run_jobs(connection, [queued_job.job for queued_job in group])
+            )
         except BaseException as error:  # noqa: BLE001 - the thread must outlive any job; the error goes to its owner
             if self._fail_if_file_moved(group):
                 return
-            if len(group) == 1 or _is_disconnected(error):
-                reported = _as_storage_error(self._engine, error)
+            is_unavailable = isinstance(error, UnavailableError) or is_disconnected(error) or is_locked(error)
+            if len(group) == 1 or is_unavailable:
+                reported = as_storage_error(self._engine, error)
                 _resolve_futures(_FinishedJob(queued_job.future, error=reported) for queued_job in group)
                 return
             for queued_job in group:
@@ -220,14 +224,6 @@ def _resolve_all(finished_jobs: list[_FinishedJob]) -> None:
         finished_job.resolve()
 
 
-INSUFFICIENT_PRIVILEGE = "42501"
-"""PostgreSQL's SQLSTATE for an action that the role may not do."""
-UNSTORABLE_SQLSTATES = ("22", "54")
-"""PostgreSQL's SQLSTATE classes for values that it cannot store: data exceptions, and limits of a row or an index."""
-UNSTORABLE_MESSAGES = ("binding parameter", "cannot adapt type")
-"""Fragments of the SQLite and PostgreSQL drivers' messages about a value of an unknown type."""
-
-
 def _run_jobs(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
     """Run the single jobs in their order, then the grouped ones by class; return the results in order of `jobs`."""
     results = [None if isinstance(job, GroupedJob) else job(connection) for job in jobs]
@@ -238,68 +234,3 @@ def _run_jobs(connection: Connection, jobs: Sequence[Job[Any]]) -> list[Any]:
     for job_class, grouped_jobs in jobs_by_class.items():
         job_class.run_group(connection, grouped_jobs)
     return results
-
-
-def _as_storage_error(engine: Engine, error: BaseException) -> BaseException:
-    """Convert an error of a job to the one that its caller gets."""
-    if reason := _unstorable_reason(error):
-        how_to_fix = "Correct it in its source, then run the same command again."
-        return UnstorableError(f"the database {_database_name(engine)} cannot store a value: {reason}.", how_to_fix)
-    return database_error(engine, error) if _is_database_failure(error) else error
-
-
-def _unstorable_reason(error: BaseException) -> str | None:
-    """Why the values of a row cannot be stored, though other rows can; None for any other error."""
-    if isinstance(error, UnicodeEncodeError):
-        return f"a string contains U+{ord(error.object[error.start]):04X}, which is not a Unicode character"
-    if isinstance(error, OverflowError):
-        return "a whole number is larger than 64 bits"
-    if not isinstance(error, DBAPIError):
-        return None
-    reason = str(error.orig).strip().partition("\n")[0].rstrip(".")
-    is_refused = isinstance(error, DataError) or (_sqlstate(error) or "").startswith(UNSTORABLE_SQLSTATES)
-    return reason if is_refused or any(fragment in reason for fragment in UNSTORABLE_MESSAGES) else None
-
-
-def _is_database_failure(error: BaseException) -> TypeGuard[DBAPIError]:
-    """Whether the database failed or refused access, as opposed to an error in the statement.
-
-    A damaged file raises `DatabaseError` itself, not one of its subclasses.
-    """
-    is_refused = isinstance(error, DBAPIError) and _sqlstate(error) == INSUFFICIENT_PRIVILEGE
-    return is_refused or isinstance(error, OperationalError) or type(error) is DatabaseError
-
-
-def _is_disconnected(error: BaseException) -> bool:
-    """Whether the connection to a server broke. It is then unknown what was committed, so no job is run again."""
-    return isinstance(error, DBAPIError) and error.connection_invalidated
-
-
-def _sqlstate(error: DBAPIError) -> str | None:
-    return getattr(error.orig, "sqlstate", None)
-
-
-def database_error(engine: Engine, error: DBAPIError) -> StorageError:
-    """Build the error for a database that cannot be read or written to any more, with how to fix it."""
-    driver_message = " ".join(str(error.orig).split())
-    name = _database_name(engine)
-    if _sqlstate(error) == INSUFFICIENT_PRIVILEGE:
-        how_to_fix = "Ask its owner for the reviewer or runner role (docs/team.md)."
-        return NotAllowedError(
-            f"the user '{engine.url.username}' may not do this in the database {name}: {driver_message}.", how_to_fix
-        )
-    if "malformed" in driver_message or "not a database" in driver_message:
-        how_to_fix = "Make a copy, then recover what is left with: sqlite3 FILE .recover"
-    elif "readonly" in driver_message:
-        how_to_fix = "Copy it, and all files whose names begin with its name, to a writable folder."
-    elif "full" in driver_message or "I/O" in driver_message:
-        how_to_fix = "Free space on the disk, then run the same command again. Recorded answers are kept."
-    elif engine.dialect.name == "postgresql" and isinstance(error, OperationalError):
-        how_to_fix = "Check that its server is running and can be reached, then try again. What was saved is kept."
-    else:
-        how_to_fix = "Correct the cause, then run the same command again. Recorded answers are kept."
-    return StorageError(f"the database {name} cannot be used: {driver_message}.", how_to_fix)
-
-
-def _database_name(engine: Engine) -> str:
-    return engine.url.database or engine.url.render_as_string()

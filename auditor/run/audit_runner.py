@@ -18,7 +18,7 @@ from auditor.run.config_changes import describe_config_change, keep_earlier_defa
 from auditor.run.encoders import direct_encoder_loader
 from auditor.run.engines import require_engine
 from auditor.run.fingerprints import describe_environment, fingerprint, was_run_with
-from auditor.run.model_access import run_with_models
+from auditor.run.model_access import run_with_models, wait_for_database
 from auditor.run.survey_plan import check_probe_input, load_planned_survey, planned_cells
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database, run_lock
@@ -62,7 +62,8 @@ def run_audit(
     require_engine(config)
     progress = progress or SilentProgress()
     with open_database(url) as db, run_lock(db, config.name):
-        config, audit = _save_audit(db, config, survey, progress)
+        with wait_for_database(db, config, progress.on_notice):
+            config, audit = _save_audit(db, config, survey, progress)
         run_with_models(
             run_graph,
             config,

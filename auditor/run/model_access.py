@@ -8,11 +8,12 @@ import sys
 import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from auditor import bootstrap
 from auditor.config import AuditConfig
+from auditor.config.sections import DEFAULT_DEADLINE_S
 from auditor.domain import Survey
 from auditor.errors import RunInterrupted
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
@@ -26,6 +27,7 @@ from auditor.run.simulation import bind_simulated_models
 from auditor.run.survey_plan import planned_cells
 from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.outages import MIN_OUTAGE_WAIT_S
 
 if TYPE_CHECKING:
     from auditor.agents.run_context import ProgressReporter, RunContext, TextEncoder
@@ -73,6 +75,8 @@ def run_with_models(
     if progress is not None and (warning := short_secrets_warning(config)):
         progress.on_notice(warning)
 
+    reporter = progress or SilentProgress()
+
     async def run_work() -> T:
         """Run `work` with an open context; a second signal ends it as RunInterrupted."""
         async with _open_context(
@@ -80,7 +84,7 @@ def run_with_models(
             survey,
             audit,
             db,
-            progress or SilentProgress(),
+            reporter,
             load_encoder,
             discovery or DiscoveryOptions(),
         ) as context:
@@ -88,14 +92,28 @@ def run_with_models(
                 with stop_on_signals(context.stop_event) if signals else nullcontext():
                     return await work(context)
             except asyncio.CancelledError:
+                db.outages.stop_waiting()
                 if context.stop_event.is_set():  # the second signal, which does not wait for open requests
                     message = "the run was stopped at once; everything that had arrived is saved."
                     raise RunInterrupted(message, "To resume, run the same command again.") from None
                 raise
 
     bootstrap.freeze_imported_modules()
-    with _short_switch_interval(), bootstrap.infrequent_garbage_collection():
+    with (
+        _short_switch_interval(),
+        bootstrap.infrequent_garbage_collection(),
+        wait_for_database(db, config, reporter.on_notice),
+    ):
         return asyncio.run(run_work())
+
+
+def wait_for_database(db: Database, config: AuditConfig, notify: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Wait in this context, if a server restarts or another program locks the database.
+
+    It is waited for as long as `limits.deadline_s`, which is 120 s if not set, and at least `MIN_OUTAGE_WAIT_S`.
+    """
+    max_wait_s = max(MIN_OUTAGE_WAIT_S, config.limits.deadline_s or DEFAULT_DEADLINE_S)
+    return db.outages.wait_for_database(max_wait_s, notify)
 
 
 @asynccontextmanager

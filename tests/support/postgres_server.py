@@ -34,8 +34,7 @@ class PostgresUnavailable(Exception):
 class Postgres:
     """A running server."""
 
-    port: int
-    pid: int
+    process: ServerProcess
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def schema(self) -> str:
@@ -53,7 +52,7 @@ class Postgres:
         return name
 
     def url(self, name: str = "postgres", user: str = OWNER, password: str = PASSWORD) -> str:
-        return f"postgresql+psycopg://{user}:{password}@127.0.0.1:{self.port}/{name}"
+        return f"postgresql+psycopg://{user}:{password}@127.0.0.1:{self.process.port}/{name}"
 
     def connect(self, name: str = "postgres") -> Any:
         """A connection of the server's superuser."""
@@ -78,8 +77,11 @@ def programs() -> Path:
 
 
 @contextmanager
-def running() -> Iterator[Postgres]:
+def running(*, keeps_commits: bool = False) -> Iterator[Postgres]:
     """Start a new server, and stop it at the end.
+
+    Args:
+        keeps_commits: whether a commit is kept if the server crashes; else it may be lost, which is quicker.
 
     Raises:
         NoServer: it cannot be started; the message gives the reason.
@@ -98,28 +100,48 @@ def running() -> Iterator[Postgres]:
         initdb_process = subprocess.run(words, capture_output=True, text=True, cwd=folder, **user_options)
         if initdb_process.returncode != 0:
             raise PostgresUnavailable(f"initdb failed: {initdb_process.stderr.strip()[-300:]}")
-        with _serving(bin_folder, folder, data, user_options) as (port, pid):
-            yield Postgres(port, pid)
+        with socket.socket() as free_socket:
+            free_socket.bind(("127.0.0.1", 0))
+            port = int(free_socket.getsockname()[1])
+        settings = [*FAST, "listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={folder}"]
+        settings += ["synchronous_commit=on"] if keeps_commits else []
+        words = [str(bin_folder / "postgres"), "-D", str(data), *(w for s in settings for w in ("-c", s))]
+        process = ServerProcess(words, port, folder, user_options)
+        process.start()
+        try:
+            yield Postgres(process)
+        finally:
+            process.stop(signal.SIGQUIT)  # the data is not needed
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def _serving(bin_folder: Path, folder: Path, data: Path, user_options: dict[str, Any]) -> Iterator[tuple[int, int]]:
-    with socket.socket() as free_socket:
-        free_socket.bind(("127.0.0.1", 0))
-        port = int(free_socket.getsockname()[1])
-    settings = [*FAST, "listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={folder}"]
-    words = [str(bin_folder / "postgres"), "-D", str(data), *(w for s in settings for w in ("-c", s))]
-    log = (folder / "log").open("wb")
-    process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder, **user_options)
-    try:
-        _wait(port, process, folder / "log")
-        yield port, process.pid
-    finally:
-        process.send_signal(signal.SIGQUIT)  # immediate shutdown: the data is not needed
-        process.wait(START_TIMEOUT_S)
-        log.close()
+class ServerProcess:
+    """The process of a server, which can be stopped and started again on the same port."""
+
+    def __init__(self, words: list[str], port: int, folder: Path, user_options: dict[str, Any]) -> None:
+        self.port = port
+        self._words, self._folder, self._user_options = words, folder, user_options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the server, and return when it accepts connections."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self._folder, **self._user_options
+            )
+        _wait(self.port, self._process, self._folder / "log")
+
+    def stop(self, how: signal.Signals) -> None:
+        """Stop the server: SIGINT ends all sessions and writes everything to disk, SIGQUIT stops it as a crash does."""
+        assert self._process is not None
+        self._process.send_signal(how)
+        self._process.wait(START_TIMEOUT_S)
 
 
 def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

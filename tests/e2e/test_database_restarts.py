@@ -1,0 +1,150 @@
+"""A server that restarts in mid-run, and a file that another program locks: the run waits and asks nothing twice."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auditor.agents.run_context import SilentProgress
+from auditor.errors import StorageError
+from auditor.reports.data.verification import verify_audit
+from auditor.run import run_audit
+from auditor.storage.database import open_database, run_lock
+from tests.e2e.test_killed import CALLS, small
+from tests.e2e.test_run import config_file, question, stored
+from tests.storage.test_outages import end_sessions, hold_lock, restart_later
+from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.forked_commands import start
+from tests.support.postgres_server import Postgres, PostgresUnavailable, running
+from tests.support.stored_rows import count_attempts
+
+
+class Notices(SilentProgress):
+    """Keeps the notices of a run."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def on_notice(self, text: str) -> None:
+        self.texts.append(text)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server that these tests may stop."""
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
+    try:
+        with running(keeps_commits=True) as server:
+            yield server
+    except PostgresUnavailable as error:
+        pytest.skip(str(error))
+
+
+def test_a_run_goes_on_when_its_server_restarts(server: FakeServer, postgres: Postgres, storage: str) -> None:
+    run_audit(small(server), storage=storage)
+    server.requests.clear()
+    starting: list[threading.Thread] = []
+    restarts = {10: signal.SIGINT, 25: signal.SIGQUIT, CALLS - 4: signal.SIGINT}
+
+    def restart(request: Request) -> Reply:
+        if len(server.requests) in restarts and not any(thread.is_alive() for thread in starting):
+            starting.append(restart_later(postgres, restarts.pop(len(server.requests))))
+        return answer(request)
+
+    server.script = restart
+    url, notices = postgres.schema(), Notices()
+    run_audit(small(server), storage=url, progress=notices)
+    for thread in starting:
+        thread.join()
+    assert len(starting) >= 2
+    assert stored(url) == stored(storage)
+    assert set(Counter(question(request) for request in server.requests).values()) == {1}
+    with open_database(url) as db:
+        assert count_attempts(db) == len(server.requests) == CALLS
+        assert verify_audit(db, "scripted").is_consistent
+    assert notices.texts.count("The connection to the database postgres was lost. Reconnecting for up to 120 s.") >= 2
+    assert notices.texts.count("The database postgres can be used again.") >= 2
+
+
+def test_a_run_ends_if_another_one_began_while_its_server_restarted(server: FakeServer, postgres: Postgres) -> None:
+    url, taken, release = postgres.schema(), threading.Event(), threading.Event()
+
+    def take_the_lock() -> None:
+        with open_database(url) as other:
+            end_sessions(postgres)
+            with run_lock(other, "scripted"):
+                taken.set()
+                release.wait(60)
+
+    thread = threading.Thread(target=take_the_lock)
+
+    def script(request: Request) -> Reply:
+        if len(server.requests) == 20:
+            thread.start()
+            assert taken.wait(60)
+        return answer(request)
+
+    server.script = script
+    with pytest.raises(StorageError, match="audit 'scripted' is now being run by process"):
+        run_audit(small(server), storage=url)
+    release.set()
+    thread.join()
+    server.script = answer
+    run_audit(small(server), storage=url)
+    with open_database(url) as db:
+        assert verify_audit(db, "scripted").is_consistent
+
+
+def test_a_run_waits_for_a_program_that_locks_its_file(
+    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before its first request, and in mid-run."""
+    monkeypatch.setattr("auditor.storage.engine.PRAGMAS", ("busy_timeout=100", "journal_mode=WAL"))
+    open_database(storage).close()
+    holding = [hold_lock(tmp_path / "audits.db", 1)]
+
+    def script(request: Request) -> Reply:
+        if len(server.requests) == 20 and len(holding) == 1:
+            holding.append(hold_lock(tmp_path / "audits.db", 1))
+        return answer(request)
+
+    server.script = script
+    notices = Notices()
+    run_audit(small(server), storage=storage, progress=notices)
+    for thread in holding:
+        thread.join()
+    assert len(server.requests) == CALLS
+    assert sum("Another program has locked the database" in text for text in notices.texts) == len(holding) == 2
+
+
+def test_a_second_signal_ends_a_run_that_waits_for_its_server(
+    server: FakeServer, postgres: Postgres, tmp_path: Path
+) -> None:
+    stopped = threading.Event()
+
+    def script(request: Request) -> Reply:
+        if len(server.requests) == 20 and not stopped.is_set():
+            postgres.process.stop(signal.SIGINT)
+            stopped.set()
+        return answer(request)
+
+    server.script = script
+    run = start("run", config_file(tmp_path, small(server)), "--storage", postgres.schema())
+    try:
+        assert stopped.wait(120)
+        time.sleep(2)  # the run waits by now, or soon
+        for _ in range(2):
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        _, stderr = run.communicate(timeout=60)
+    finally:
+        run.kill()
+        postgres.process.start()
+    assert run.returncode == 130, stderr
+    assert "the run was stopped at once" in stderr
