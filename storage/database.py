@@ -210,6 +210,8 @@ def run_lock(database: Database, audit_name: str) -> Iterator[None]:
         raise StorageError(
             f"audit '{audit_name}' is already being run by {error.holder}.", "Wait until it ends, or stop it first."
         ) from None
+    except DBAPIError as error:
+        raise database_error(database.engine, error) from error
 
 
 def find_runner(database: Database, audit_name: str) -> str | None:

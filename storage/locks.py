@@ -127,6 +127,7 @@ def acquire_server_lock(connection: Connection, audit_name: str) -> None:
     while not connection.execute(lock_query, {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name)}).scalar_one():
         if holder := find_server_lock_holder(connection, audit_name):  # None: it ended since the query before
             raise LockHeldError(holder)
+        connection.rollback()  # in a transaction, pg_stat_activity does not change
 
 
 def find_server_lock_holder(connection: Connection, audit_name: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Engine
@@ -100,9 +100,9 @@ class Outages:
             self._is_announced = True
         name, wait = database_name(self._engine), f"for up to {self._max_wait_s:.0f} s"
         if is_locked(error):
-            self._notify(f"Another program has locked the database {name}. Waiting {wait} until it can be written to.")
+            self._tell(f"Another program has locked the database {name}. Waiting {wait} until it can be written to.")
         else:
-            self._notify(f"The connection to the database {name} was lost. Reconnecting {wait}.")
+            self._tell(f"The connection to the database {name} was lost. Reconnecting {wait}.")
 
     def _announce_end(self) -> None:
         """Tell the user, once for all threads, that the database can be used again."""
@@ -110,11 +110,17 @@ class Outages:
             was_announced, self._is_announced = self._is_announced, False
         self._is_over = False
         if was_announced:
-            self._notify(f"The database {database_name(self._engine)} can be used again.")
+            self._tell(f"The database {database_name(self._engine)} can be used again.")
+
+    def _tell(self, notice: str) -> None:
+        """Give the user a notice."""
+        with suppress(Exception):  # an answer that waits to be stored outlives any error of a user's own reporter
+            self._notify(notice)
 
     def _unavailable_error(self, error: DBAPIError) -> StorageError:
         reported = database_error(self._engine, error)
-        return UnavailableError(f"{reported.message} The run waited {self._max_wait_s:.0f} s for it.", reported.how_to_fix)
+        message = f"{reported.message} The run waited {self._max_wait_s:.0f} s for it."
+        return UnavailableError(message, reported.how_to_fix)
 
 
 class ReadConnection(Connection):

@@ -147,6 +147,7 @@ class WriterConnection:
         with _reading(connection):
             deadline = time.monotonic() + MAX_SESSION_END_S
             while connection.execute(END_SESSION, self._session).first() and time.monotonic() < deadline:
+                connection.rollback()  # in a transaction, pg_stat_activity does not change
                 time.sleep(STATUS_POLL_INTERVAL_S)
             for audit_name in self._locked_audits:
                 try:

@@ -65,9 +65,9 @@ def end_sessions(server: Postgres) -> None:
         )
 
 
-def restart_later(server: Postgres, how: signal.Signals, down_s: float = 1.0) -> threading.Thread:
+def restart_later(server: Postgres, stop_signal: signal.Signals, down_s: float = 1.0) -> threading.Thread:
     """Stop the server now, and start it again after a time."""
-    server.process.stop(how)
+    server.process.stop(stop_signal)
 
     def start() -> None:
         time.sleep(down_s)
@@ -78,15 +78,17 @@ def restart_later(server: Postgres, how: signal.Signals, down_s: float = 1.0) ->
     return thread
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
-def test_writes_and_reads_of_a_run_wait_for_a_server_that_restarts(server: Postgres, how: signal.Signals) -> None:
+@pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGQUIT])
+def test_writes_and_reads_of_a_run_wait_for_a_server_that_restarts(
+    server: Postgres, stop_signal: signal.Signals
+) -> None:
     notices: list[str] = []
     with open_database(server.schema()) as db, run_lock(db, "a"), db.outages.wait_for_database(60, notices.append):
         db.write(insert_row("before"))
         with db.read() as connection:
             count = select(func.count()).select_from(table_of(VectorRow))
             assert connection.execute(count).scalar_one() == 1
-            starting = restart_later(server, how)
+            starting = restart_later(server, stop_signal)
             assert connection.execute(count).scalar_one() == 1  # in the middle of a block of queries
         assert db.write(insert_row("after")) == "after"
         starting.join()
@@ -152,7 +154,10 @@ def test_an_unconfirmed_commit_is_looked_up_before_it_is_written_again(
         assert find_runner(db, "a") == describe_process()
 
 
-def test_a_session_that_the_server_still_keeps_is_ended(server: Postgres, proxy: PostgresProxy) -> None:
+def test_a_session_that_the_server_still_keeps_is_ended(
+    server: Postgres, proxy: PostgresProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.storage.writer_connection.MAX_SESSION_END_S", 600)  # its end is seen at once
     with (
         open_database(proxy.url(server.schema())) as db,
         run_lock(db, "a"),

@@ -137,10 +137,10 @@ class ServerProcess:
             )
         _wait(self.port, self._process, self._folder / "log")
 
-    def stop(self, how: signal.Signals) -> None:
+    def stop(self, stop_signal: signal.Signals) -> None:
         """Stop the server: SIGINT ends all sessions and writes everything to disk, SIGQUIT stops it as a crash does."""
         assert self._process is not None
-        self._process.send_signal(how)
+        self._process.send_signal(stop_signal)
         self._process.wait(START_TIMEOUT_S)
 
 
