@@ -53,8 +53,8 @@ class DistinctValueColumn:
     value_index: NDArray[np.int32]
     row_numbers: NDArray[np.int64]
 
-    def select_rows(self, rows: NDArray[np.bool_]) -> DistinctValueColumn:
-        """Return the column with only the rows for which the mask is true, and only the values that occur in them."""
+    def select_rows(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> DistinctValueColumn:
+        """Return the column with the rows of a mask, or of positions, and only the values that occur in them."""
         used_positions, new_index = np.unique(self.value_index[rows], return_inverse=True)
         values = tuple(self.values[i] for i in used_positions)
         return DistinctValueColumn(self.name, values, self.labels, new_index.astype(np.int32), self.row_numbers[rows])

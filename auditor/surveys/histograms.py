@@ -15,6 +15,7 @@ from auditor.surveys.estimates import compute_weighted_mean
 from auditor.surveys.group_codes import NO_GROUP
 from auditor.surveys.mapping import SurveyMapping
 from auditor.surveys.microdata import Microdata
+from auditor.surveys.sample_design import SampleDesign
 
 Floats = NDArray[np.float64]
 DECIMALS = 9
@@ -27,6 +28,7 @@ class _Respondents(NamedTuple):
     Attributes:
         point_index: shape (respondents, topics), position of the answer in the points, -1 without an answer.
         weights: shape (respondents,).
+        design: how they were drawn; None if each was drawn by themselves.
     """
 
     country: str
@@ -34,6 +36,7 @@ class _Respondents(NamedTuple):
     group: str
     point_index: NDArray[np.intp]
     weights: Floats
+    design: SampleDesign | None
 
 
 def compute_distributions(
@@ -91,12 +94,14 @@ def _divide_respondents(
     for country, (start, end) in zip(microdata.countries, itertools.pairwise(microdata.country_offsets), strict=True):
         rows = slice(start, end)
         indices, weights = point_index[rows], microdata.weights[rows]
-        yield _Respondents(country, EVERYONE, EVERYONE, indices, weights)
+        design = microdata.designs.get(country)
+        yield _Respondents(country, EVERYONE, EVERYONE, indices, weights, design)
         for dimension, group_index in microdata.groups.items():
             for position, group in enumerate(mapping.groups[dimension].words_by_group):
                 is_member = group_index[rows] == position
                 if np.count_nonzero(is_member) >= MIN_GROUP_SIZE:
-                    yield _Respondents(country, dimension, group, indices[is_member], weights[is_member])
+                    domain = design.select(is_member) if design else None
+                    yield _Respondents(country, dimension, group, indices[is_member], weights[is_member], domain)
 
 
 def _compute_cells(
@@ -115,8 +120,9 @@ def _compute_cells(
             continue
         weights, chosen = respondents.weights[is_answered], chosen[is_answered]
         shares = answers[:, topic_index].sum(axis=0) / weights.sum()
-        errors = [compute_weighted_mean((chosen <= cut).astype(float), weights) for cut in range(n_points - 1)]
-        variances = [error.design_error**2 for error in errors if error.design_error is not None]
+        design = respondents.design.select(is_answered) if respondents.design else None
+        errors = [compute_weighted_mean((chosen <= cut).astype(float), weights, design) for cut in range(n_points - 1)]
+        variances = [error.standard_error**2 for error in errors if error.standard_error is not None]
         yield CellShares(
             country=respondents.country,
             topic=topic,

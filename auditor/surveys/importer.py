@@ -106,8 +106,9 @@ def _build_cells(
     ):
         country_rows = slice(start, end)
         asked = was_asked[microdata.kind_index[country_rows]]
+        design = microdata.designs.get(country)
         imputed = compute_imputed_means(
-            microdata.answers[country_rows], asked, microdata.weights[country_rows], rng, n_imputations
+            microdata.answers[country_rows], asked, microdata.weights[country_rows], rng, n_imputations, design
         )
         for topic_index, topic in enumerate(microdata.topics):
             yield _build_cell(
@@ -136,9 +137,11 @@ def _build_cell(
         microdata.answers[country_rows, topic_index],
     )
     asked_answers, asked_weights = answers[asked], all_weights[asked]
+    design = microdata.designs.get(cell.country)
+    asked_design = design.select(asked) if design else None
     score, neutral, bounds = (
-        compute_weighted_mean(asked_answers, asked_weights),
-        compute_neutral_mean(asked_answers, asked_weights),
+        compute_weighted_mean(asked_answers, asked_weights, asked_design),
+        compute_neutral_mean(asked_answers, asked_weights, asked_design),
         nonresponse_bounds(asked_answers, asked_weights),
     )
     shares = {
@@ -164,7 +167,7 @@ def _build_cell(
             country=cell.country,
             topic=cell.topic,
             kinds=kind_shares,
-            design_error=score.design_error,
+            design_error=score.standard_error,
             n_effective=score.n_effective,
             neutral=_clip_to_scale(neutral.mean),
             neutral_error=neutral.standard_error,

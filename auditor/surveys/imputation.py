@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.surveys.estimates import compute_weighted_mean
+from auditor.surveys.sample_design import SampleDesign
 
 Floats = NDArray[np.float64]
 N_DONORS = 5
@@ -141,13 +142,19 @@ def _draw_donors(
 
 
 def compute_imputed_means(
-    answers: Floats, asked: NDArray[np.bool_], weights: Floats, rng: np.random.Generator, n_imputations: int
+    answers: Floats,
+    asked: NDArray[np.bool_],
+    weights: Floats,
+    rng: np.random.Generator,
+    n_imputations: int,
+    design: SampleDesign | None = None,
 ) -> list[PooledEstimate]:
     """Estimate the weighted mean of each topic of one country over several imputations, pooled by Rubin's rules.
 
     Args:
         answers, asked: as in `impute_answers`.
         weights: shape (respondents,), above 0.
+        design: how the respondents were drawn; None if each was drawn by themselves.
 
     Returns:
         One estimate per topic.
@@ -155,7 +162,7 @@ def compute_imputed_means(
     completed = impute_answers(answers, asked, rng, n_imputations)
     pooled = []
     for topic in range(answers.shape[1]):
-        estimates = [compute_weighted_mean(completed_answers, weights) for completed_answers in completed[:, :, topic]]
+        estimates = [compute_weighted_mean(drawn_answers, weights, design) for drawn_answers in completed[:, :, topic]]
         means = [estimate.mean for estimate in estimates if estimate.mean is not None]
         pooled.append(pool_estimates(means, [estimate.standard_error for estimate in estimates]))
     return pooled

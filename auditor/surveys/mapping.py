@@ -45,7 +45,11 @@ class MappingColumns(_MappingSection):
     country: Annotated[tuple[NonEmptyText, ...], Field(min_length=1)]
     """The respondent's country: the first of these that the file has. ISO 3166 codes, names or value labels."""
     weight: NonEmptyText | None = None
-    """The analysis weight; without it every respondent counts once."""
+    """The analysis weight, on any scale; without it every respondent counts once."""
+    strata: NonEmptyText | None = None
+    """The stratum of the sample that the respondent is from, within their country, for standard errors."""
+    psu: NonEmptyText | None = None
+    """The primary sampling unit that the respondent is from, such as a place, for standard errors."""
     wave: NonEmptyText | None = None
     """The wave of the survey; without it a column with a usual name, such as `essround`, if the file has one."""
     ballot: NonEmptyText | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +18,8 @@ from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, read
 from auditor.surveys.country_columns import CountryValue, decode_countries
 from auditor.surveys.group_codes import decode_groups, list_ungrouped_values
 from auditor.surveys.mapping import SurveyMapping
+from auditor.surveys.sample_design import SampleDesign, build_designs
 
-MAX_MEAN_WEIGHT = 5.0
-"""Largest plausible mean weight of a country, and inverse of the smallest; other weights are rescaled to mean 1."""
 WAVE_COLUMNS = ("wave", "round", "essround", "s002vs", "year")
 """Usual names of the column of waves: of many surveys, the ESS, the WVS and the GSS."""
 MIN_YEAR, MAX_YEAR = 1930, 2100
@@ -66,7 +66,7 @@ class Microdata:
         kind_was_asked: for each kind of nonresponse whether the respondent was asked the question.
         choice_scores: score by name of each answer; empty for a numeric scale.
         excluded_rows: number of unusable rows of the file by reason.
-        notes: remarks for users of the estimates, such as rescaled weights.
+        notes: remarks for users of the estimates, such as strata with one primary sampling unit.
     """
 
     countries: tuple[str, ...]
@@ -83,6 +83,8 @@ class Microdata:
     groups: Mapping[str, NDArray[np.int16]] = field(default_factory=dict)
     """For each dimension that the file has, shape (respondents,): position in the mapping's groups, or NO_GROUP."""
     reading: FileReading | None = None
+    designs: Mapping[str, SampleDesign] = field(default_factory=dict)
+    """By country, how its respondents were drawn; a country without strata and sampling units is not in it."""
 
 
 def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
@@ -101,7 +103,11 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
     row_order = np.argsort(country_index[usable], kind="stable")
     used_countries, offsets = np.unique(country_index[usable][row_order], return_index=True)
     offsets = np.append(offsets, row_order.size)
-    weights, notes = _rescale_weights(weights[usable][row_order], offsets, [country_names[i] for i in used_countries])
+    countries = tuple(country_names[i] for i in used_countries)
+    sorted_rows = np.flatnonzero(usable)[row_order]
+    strata, psu = (column.select_rows(sorted_rows) if column else None for column in (columns.strata, columns.psu))
+    rows_by_country = dict(zip(countries, itertools.pairwise(offsets.tolist()), strict=True))
+    designs, notes = build_designs(strata, psu, rows_by_country, path)
     waves = [column.select_rows(usable) for column in columns.waves]
     require_one_wave(waves, mapping, path)
     ballots = [column.select_rows(usable) for column in columns.ballots]
@@ -114,10 +120,10 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
     groups = [column.select_rows(usable) for column in columns.groups]
     kinds = answers.kinds
     return Microdata(
-        countries=tuple(country_names[i] for i in used_countries),
+        countries=countries,
         topics=tuple(mapping.topics.values()),
         country_offsets=offsets.astype(np.int64),
-        weights=weights,
+        weights=weights[usable][row_order],
         answers=answers.scores[row_order],
         kind_index=answers.kind_index[row_order],
         kinds=tuple(kinds),
@@ -138,6 +144,7 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
             rows_by_wave={wave.name: count_values(wave) for wave in waves},
             ungrouped_values=list_ungrouped_values(groups, mapping),
         ),
+        designs=designs,
     )
 
 
@@ -146,6 +153,8 @@ class _MappedColumns(NamedTuple):
 
     country: DistinctValueColumn
     weight: DistinctValueColumn | None
+    strata: DistinctValueColumn | None
+    psu: DistinctValueColumn | None
     topics: list[DistinctValueColumn]
     waves: list[DistinctValueColumn]
     ballots: list[DistinctValueColumn]
@@ -155,9 +164,10 @@ class _MappedColumns(NamedTuple):
 
 def _read_mapped_columns(path: Path, mapping: SurveyMapping) -> _MappedColumns:
     """Read the columns that a mapping names, and those of waves and ballots; errors as for `read_microdata`."""
-    weight, wave, ballot = mapping.columns.weight, mapping.columns.wave, mapping.columns.ballot
+    wave, ballot = mapping.columns.wave, mapping.columns.ballot
+    single_columns = {name: getattr(mapping.columns, name) for name in ("weight", "strata", "psu")}
     required = {
-        "weight": [weight] if weight else [],
+        **{name: [column] if column else [] for name, column in single_columns.items()},
         "filters": [*mapping.keep],
         "wave": [wave] if wave else [],
         "ballot": [ballot] if ballot else [],
@@ -191,7 +201,7 @@ def _read_mapped_columns(path: Path, mapping: SurveyMapping) -> _MappedColumns:
     ]
     return _MappedColumns(
         country=select([country])[0],
-        weight=next(iter(select(required_columns["weight"])), None),
+        **{name: next(iter(select(required_columns[name])), None) for name in single_columns},
         topics=select(required_columns["topics"]),
         waves=select([*required_columns["wave"], *waves]),
         ballots=select([*required_columns["ballot"], *present_columns["ballot"]]),
@@ -378,22 +388,3 @@ def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float6
                 "Correct it, or name another weight column in the mapping.",
             )
     return np.array([math.nan if number is None else number for number in numbers])[column.value_index]
-
-
-def _rescale_weights(
-    weights: NDArray[np.float64], country_offsets: NDArray[np.intp], countries: Sequence[str]
-) -> tuple[NDArray[np.float64], list[str]]:
-    """Rescale the weights of a country to mean 1 if their mean is not near 1, as with weights that sum to a population.
-
-    Standard errors use the sum of the weights as the sample size.
-
-    Returns:
-        The weights, and a note for each country whose weights were rescaled.
-    """
-    weights, notes = weights.copy(), []
-    for name, start, end in zip(countries, country_offsets[:-1], country_offsets[1:], strict=True):
-        mean = float(weights[start:end].mean())
-        if not 1 / MAX_MEAN_WEIGHT <= mean <= MAX_MEAN_WEIGHT:
-            weights[start:end] /= mean
-            notes.append(f"the weights of {name} have mean {mean:g}, not about 1, and were divided by it")
-    return weights, notes

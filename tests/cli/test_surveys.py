@@ -10,6 +10,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.cli.surveys import PLOT_WIDTH, draw_score_plot
 from tests.support.cli_runner import auditor
+from tests.support.linearised_error import linearised_error
 from tests.surveys import official_files
 
 
@@ -74,9 +75,10 @@ def test_show_as_json_has_statsmodels_figures(folder: Path) -> None:
     columns = official_files.wvs_columns(300)
     keys = (columns["B_COUNTRY_ALPHA"], columns["Q182"], columns["W_WEIGHT"])
     weighted_scores = [((q - 5.5) / 4.5, w) for c, q, w in zip(*keys, strict=True) if c == "NGA" and q > 0]
-    expected = DescrStatsW([x for x, _ in weighted_scores], [w for _, w in weighted_scores])
-    assert cells["homosexuality"]["score"] == pytest.approx(expected.mean, abs=1e-9)
-    assert cells["homosexuality"]["standard_error"] == pytest.approx(expected.std_mean, abs=1e-9)
+    scores, weights = [x for x, _ in weighted_scores], [w for _, w in weighted_scores]
+    assert cells["homosexuality"]["score"] == pytest.approx(DescrStatsW(scores, weights).mean, abs=1e-9)
+    expected_error = linearised_error(scores, weights)
+    assert cells["homosexuality"]["standard_error"] == pytest.approx(expected_error, abs=1e-9)
     assert cells["homosexuality"]["n"] == len(weighted_scores)
 
 

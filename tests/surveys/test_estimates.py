@@ -6,12 +6,15 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
+from samplics import PopParam
+from samplics.estimation import TaylorEstimator
 from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mean, nonresponse_bounds, weighted_share
+from auditor.surveys.sample_design import SampleDesign
+from tests.support.linearised_error import linearised_error
 
 NAN = math.nan
 
@@ -19,11 +22,40 @@ NAN = math.nan
 def test_errors_equal_statsmodels() -> None:
     rng = np.random.default_rng(5)
     x, w = rng.choice([-1, -0.5, 0, 1], 200), rng.gamma(2, 0.5, 200)
-    mean, stats = compute_weighted_mean(x, w), DescrStatsW(x, w)
-    assert mean.mean == pytest.approx(stats.mean, abs=1e-12)
-    assert mean.standard_error == pytest.approx(stats.std_mean, abs=1e-12)
-    robust = sm.WLS(x, np.ones(200), weights=w).fit(cov_type="HC1")
-    assert mean.design_error == pytest.approx(float(robust.bse[0]), abs=1e-12)
+    for scale in (1, 1e-4, 3e6):
+        mean = compute_weighted_mean(x, w * scale)
+        assert mean.mean == pytest.approx(DescrStatsW(x, w).mean, abs=1e-12)
+        assert mean.standard_error == pytest.approx(linearised_error(x, w), abs=1e-12)
+
+
+def test_errors_of_designs_equal_samplics() -> None:
+    """Strata, sampling units and unequal weights; some people did not answer, and some places have nobody who did."""
+    rng = np.random.default_rng(11)
+    n = 400
+    strata, places = rng.integers(0, 6, n), rng.integers(0, 9, n)
+    x, w = rng.choice([-1, -0.5, 0, 1], n) + 0.3 * strata / 6, rng.gamma(2, 0.5, n)
+    x[(rng.random(n) < 0.2) | ((strata == 2) & (places < 2))] = NAN
+    units, unit = np.unique(np.column_stack([strata, places]), axis=0, return_inverse=True)
+    design = SampleDesign(unit.ravel(), units[:, 0])
+    reference = TaylorEstimator(PopParam.mean)
+    answered = ~np.isnan(x)
+    domain = np.where(answered, "yes", "no")
+    reference.estimate(np.nan_to_num(x, nan=1.0), samp_weight=w, stratum=strata, psu=unit.ravel(), domain=domain)
+    mean = compute_weighted_mean(x, w, design)
+    assert mean.mean == pytest.approx(reference.point_est["yes"], abs=1e-12)
+    assert mean.standard_error == pytest.approx(reference.stderror["yes"], abs=1e-12)
+
+
+def test_a_design_in_which_everybody_is_a_unit_is_no_design() -> None:
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=50), rng.gamma(2, 0.5, 50)
+    design = SampleDesign(np.arange(50), np.zeros(50, np.int64))
+    assert compute_weighted_mean(x, w, design) == pytest.approx(compute_weighted_mean(x, w))
+
+
+def test_one_sampling_unit_has_no_error() -> None:
+    design = SampleDesign(np.zeros(3, np.int64), np.zeros(1, np.int64))
+    assert compute_weighted_mean(np.array([0.0, 0, 1]), np.ones(3), design).standard_error is None
 
 
 def test_equal_weights_are_the_plain_mean_and_its_error() -> None:
@@ -31,7 +63,6 @@ def test_equal_weights_are_the_plain_mean_and_its_error() -> None:
     mean = compute_weighted_mean(np.array([0.0, 0, NAN, 1]), np.ones(4))
     assert mean.mean == pytest.approx(1 / 3)
     assert mean.standard_error == pytest.approx(1 / 3)
-    assert mean.design_error == pytest.approx(1 / 3)
     assert (mean.n, mean.n_effective) == (3, 3.0)
 
 
@@ -42,13 +73,13 @@ def test_unequal_weights_cost_precision() -> None:
 
 @pytest.mark.parametrize("x", [[], [NAN, NAN]])
 def test_no_answer_has_no_mean(x: list[float]) -> None:
-    assert compute_weighted_mean(np.array(x), np.ones(len(x))) == (None, None, None, 0, 0.0)
+    assert compute_weighted_mean(np.array(x), np.ones(len(x))) == (None, None, 0, 0.0)
     assert compute_neutral_mean(np.array(x), np.ones(len(x))).mean is None
     assert nonresponse_bounds(np.array(x), np.ones(len(x))) is None
 
 
 def test_one_answer_has_no_error() -> None:
-    assert compute_weighted_mean(np.array([0.5]), np.array([2.0]))[:3] == (0.5, None, None)
+    assert compute_weighted_mean(np.array([0.5]), np.array([2.0]))[:2] == (0.5, None)
 
 
 def test_nobody_has_no_share() -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.domain import Cell
+from auditor.errors import ImportFileError
 from auditor.surveys import load_mapping
 from auditor.surveys.importer import ImportedSurvey, import_survey
+from tests.support.linearised_error import linearised_error
 from tests.surveys import official_files
 
 EXACT = 1e-9
@@ -55,7 +56,8 @@ def test_every_wvs_cell_equals_statsmodels(wvs: official_files.Columns, wvs_impo
                 continue
             stats = DescrStatsW((answered[question] - 5.5) / 4.5, answered.W_WEIGHT)
             assert cell.score == pytest.approx(stats.mean, abs=EXACT)
-            assert cell.standard_error == pytest.approx(stats.std_mean, abs=EXACT)
+            expected_error = linearised_error((answered[question] - 5.5) / 4.5, answered.W_WEIGHT)
+            assert cell.standard_error == pytest.approx(expected_error, abs=EXACT)
             assert cell.n == len(answered)
             asked = people[people[question] != -4]
             silent = DescrStatsW((asked[question] < 0).astype(float), asked.W_WEIGHT).mean
@@ -68,13 +70,14 @@ def test_every_treatment_equals_statsmodels(wvs: official_files.Columns, wvs_imp
     fact = wvs_import.facts.by_cell[Cell("Nigeria", "homosexuality")]
     scores = (people.Q182 - 5.5) / 4.5
     for end, value in (("neutral", 0.0), ("low", -1.0), ("high", 1.0)):
-        expected = DescrStatsW(scores.where(people.Q182 > 0, value), people.W_WEIGHT)
-        assert getattr(fact, end) == pytest.approx(expected.mean, abs=EXACT)
+        completed = scores.where(people.Q182 > 0, value)
+        assert getattr(fact, end) == pytest.approx(DescrStatsW(completed, people.W_WEIGHT).mean, abs=EXACT)
         if end == "neutral":
-            assert fact.neutral_error == pytest.approx(expected.std_mean, abs=EXACT)
+            expected_error = linearised_error(completed, people.W_WEIGHT)
+            assert fact.neutral_error == pytest.approx(expected_error, abs=EXACT)
     answered = people[people.Q182 > 0]
-    fit = sm.WLS((answered.Q182 - 5.5) / 4.5, np.ones(len(answered)), weights=answered.W_WEIGHT).fit(cov_type="HC1")
-    assert fact.design_error == pytest.approx(float(fit.bse.iloc[0]), abs=EXACT)
+    expected_error = linearised_error((answered.Q182 - 5.5) / 4.5, answered.W_WEIGHT)
+    assert fact.design_error == pytest.approx(expected_error, abs=EXACT)
     weight = answered.W_WEIGHT
     assert fact.n_effective == pytest.approx(weight.sum() ** 2 / (weight**2).sum(), abs=EXACT)
     assert fact.imputed is not None
@@ -110,9 +113,9 @@ def test_pew_shares_and_scores_equal_statsmodels(pew: official_files.Columns, tm
             assert kinds["refused"] == pytest.approx(stats[9], abs=EXACT)
             assert sum(kinds.values()) == pytest.approx(cell.nonresponse, abs=EXACT)
             answered = people[answers.isin([1, 2, 3])]
-            scored = DescrStatsW(answered[question].map({1: 1.0, 2: -1.0, 3: 0.0}), answered.weight)
-            assert cell.score == pytest.approx(scored.mean, abs=EXACT)
-            assert cell.standard_error == pytest.approx(scored.std_mean, abs=EXACT)
+            scores = answered[question].map({1: 1.0, 2: -1.0, 3: 0.0})
+            assert cell.score == pytest.approx(DescrStatsW(scores, answered.weight).mean, abs=EXACT)
+            assert cell.standard_error == pytest.approx(linearised_error(scores, answered.weight), abs=EXACT)
             assert cell.n == len(answered)
 
 
@@ -195,17 +198,71 @@ def test_a_mapping_keeps_some_rows_and_needs_no_code(tmp_path: Path) -> None:
     assert imported.survey.words["eating meat"] == ("eating meat", "eating", "meat")
 
 
-def test_weights_that_add_up_to_a_population_are_brought_to_mean_one(
-    wvs: official_files.Columns, tmp_path: Path
-) -> None:
+def test_the_scale_of_the_weights_has_no_effect(wvs: official_files.Columns, tmp_path: Path) -> None:
+    """Weights with mean 1, and weights that add up to a population, such as ESS's two."""
     millions = dict(wvs) | {"W_WEIGHT": [w * 20_000 for w in wvs["W_WEIGHT"]]}
     small = import_survey(official_files.write_csv(tmp_path / "wvs.csv", wvs))
     large = import_survey(official_files.write_csv(tmp_path / "big.csv", millions))
-    assert any("weights of Germany" in note for note in large.facts.notes)
     for one, other in zip(small.survey.cells, large.survey.cells, strict=True):
         assert other.score == pytest.approx(one.score, abs=1e-12)
+        assert (other.standard_error is None) is (one.standard_error is None)
         if one.standard_error is not None:
-            assert other.standard_error == pytest.approx(one.standard_error, rel=0.1)
+            assert other.standard_error == pytest.approx(one.standard_error, rel=1e-9)
+
+
+DESIGN_MAPPING = """
+title = "t"
+source = "s"
+wording = "Is {topic} acceptable in {country}?"
+scale = ["never", "always"]
+blank = "not asked"
+[columns]
+country = ["country"]
+weight = "w"
+strata = "stratum"
+psu = "place"
+[topics]
+q1 = "divorce"
+[answers]
+low = 1
+high = 3
+"""
+
+
+def write_design_file(path: Path, lines: Sequence[str]) -> tuple[Path, Path]:
+    """A file of respondents with strata and sampling units, and its mapping."""
+    path.write_text("\n".join(["country,w,stratum,place,q1", *lines]))
+    mapping = path.with_suffix(".toml")
+    mapping.write_text(DESIGN_MAPPING)
+    return path, mapping
+
+
+def test_strata_and_sampling_units_of_a_country_give_its_standard_errors(tmp_path: Path) -> None:
+    """In Chile, by hand: scores 1, 0 | -1, 0 of two places in one stratum, each of weight 1, with mean 0.
+
+    Residuals are x / 4. The places' totals are 1/4 and -1/4, so the variance is 2 / 1 * (1/16 + 1/16) = 1/4. In Peru
+    there is no design: four answers 1, 0, -1, 0 have the variance 4 / 3 * 2 / 16 = 1/6. In Mexico, stratum 7 has one
+    place, whose total, 1/4, is compared with 0; stratum 8 has totals 0 and -1/4: 1/16 + 2 * (1/64 + 1/64) = 1/8.
+    """
+    lines = [
+        "Chile,1,1,1,3", "Chile,1,1,1,2", "Chile,1,1,2,1", "Chile,1,1,2,2",
+        "Peru,1,,,3", "Peru,1,,,2", "Peru,1,,,1", "Peru,1,,,2",
+        "Mexico,1,7,1,3", "Mexico,1,7,1,2", "Mexico,1,8,1,2", "Mexico,1,8,2,1",
+    ]  # fmt: skip
+    imported = import_survey(*write_design_file(tmp_path / "people.csv", lines))
+    errors = {c.cell.country: c.standard_error for c in imported.survey.cells}
+    assert errors["Chile"] == pytest.approx(0.5)
+    assert errors["Peru"] == pytest.approx((1 / 6) ** 0.5)
+    assert errors["Mexico"] == pytest.approx((1 / 8) ** 0.5)
+    assert imported.facts.notes == (
+        "strata of Mexico with one primary sampling unit, which is compared with the country's mean: 7",
+    )
+
+
+def test_a_sampling_unit_that_is_missing_for_some_people_stops_the_import(tmp_path: Path) -> None:
+    path, mapping = write_design_file(tmp_path / "people.csv", ["Chile,1,1,1,3", "Chile,1,1,,2"])
+    with pytest.raises(ImportFileError, match=r"row 2, column 'place': empty, while other respondents of Chile"):
+        import_survey(path, mapping)
 
 
 def test_the_same_seed_gives_the_same_result_and_another_another(wvs: official_files.Columns, tmp_path: Path) -> None:
