@@ -91,14 +91,14 @@ def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, 
         if rows:
             print_message(f"  {rows} rows left out: {reason}")
     if imported.reading is not None:
-        _print_reading(imported.reading)
+        print_reading(imported.reading)
     groups = imported.distributions.groups if imported.distributions is not None else {}
     if groups:
         print_message(f"  also written: shares of answers by {', '.join(groups)}")
     _print_written(facts.notes, written, target)
 
 
-def _print_reading(reading: FileReading) -> None:
+def print_reading(reading: FileReading) -> None:
     """Print in short how the columns of a file were read: countries, missing answers, weights, waves and groups."""
     named_values = [value for value in reading.country_values if value.country is not None]
     counts = Counter("unknown name" if value.is_unknown else value.source for value in named_values)

@@ -1,4 +1,4 @@
-"""Commands about surveys: list them, show scores, and check for anomalies."""
+"""Commands about surveys: list them, preview and import files, show scores, and check for anomalies."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import typer
 from auditor.cli.options import JsonOption
 from auditor.cli.output import print_json, print_message, print_table
 from auditor.cli.survey_imports import format_survey_size, import_survey_file
+from auditor.cli.survey_preview import preview_survey_file
 from auditor.metrics.confidence import NORMAL_QUANTILE
 
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
 
 app = typer.Typer(
-    name="surveys", help="List, import, show and check surveys of people's answers.", no_args_is_help=True
+    name="surveys", help="List, preview, import, show and check surveys of people's answers.", no_args_is_help=True
 )
 
 PLOT_WIDTH = 41
@@ -54,6 +55,7 @@ def list_surveys(as_json: JsonOption = False) -> None:
     print_table(columns, [[survey_row[column] for column in columns] for survey_row in survey_rows])
 
 
+app.command("preview")(preview_survey_file)
 app.command("import")(import_survey_file)
 
 

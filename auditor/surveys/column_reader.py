@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,14 +86,33 @@ def read_columns(
         ImportFileError: the file is missing, does not match its suffix, is empty or lacks a column (the message
             names it); or the package that reads it is not installed.
     """
-    require_file(path, ImportFileError, "Download it from the survey's publisher, named in the mapping.")
-    suffix = find_suffix(path)
-    reject_other_formats(path)
 
     def select(header: Sequence[str]) -> list[str]:
         """Return the columns to read; raise ImportFileError if one is missing."""
         return _match_column_names(header, candidate_names, optional_names, path)
 
+    return _read_selected_columns(path, select)
+
+
+def list_column_names(path: Path) -> list[str]:
+    """Return the names of a file's columns, without repeated and empty ones; errors as for `read_columns`."""
+    names: list[str] = []
+
+    def select(header: Sequence[str]) -> list[str]:
+        """Remember the names, and return one column to read."""
+        counts = Counter(name.casefold() for name in header)
+        names.extend(name for name in header if name and counts[name.casefold()] == 1)
+        return names[:1] or list(header[:1])
+
+    _read_selected_columns(path, select)
+    return names
+
+
+def _read_selected_columns(path: Path, select: ColumnSelection) -> list[DistinctValueColumn]:
+    """Read the columns that a function selects by the header; errors as for `read_columns`."""
+    require_file(path, ImportFileError, "Download it from the survey's publisher, named in the mapping.")
+    suffix = find_suffix(path)
+    reject_other_formats(path)
     if suffix in (".csv", ".tsv"):
         columns = _read_csv(path, select)
     elif suffix in STATISTICS_SUFFIXES:

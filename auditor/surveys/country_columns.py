@@ -71,8 +71,8 @@ def separate_missing_na(column: DistinctValueColumn, mapping: SurveyMapping, pat
     is_name = np.isin(column.value_index, [column.values.index(name) for name in names])
     has_quoted_names = bool(is_quoted[is_name].all())
     # Some programs put only those texts in quotation marks that could be taken for something else.
-    is_told_by_quotes = has_quoted_names or (bool(is_quoted[is_na].any()) and not is_quoted[is_name].any())
-    if not is_told_by_quotes:
+    is_certain = has_quoted_names or (bool(is_quoted[is_na].any()) and not is_quoted[is_name].any())
+    if not is_certain:
         return column
     column = _replace_rows(column, is_na & ~is_quoted, None)
     only_codes = all(_TWO_LETTERS.fullmatch(name) for name in names)

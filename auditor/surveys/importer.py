@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
+from auditor.errors import SurveyError
 from auditor.surveys.answer_codes import ANSWERED
 from auditor.surveys.description import find_topic_families, topic_words
 from auditor.surveys.distributions import SurveyDistributions
@@ -58,10 +59,14 @@ def import_survey(
         n_splits: number of random splits for the reliability.
 
     Raises:
-        SurveyError: the mapping does not exist or is invalid.
+        SurveyError: the mapping does not exist, is invalid, or a draft.
         ImportFileError: the file is invalid; the message names row and column.
     """
     path, survey_mapping = Path(path), load_mapping(mapping)
+    if survey_mapping.draft:
+        raise SurveyError(
+            f"{mapping}: the mapping is a draft.", "Check every line, then remove the line 'draft = true'."
+        )
     microdata = read_microdata(path, survey_mapping)
     cells_and_facts = list(_build_cells(microdata, np.random.default_rng(seed), n_imputations))
     halves = compute_half_scores(microdata, seed, n_splits)

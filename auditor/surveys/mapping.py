@@ -176,6 +176,8 @@ class GroupDimension(_MappingSection):
 class SurveyMapping(SurveyDescription):
     """How a file is read."""
 
+    draft: bool = False
+    """Whether the mapping is a draft, which an import refuses."""
     columns: MappingColumns
     topics: Annotated[Map[str, NonEmptyText], Field(min_length=1)]
     """Topic by column."""
@@ -339,13 +341,23 @@ def load_mapping(source: str | Path) -> SurveyMapping:
     Raises:
         SurveyError: the mapping does not exist or is invalid; the message names the key.
     """
-    name = str(source)
-    path = DATA_FOLDER / f"{name}{MAPPING_SUFFIX}" if name in builtin_mappings() else Path(name)
-    if not path.exists():
-        hint = did_you_mean(name, builtin_mappings(), f"Built-in mappings: {', '.join(builtin_mappings())}.")
-        raise SurveyError(f"'{name}' is neither a built-in mapping nor an existing file.", hint)
+    path = locate_mapping(source)
     mapping_table = read_toml(path, SurveyError)
     try:
         return SurveyMapping.model_validate(mapping_table)
     except pydantic.ValidationError as error:
         raise SurveyError(f"{path}: {explain_validation_error(error, mapping_table, SurveyMapping)}") from None
+
+
+def locate_mapping(source: str | Path) -> Path:
+    """Return the file of a built-in mapping, or the given path.
+
+    Raises:
+        SurveyError: there is neither such a mapping nor such a file.
+    """
+    name = str(source)
+    path = DATA_FOLDER / f"{name}{MAPPING_SUFFIX}" if name in builtin_mappings() else Path(name)
+    if not path.exists():
+        hint = did_you_mean(name, builtin_mappings(), f"Built-in mappings: {', '.join(builtin_mappings())}.")
+        raise SurveyError(f"'{name}' is neither a built-in mapping nor an existing file.", hint)
+    return path

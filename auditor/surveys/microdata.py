@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,26 @@ class FileReading:
     weight_range: tuple[float, float] | None
     rows_by_wave: Mapping[str, Mapping[str, int]]
     ungrouped_values: Mapping[str, Mapping[str, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The reading as JSON data; of countries their names, sources and rows."""
+        countries = [
+            {
+                "value": format_value(value.value, value.label),
+                "country": value.country,
+                "source": value.source,
+                "rows": value.n_rows,
+            }
+            for value in self.country_values
+        ]
+        return {
+            "countries": countries,
+            "answers_without_score": dict(self.answer_counts),
+            "empty": {"nonresponse": self.n_blank_asked, "not_asked": self.n_blank_not_asked},
+            "weights": self.weight_range,
+            "waves": self.rows_by_wave,
+            "in_no_group": self.ungrouped_values,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,14 +334,19 @@ def count_values(column: DistinctValueColumn) -> dict[str, int]:
     }
 
 
+def find_newest_wave(column: DistinctValueColumn) -> ColumnValue:
+    """The largest number in a column of waves, or its last text."""
+    values = [value for value in column.values if value is not None]
+    return max(values, key=lambda value: (parse_number(value) or 0, str(value)))
+
+
 def require_one_wave(waves: Sequence[DistinctValueColumn], mapping: SurveyMapping, path: Path) -> None:
     """Raise ImportFileError if the file has several waves, and the mapping neither selects nor pools them."""
     for column in waves:
         rows_by_wave = count_values(column)
         if len(rows_by_wave) > 1 and not mapping.pool:
             counts = ", ".join(f"{wave} ({count} rows)" for wave, count in rows_by_wave.items())
-            waves_in_file = [value for value in column.values if value is not None]
-            newest = format_value(max(waves_in_file, key=lambda value: (parse_number(value) or 0, str(value))))
+            newest = format_value(find_newest_wave(column))
             raise ImportFileError(
                 f"{path}: column '{column.name}' has {len(rows_by_wave)} waves: {counts}.",
                 f"Select one in the mapping, such as [keep] {column.name} = [{newest}], or take them together with "

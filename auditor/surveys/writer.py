@@ -79,19 +79,19 @@ def _format_csv(cells: Sequence[SurveyCell]) -> str:
 
 def _format_description(survey: Survey) -> str:
     """Return the description of a survey as TOML: title, source, wording, scale, families of topics and words."""
-    lines = [f"{key} = {_format_toml_string(getattr(survey, key))}" for key in ("title", "source", "wording")]
-    lines.append(f"scale = {_format_toml_list(survey.scale)}")
+    lines = [f"{key} = {format_toml_string(getattr(survey, key))}" for key in ("title", "source", "wording")]
+    lines.append(f"scale = {format_toml_list(survey.scale)}")
     for table, texts_by_name in (("topic_families", survey.topic_families), ("words", survey.words)):
         lines += ["", f"[{table}]"] if texts_by_name or table == "words" else []
-        lines += [f"{_format_toml_string(name)} = {_format_toml_list(texts)}" for name, texts in texts_by_name.items()]
+        lines += [f"{format_toml_string(name)} = {format_toml_list(texts)}" for name, texts in texts_by_name.items()]
     return "\n".join(lines) + "\n"
 
 
-def _format_toml_list(texts: Sequence[str]) -> str:
+def format_toml_list(texts: Sequence[str]) -> str:
     """Return texts as a TOML array on one line."""
-    return f"[{', '.join(map(_format_toml_string, texts))}]"
+    return f"[{', '.join(map(format_toml_string, texts))}]"
 
 
-def _format_toml_string(text: str) -> str:
+def format_toml_string(text: str) -> str:
     """Format a TOML basic string; JSON's escapes are valid in TOML, but JSON does not escape DEL, as TOML requires."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

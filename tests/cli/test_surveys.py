@@ -1,4 +1,4 @@
-"""Tests of the commands `auditor surveys import`, `show`, `check` and `regions`."""
+"""Tests of the commands `auditor surveys preview`, `import`, `show`, `check` and `regions`."""
 
 from __future__ import annotations
 
@@ -117,7 +117,35 @@ def test_check_exits_with_1_if_there_are_findings(folder: Path) -> None:
     assert "no implausible values." in check_without_findings.stderr
 
 
-@pytest.mark.parametrize("command", ["import", "show", "check", "list", "regions"])
+def test_preview_shows_what_values_become_and_writes_a_draft(folder: Path, tmp_path: Path) -> None:
+    preview = auditor("surveys", "preview", "wvs.csv", "--mapping", "wvs7", cwd=folder, COLUMNS="200")
+    assert preview.returncode == 0, preview.stderr
+    assert "Nigeria (ISO 3166 code)" in preview.stdout
+    assert "nonresponse: don't know" in preview.stdout
+    assert "countries: 4 by ISO 3166 code" in preview.stderr
+    as_json = json.loads(auditor("surveys", "preview", "wvs.csv", "--mapping", "wvs7", "--json", cwd=folder).stdout)
+    assert as_json["problem"] is None
+    assert as_json["reading"]["empty"] == {"nonresponse": 0, "not_asked": 0}
+    draft = tmp_path / "my.toml"
+    options = ("surveys", "preview", "wvs.csv", "--column", "Q182", "--write", str(draft))
+    assert auditor(*options, cwd=folder).returncode == 0
+    refused = auditor("surveys", "import", "wvs.csv", "--mapping", str(draft), "-o", "draft.csv", cwd=folder)
+    assert (refused.returncode, "the mapping is a draft" in refused.stderr) == (1, True)
+    existing = auditor(*options, cwd=folder)
+    assert (existing.returncode, "already exists" in existing.stderr) == (2, True)
+
+
+def test_preview_exits_with_1_where_an_import_would_stop(tmp_path: Path) -> None:
+    columns = {name: list(values) for name, values in official_files.wvs_columns(40).items()}
+    columns["Q182"][3] = 11
+    official_files.write_csv(tmp_path / "wvs.csv", columns)
+    preview = auditor("surveys", "preview", "wvs.csv", "--mapping", "wvs7", cwd=tmp_path, COLUMNS="200")
+    assert preview.returncode == 1
+    assert "STOPS: no meaning" in preview.stdout
+    assert "row 4, column 'Q182': '11'" in preview.stderr
+
+
+@pytest.mark.parametrize("command", ["import", "preview", "show", "check", "list", "regions"])
 def test_every_command_has_an_example(command: str) -> None:
     assert f"Example: auditor surveys {command}" in " ".join(auditor("surveys", command, "--help").stdout.split())
 

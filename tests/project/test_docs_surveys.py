@@ -6,11 +6,22 @@ import re
 import tomllib
 from pathlib import Path
 
+from pydantic import BaseModel
 from typer.main import get_command
 
 from auditor.cli.surveys import app
 from auditor.config import AuditConfig
 from auditor.surveys import builtin_groupings, builtin_mappings, load_mapping
+from auditor.surveys.mapping import (
+    AnswerChoice,
+    GroupBand,
+    GroupCodes,
+    GroupDimension,
+    MappingColumns,
+    NonresponseKind,
+    SurveyMapping,
+    SurveyScale,
+)
 
 TEXT = (Path(__file__).parents[2] / "docs" / "surveys.md").read_text(encoding="utf-8")
 BASE = {"name": "a", "survey": {"source": "x"}, "judges": [], "models": [{"name": "m", "model": "openai/gpt-4o"}]}
@@ -29,11 +40,25 @@ def test_every_config_section_loads() -> None:
         AuditConfig.model_validate(BASE | tomllib.loads(section))
 
 
-def test_the_mapping_loads(tmp_path: Path) -> None:
-    [mapping] = blocks(of_config=False)
-    path = tmp_path / "my.toml"
-    path.write_text(mapping, encoding="utf-8")
-    assert set(load_mapping(path).topics.values()) == {"divorce", "suicide"}
+def test_the_mappings_load(tmp_path: Path) -> None:
+    mappings = []
+    for number, mapping in enumerate(blocks(of_config=False)):
+        path = tmp_path / f"{number}.toml"
+        path.write_text(mapping, encoding="utf-8")
+        mappings.append(load_mapping(path))
+    assert [set(mapping.topics.values()) for mapping in mappings] == [{"divorce", "suicide"}, {"gay men and lesbians"}]
+
+
+def test_every_key_of_a_mapping_is_explained() -> None:
+    sections: list[type[BaseModel]] = [
+        SurveyMapping, MappingColumns, SurveyScale, AnswerChoice, NonresponseKind, GroupDimension, GroupCodes, GroupBand
+    ]  # fmt: skip
+    keys = {field.alias or name for section in sections for name, field in section.model_fields.items()}
+    reference = TEXT[TEXT.index("Keys above the first table") : TEXT.index("Labels are compared")]
+    tables = {"columns", "countries", "keep", "topics", "answers", "choices", "nonresponse"}
+    assert {key for key in keys - tables - {"groups"} if f"`{key}`" not in reference} == {"asked"}
+    assert "`asked = false`" in reference
+    assert all(f"`[{table}]`" in reference for table in tables)
 
 
 def test_commands_mappings_and_groupings_are_documented() -> None:

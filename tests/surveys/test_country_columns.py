@@ -64,8 +64,8 @@ def test_numbers_are_never_guessed(tmp_path: Path) -> None:
     content = "c,q\n4,1\n4.0,1\n5,9\n-1,9\n"
     with pytest.raises(ImportFileError, match=r"row 1, column 'c': '4' is a number without a meaning \(1 row\); row 2"):
         import_countries(tmp_path, content)
-    own = import_countries(tmp_path, content, 'countries = { 4 = "Morocco", 5 = "Algeria" }')
-    assert own == {"Morocco": -1.0, "Algeria": 1.0}
+    scores = import_countries(tmp_path, content, 'countries = { 4 = "Morocco", 5 = "Algeria" }')
+    assert scores == {"Morocco": -1.0, "Algeria": 1.0}
     with pytest.raises(ImportFileError, match="row 3, column 'c': 5 is not a country in ISO 3166"):
         import_countries(tmp_path, content, 'country_codes = "iso-3166-numeric"')
 
