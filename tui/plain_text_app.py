@@ -25,7 +25,12 @@ from auditor.tui.settings import load_review_settings
 
 
 def needs_plain_text() -> bool:
-    """Whether stdin or stdout is no terminal, or the terminal cannot show a full screen (TERM is `dumb` or unset)."""
+    """Whether stdin or stdout is no terminal, or the terminal cannot show a full screen (TERM is `dumb` or unset).
+
+    Not if another driver than the terminal's draws the screen, as in a browser.
+    """
+    if os.environ.get("TEXTUAL_DRIVER"):
+        return False
     return not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb"
 
 

@@ -15,6 +15,7 @@ from auditor.cli.options import LabelKindOption, StorageOption
 from auditor.cli.output import format_command, print_message
 from auditor.errors import UsageError
 
+EVERY_INTERFACE = ("0.0.0.0", "::")
 NameArgument: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="AUDIT", help="The audit's name; if left out, choose from a list.")
 ]
@@ -133,13 +134,11 @@ def review(
         audit = prepare_sample(url, audit, sample, kind=kind.value, stratify=stratify, redraw=redraw)
     share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
     if serve:
-        from auditor.tui import web_server
-
         os.environ[STORAGE_VARIABLE] = url  # not an argument: other users of this machine can list those
         arguments = _served_command(audit, rater_name, open_book=open_book, second_rater_share=second_rater_share)
         if sample is not None:
             arguments += [SAMPLE_OPTION, str(DRAWN_SAMPLE), "--kind", kind.value, "--raters", str(raters)]
-        web_server.serve_app(arguments, host=host, port=port, public_url=public_url)
+        _serve(arguments, audit, rater_name, host=host, port=port, public_url=public_url)
     elif audit is not None and sample is not None:
         label_in_terminal(
             url,
@@ -180,6 +179,30 @@ def _served_command(audit: str | None, rater: str, *, open_book: bool, second_ra
     arguments += ["--open-book"] if open_book else []
     arguments += [] if second_rater_share is None else ["--second-share", str(second_rater_share)]
     return [sys.executable, "-P", "-m", "auditor", *arguments]
+
+
+def _serve(command: list[str], audit: str | None, rater: str, *, host: str, port: int, public_url: str | None) -> None:
+    """Serve the app to browsers until Ctrl-C."""
+    try:
+        from auditor.tui.web_server import ReviewServer
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "textual_serve":
+            raise
+        raise UsageError(
+            "--serve needs the package textual-serve.", "Install it: pip install 'auditor[serve]'"
+        ) from None
+    if public_url is None and host in EVERY_INTERFACE:
+        raise UsageError(
+            f"Browsers cannot open the address {host}.",
+            f"Add the address that they use, such as --public-url http://review.example.org:{port}.",
+        )
+
+    def announce(address: str) -> None:
+        subject = f"the review of '{audit}'" if audit else "the review"
+        print_message(f"To open {subject} as {rater} in a browser: {address}")
+        print_message("Whoever has this address reviews under this name. Ctrl-C ends the review.")
+
+    ReviewServer(command, host=host, port=port, public_url=public_url, announce=announce).serve()
 
 
 def _review_in_terminal(

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ START_TIMEOUT_S = 60.0
 CALL_TIMEOUT_S = 60.0
 
 
-def find_missing_programs() -> list[str]:
+def find_missing_programs(*, needs_axe: bool = True) -> list[str]:
     """What the tests need and cannot find, with how to install it."""
     missing = [] if shutil.which("chromium") else ["chromium is not installed. How to fix: make system"]
-    return missing if AXE.is_file() else [*missing, "axe-core is not installed. How to fix: make system"]
+    return (
+        missing if AXE.is_file() or not needs_axe else [*missing, "axe-core is not installed. How to fix: make system"]
+    )
 
 
 class Chromium:
@@ -34,6 +37,8 @@ class Chromium:
         self._profile = profile
         self._loop = asyncio.new_event_loop()
         self._n_calls = 0
+        self.requested_urls: list[str] = []
+        """Addresses that pages have asked for since `record_requests`, WebSockets included."""
 
     def __enter__(self) -> Chromium:
         command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
@@ -75,18 +80,54 @@ class Chromium:
             raise RuntimeError(result["exceptionDetails"])
         return result["result"].get("value")
 
-    def open(self, page: Path, width: int, *, is_dark: bool = False, height: int = 900) -> None:
-        """Show a page in a window of a size, in CSS pixels."""
+    def open(self, page: Path | str, width: int, *, is_dark: bool = False, height: int = 900) -> None:
+        """Show a page, given as a file or as an address, in a window of a size in CSS pixels."""
+        url = page.resolve().as_uri() if isinstance(page, Path) else page
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
-        self.call("Page.navigate", url=page.resolve().as_uri())
-        deadline = time.monotonic() + CALL_TIMEOUT_S
-        while self.evaluate("document.readyState + location.href") != f"complete{page.resolve().as_uri()}":
+        self.call("Page.navigate", url=url)
+        if isinstance(page, Path):
+            self.wait_for(f"document.readyState + location.href === {json.dumps('complete' + url)}")
+
+    def wait_for(self, condition: str, limit_s: float = CALL_TIMEOUT_S) -> None:
+        """Wait until a JavaScript expression is true; it may throw while a page is loaded.
+
+        Raises:
+            TimeoutError: it was not true within the limit.
+        """
+        deadline = time.monotonic() + limit_s
+        while True:
+            with suppress(RuntimeError):
+                if self.evaluate(condition) is True:
+                    return
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{page} was not loaded in {CALL_TIMEOUT_S} s")
+                raise TimeoutError(f"not true in {limit_s} s: {condition}")
             time.sleep(0.05)
+
+    def record_requests(self) -> None:
+        """Record the addresses that pages ask for in `requested_urls`."""
+        self.call("Network.enable")
+
+    def type(self, text: str) -> None:
+        """Type characters into what has the focus."""
+        for character in text:
+            key = "Enter" if character == "\r" else character
+            parameters = {"key": key, "text": character, "windowsVirtualKeyCode": ord(character.upper())}
+            self.call("Input.dispatchKeyEvent", type="keyDown", **parameters)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **parameters)
+
+    def click(self, x: float, y: float, n_clicks: int = 1) -> None:
+        """Click at a place in CSS pixels."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        for count in range(1, n_clicks + 1):
+            for kind in ("mousePressed", "mouseReleased"):
+                self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
+
+    def photograph(self) -> bytes:
+        """The window as a PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def run_axe(self) -> list[dict[str, Any]]:
         """The violations that axe-core finds in the page."""
@@ -124,6 +165,10 @@ class Chromium:
         await self._socket.send_json({"id": self._n_calls, "method": method, "params": parameters})
         while True:
             message = (await self._socket.receive()).json()
+            if message.get("method") == "Network.requestWillBeSent":
+                self.requested_urls.append(message["params"]["request"]["url"])
+            elif message.get("method") == "Network.webSocketCreated":
+                self.requested_urls.append(message["params"]["url"])
             if message.get("id") == self._n_calls:
                 if "error" in message:
                     raise RuntimeError(f"{method}: {message['error']}")
@@ -131,13 +176,13 @@ class Chromium:
                 return result
 
 
-def require_browser() -> str | None:
+def require_browser(*, needs_axe: bool = True) -> str | None:
     """Why the browser's tests are skipped; None if they can run.
 
     Raises:
         RuntimeError: a program is missing where it is required.
     """
-    missing = find_missing_programs()
+    missing = find_missing_programs(needs_axe=needs_axe)
     if missing and os.environ.get(REQUIRED_VARIABLE):
         raise RuntimeError("; ".join(missing))
     return "; ".join(missing) or None

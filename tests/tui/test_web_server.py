@@ -1,104 +1,59 @@
-"""The review in a browser: served on the loopback interface, to its own page only."""
+"""The server of the review in a browser: who is let in, how many, and that no process outlives its connection."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import shlex
-import signal
+import os
 import socket
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from typer.testing import CliRunner
+
+from auditor.cli.app import build_app
+
+pytest.importorskip("textual_serve")
+
+import aiohttp
+from aiohttp import WSCloseCode, WSMsgType, web
 
 from auditor.errors import UsageError
-from auditor.storage import audits, rating_log
-from auditor.storage.database import open_database
-from auditor.tui.web_server import create_server
-from tests.support.review_audit import save_review_audit
-from tests.tui.test_app_terminal import PROGRAM
+from auditor.tui.web_driver import END_TIMEOUT_S
+from auditor.tui.web_server import HEADERS, MAX_SESSIONS, ReviewServer
 
-SERVER = "import sys; from auditor.tui.web_server import serve_app; serve_app(sys.argv[2:], port=int(sys.argv[1]))"
-
-
-@pytest.fixture
-def served(tmp_path: Path, unused_port: int) -> Iterator[str]:
-    """The URL of the app, served on the loopback interface by another process."""
-    pytest.importorskip("textual_serve")
-    url = f"sqlite:///{tmp_path}/audits.db"
-    with open_database(url) as db:
-        save_review_audit(db)
-    command = [sys.executable, "-c", PROGRAM, url]
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(unused_port), *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 60
-    while not _listens(unused_port):
-        assert time.monotonic() < deadline, "the server did not come up"
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{unused_port}"
-    server.send_signal(signal.SIGINT)
-    _, stderr = server.communicate(timeout=60)
-    assert server.returncode == 0, stderr.decode()
+STARTS_EMPTY = True
+WAIT_S = 60.0
+"""Upper bound of every wait; what the tests wait for comes sooner."""
+REPORT_PID = "import os, pathlib, sys; pathlib.Path(sys.argv[1], str(os.getpid())).touch(); "
+START = r"sys.stdout.buffer.write(b'__GANGLION__\nD\0\0\0\5hello'); sys.stdout.flush(); "
+OBEDIENT = REPORT_PID + START + "sys.stdin.buffer.read(1)"
+"""A program in place of the app that ends when it is told to."""
+STUBBORN = REPORT_PID + START + "import time; time.sleep(600)"
 
 
-async def test_the_app_is_served_to_its_own_page_only(served: str, tmp_path: Path) -> None:
-    import aiohttp
+class Served(NamedTuple):
+    """A server that listens, and a browser that has opened its address."""
 
-    async with aiohttp.ClientSession() as session:
-        assert await _status(session, served) == 200
-        assert await _status(session, served, Host="evil.example") == 403
-        assert await _status(session, served, Origin="http://evil.example") == 403
-        assert await _status(session, served, Origin="http://127.0.0.1:1") == 403
-        assert await _status(session, f"{served}/ws", Origin="null") == 403
-        async with session.ws_connect(f"{served}/ws?width=100&height=30", origin=served) as browser:
-            await _read_until(browser, b"1 of 20")
-            await browser.send_str(json.dumps(["stdin", "\r"]))
-            await _read_until(browser, b"1 left")
-            await browser.send_str(json.dumps(["stdin", "1"]))
-            await _read_until(browser, b"saved, u undoes:")
-    with open_database(f"sqlite:///{tmp_path}/audits.db") as db:
-        assert len(rating_log.load_entries(db, audits.get_audit(db, "moral").id)) == 1
+    server: ReviewServer
+    browser: aiohttp.ClientSession
+    processes: Path
+    """Folder with a file for each process that was started, named by its id."""
 
+    def is_running(self) -> bool:
+        """Whether any process runs."""
+        return any(Path(f"/proc/{file.name}").exists() for file in self.processes.iterdir())
 
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
+    async def processes_end(self) -> None:
+        """Wait until no process runs."""
+        await wait_until(lambda: not self.is_running())
 
-
-async def _status(session: Any, url: str, **headers: str) -> int:
-    async with session.get(url, headers=headers) as response:
-        status: int = response.status
-        return status
-
-
-async def _read_until(socket: Any, words: bytes, limit_s: float = 60) -> bytes:
-    received = b""
-    async with asyncio.timeout(limit_s):
-        while words not in received:
-            message = await socket.receive()
-            received += message.data if isinstance(message.data, bytes) else str(message.data).encode()
-    return received
-
-
-def test_the_default_host_is_the_loopback_interface() -> None:
-    pytest.importorskip("textual_serve")
-    assert create_server(["true"]).host == "127.0.0.1"
-    assert create_server(["a b", "c'd"]).command == shlex.join(["a b", "c'd"])
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "textual_serve.server", None)
-    with pytest.raises(UsageError, match=r"pip install 'auditor\[serve\]'"):
-        create_server(["true"])
+    @property
+    def socket_url(self) -> str:
+        return f"{self.server.public_url}/ws?width=80&height=24"
 
 
 @pytest.fixture
@@ -107,3 +62,201 @@ def unused_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+@asynccontextmanager
+async def serve(folder: Path, port: int, program: str = OBEDIENT) -> AsyncIterator[Served]:
+    """Serve a program on the loopback interface."""
+    processes = folder / "processes"
+    processes.mkdir()
+    command = [sys.executable, "-c", program, str(processes)]
+    server = ReviewServer(command, host="127.0.0.1", port=port, public_url=None, announce=lambda _: None)
+    runner = web.AppRunner(await server._make_app(), access_log=None, shutdown_timeout=END_TIMEOUT_S)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    jar = aiohttp.CookieJar(unsafe=True)  # the host is an IP address
+    async with aiohttp.ClientSession(cookie_jar=jar) as browser:
+        yield Served(server, browser, processes)
+    await runner.cleanup()
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition of another process or of the server holds."""
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0.02)
+
+
+async def status_of(browser: aiohttp.ClientSession, url: str, **headers: str) -> int:
+    async with browser.get(url, headers=headers) as response:
+        status: int = response.status
+        return status
+
+
+async def socket_status(browser: aiohttp.ClientSession, url: str, **headers: str) -> int:
+    """The HTTP status with which a WebSocket is refused; 101 if it is opened."""
+    try:
+        async with browser.ws_connect(url, headers=headers):
+            return 101
+    except aiohttp.WSServerHandshakeError as error:
+        return error.status
+
+
+async def read_first(connection: aiohttp.ClientWebSocketResponse) -> aiohttp.WSMessage:
+    return await asyncio.wait_for(connection.receive(), WAIT_S)
+
+
+async def test_only_a_browser_that_opened_the_address_is_let_in(tmp_path: Path, unused_port: int) -> None:
+    async with serve(tmp_path, unused_port) as served:
+        url = served.server.public_url
+        for path in ("/", "/?token=wrong", "/ws", "/download/key", "/static/js/textual.js"):
+            assert await status_of(served.browser, url + path) == 403, path
+        assert await socket_status(served.browser, served.socket_url) == 403
+        async with served.browser.get(served.server.address) as response:
+            assert response.status == 200
+            cookie = response.headers["Set-Cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert served.server.token not in cookie
+        for _ in range(2):  # a page can be loaded again
+            assert await status_of(served.browser, url) == 200
+        assert await socket_status(served.browser, served.socket_url) == 101
+        assert await status_of(served.browser, f"{url}/download/unknown") == 404
+
+
+async def test_a_request_of_another_page_or_to_another_host_is_refused(tmp_path: Path, unused_port: int) -> None:
+    async with serve(tmp_path, unused_port) as served:
+        await status_of(served.browser, served.server.address)
+        url = served.server.public_url
+        assert await status_of(served.browser, url, Origin=url) == 200
+        assert await status_of(served.browser, url, Host="evil.example") == 403
+        for origin in ("http://evil.example", "http://127.0.0.1:1", "null"):
+            assert await status_of(served.browser, url, Origin=origin) == 403
+            assert await socket_status(served.browser, served.socket_url, Origin=origin) == 403
+
+
+async def test_each_start_has_a_new_token_and_cookie(tmp_path: Path) -> None:
+    servers = [ReviewServer(["true"], host="127.0.0.1", port=1, public_url=None, announce=print) for _ in range(2)]
+    assert len({server.token for server in servers} | {server._cookie for server in servers}) == 4
+    assert all(len(server.token) >= 32 for server in servers)
+
+
+async def test_no_page_can_be_framed_or_load_anything_foreign(tmp_path: Path, unused_port: int) -> None:
+    async with serve(tmp_path, unused_port) as served:
+        url = served.server.public_url
+        for path in ("/", served.server.address.removeprefix(url), "/", "/static/css/xterm.css", "/nothing"):
+            async with served.browser.get(url + path) as response:
+                assert response.headers["X-Frame-Options"] == "DENY"
+                assert HEADERS.items() <= dict(response.headers).items()
+                policy = response.headers["Content-Security-Policy"]
+                body = await response.text()
+            assert policy.startswith("default-src 'none'; script-src 'self'")
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+            if path == "/":
+                assert "https://" not in body
+
+
+async def test_a_process_ends_with_its_connection(tmp_path: Path, unused_port: int) -> None:
+    async with serve(tmp_path, unused_port) as served:
+        await status_of(served.browser, served.server.address)
+        async with served.browser.ws_connect(served.socket_url) as connection:
+            assert (await read_first(connection)).data == b"hello"
+            assert served.is_running()
+        await served.processes_end()
+
+
+async def test_a_process_that_does_not_end_is_killed(tmp_path: Path, unused_port: int) -> None:
+    assert END_TIMEOUT_S < 5
+    async with serve(tmp_path, unused_port, STUBBORN) as served:
+        await status_of(served.browser, served.server.address)
+        async with served.browser.ws_connect(served.socket_url) as connection:
+            await read_first(connection)
+        await served.processes_end()
+
+
+async def test_processes_end_with_the_server(tmp_path: Path, unused_port: int) -> None:
+    async with serve(tmp_path, unused_port) as served:
+        await status_of(served.browser, served.server.address)
+        connection = await served.browser.ws_connect(served.socket_url)
+        await read_first(connection)
+        task = asyncio.create_task(read_first(connection))
+        await served.server.on_shutdown(web.Application())
+        message = await task
+        assert (message.type, message.data) == (WSMsgType.CLOSE, WSCloseCode.GOING_AWAY)
+        await served.processes_end()
+
+
+async def test_at_most_eight_reviews_are_open(tmp_path: Path, unused_port: int) -> None:
+    assert MAX_SESSIONS == 8
+    async with serve(tmp_path, unused_port) as served:
+        await status_of(served.browser, served.server.address)
+        connections = [await served.browser.ws_connect(served.socket_url) for _ in range(MAX_SESSIONS)]
+        for connection in connections:
+            await read_first(connection)
+        async with served.browser.ws_connect(served.socket_url) as refused:
+            message = await read_first(refused)
+            assert (message.type, message.data) == (WSMsgType.CLOSE, WSCloseCode.TRY_AGAIN_LATER)
+        assert len(list(served.processes.iterdir())) == MAX_SESSIONS
+        for connection in connections:
+            await connection.close()
+        await served.processes_end()
+        await wait_until(lambda: not served.server._n_sessions)
+        async with served.browser.ws_connect(served.socket_url) as connection:
+            assert (await read_first(connection)).data == b"hello"
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "no JSON", '["stdin"]', '["stdin", 1]', '["resize", {}]', "1"])
+async def test_a_message_that_no_page_sends_ends_the_connection(tmp_path: Path, unused_port: int, text: str) -> None:
+    async with serve(tmp_path, unused_port) as served:
+        await status_of(served.browser, served.server.address)
+        async with served.browser.ws_connect(served.socket_url) as connection:
+            await read_first(connection)
+            await connection.send_str(text)
+            assert (await read_first(connection)).type is WSMsgType.CLOSE
+        await served.processes_end()
+
+
+def test_the_server_listens_on_this_machine_only_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[dict[str, Any]] = []
+
+    def note(self: ReviewServer, debug: bool = False) -> None:
+        started.append({"host": self.host, "port": self.port, "address": self.address})
+
+    monkeypatch.setattr(ReviewServer, "serve", note)
+    run(["review", "--serve"])
+    assert started[0]["host"] == "127.0.0.1"
+    assert started[0]["address"].startswith("http://127.0.0.1:8321/?token=")
+
+
+def run(arguments: Sequence[str]) -> Any:
+    return CliRunner().invoke(build_app(), arguments, catch_exceptions=True)
+
+
+def test_every_interface_needs_the_address_that_browsers_use() -> None:
+    error = run(["review", "--serve", "--host", "0.0.0.0"]).exception
+    assert isinstance(error, UsageError)
+    assert "--public-url" in str(error)
+
+
+def test_a_port_in_use_is_named(unused_port: int) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", unused_port))
+        taken.listen()
+        error = run(["review", "--serve", "--port", str(unused_port)]).exception
+    assert isinstance(error, UsageError)
+    assert f"port {unused_port}" in str(error)
+    assert "--port" in str(error)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("textual_serve", "textual_serve.server", "textual_serve.app_service", "auditor.tui.web_server"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if not has_package(folder)])
+    error = run(["review", "--serve"]).exception
+    assert isinstance(error, UsageError)
+    assert "pip install 'auditor[serve]'" in str(error)
+
+
+def has_package(folder: str) -> bool:
+    return os.path.isdir(os.path.join(folder, "textual_serve"))
