@@ -151,7 +151,7 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
     with open_database(resolve_storage_url(storage), create=False) as db:
         audit = audits.get_audit(db, name)
         n_open_conflicts: int = load_audit_status(db, audit)["open"]
-        if audit.stage == audits.AWAITING_HUMAN and audit.config is not None:
+        if audit.stage == audits.AWAITING_HUMAN and audit.config is not None and not n_open_conflicts:
             with suppress(
                 NotAllowedError
             ):  # a reviewer's database role may not; the decisions are saved, and the next run ends the audit
