@@ -77,11 +77,13 @@ def _run_app() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _reduce_garbage_collections()
     from auditor.cli.app import build_app
+    from auditor.input_files import remember_inputs
 
     _require_working_directory()
     # Not standalone: usage errors are then raised, and are sanitized before they are printed.
     called = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
-    code: object = build_app(called)(prog_name="auditor", standalone_mode=False)
+    with remember_inputs():
+        code: object = build_app(called)(prog_name="auditor", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 

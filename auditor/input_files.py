@@ -68,6 +68,8 @@ ZSTANDARD_METHOD = 93
 """Number of the compression method Zstandard in ZIP archives; Inspect AI writes it."""
 
 _limit_factor = 1.0
+_inputs: set[tuple[int, int]] | None = None
+"""Device and inode of each file that `require_file` saw within `remember_inputs`; None outside."""
 
 MAX_SETTINGS_BYTES = 1_000_000
 """Size limit of a file of settings or questions; data files have none."""
@@ -119,6 +121,26 @@ def require_columns(columns: Sequence[str] | int, source: str, error_class: type
         raise make_limit_error(source, f"has more than {limit:,} columns", n_columns, limit, error_class)
 
 
+@contextmanager
+def remember_inputs() -> Iterator[None]:
+    """Remember the files that are read within the context, which is a command, so that it replaces none of them."""
+    global _inputs
+    _inputs = set()
+    try:
+        yield
+    finally:
+        _inputs = None
+
+
+def is_remembered_input(path: Path) -> bool:
+    """Whether a path leads to a file that was read within `remember_inputs`."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return _inputs is not None and (status.st_dev, status.st_ino) in _inputs
+
+
 def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = "Check the name.") -> None:
     """Check that a path is a regular file: reading a pipe or a device may never end.
 
@@ -137,6 +159,9 @@ def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = 
         raise error_class(
             f"{path}: is a pipe or a device, not a file.", "Save its content to a file, and use that file."
         )
+    if _inputs is not None:
+        status = path.stat()
+        _inputs.add((status.st_dev, status.st_ino))
 
 
 def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | None = None) -> str:

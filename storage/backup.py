@@ -5,13 +5,13 @@ A copy of the file alone would lack the writes that are still in the write-ahead
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from auditor.errors import StorageError
-from auditor.storage.sqlite_file import connect_immutable, create_private, is_read_only
+from auditor.atomic_files import open_replacement
+from auditor.errors import StorageError, UsageError
+from auditor.storage.sqlite_file import PRIVATE_MODE, connect_immutable, create_private, is_read_only
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -22,30 +22,27 @@ def copy_database(source: Path, target: Path) -> None:
     """
     if target.exists():
         raise StorageError(f"{target} exists already.", "Name another file.")
-    partial_copy = target.with_name(f"{target.name}.part")
     try:
-        partial_copy.unlink(missing_ok=True)
-        create_private(partial_copy)
-        with (
-            closing(_connect_read_only(source)) as source_connection,
-            closing(sqlite3.connect(partial_copy)) as copy_connection,
-        ):
-            source_connection.backup(copy_connection)
-            copy_connection.execute("PRAGMA journal_mode=DELETE")  # no write-ahead log: the copy is a single file
-            check_messages = [row[0] for row in copy_connection.execute("PRAGMA integrity_check")]
-        if check_messages != ["ok"]:
-            raise StorageError(
-                f"the copy of {source} is incomplete: {check_messages[0]}.",
-                "The database is damaged. Recover what is left with: sqlite3 FILE .recover",
-            )
-        _flush_to_disk(partial_copy)
-        os.replace(partial_copy, target)
-    except (sqlite3.Error, OSError) as error:
+        with open_replacement(target, PRIVATE_MODE) as temporary_file:
+            create_private(temporary_file)
+            with (
+                closing(_connect_read_only(source)) as source_connection,
+                closing(sqlite3.connect(temporary_file)) as copy_connection,
+            ):
+                source_connection.backup(copy_connection)
+                copy_connection.execute("PRAGMA journal_mode=DELETE")  # no write-ahead log: the copy is a single file
+                check_messages = [row[0] for row in copy_connection.execute("PRAGMA integrity_check")]
+            if check_messages != ["ok"]:
+                raise StorageError(
+                    f"the copy of {source} is incomplete: {check_messages[0]}.",
+                    "The database is damaged. Recover what is left with: sqlite3 FILE .recover",
+                )
+    except UsageError as error:
+        raise StorageError(error.message, error.how_to_fix) from None
+    except sqlite3.Error as error:
         raise StorageError(
             f"{source} cannot be copied to {target}: {error}.", "Free space on the disk, or name another file."
         ) from None
-    finally:
-        partial_copy.unlink(missing_ok=True)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
@@ -59,12 +56,6 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
             raise
         return connect_immutable(path)
     return connection
-
-
-def _flush_to_disk(path: Path) -> None:
-    """Wait until a file is durable on the disk, as `os.fsync` does."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def find_unused_path(path: Path) -> Path:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption, UncorrectedOption
+from auditor.cli.options import AuditArgument, JsonOption, StorageOption, UncorrectedOption, output_file
 from auditor.cli.output import print_json, print_message
 from auditor.cli.page_output import print_document
 
@@ -35,8 +35,8 @@ ThresholdsOption: TypeAlias = Annotated[
         help="Take [check] of this configuration instead of the audit's, such as that of the base branch.",
     ),
 ]
-JunitOption: TypeAlias = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")]
-MarkdownOption: TypeAlias = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")]
+JunitOption: TypeAlias = Annotated[Path | None, output_file("Write JUnit XML.", "--junit")]
+MarkdownOption: TypeAlias = Annotated[Path | None, output_file("Write Markdown.", "--markdown")]
 
 
 def check(

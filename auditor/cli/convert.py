@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from auditor.cli.options import output_file
 from auditor.cli.output import print_message
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ DatasetArgument: TypeAlias = Annotated[
 SourceArgument: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SOURCE", help="The data set's file or folder, as its authors published it.")
 ]
-OutputOption: TypeAlias = Annotated[
-    Path, typer.Option("-o", "--output", metavar="FILE", help="File to write (.jsonl).")
-]
+OutputOption: TypeAlias = Annotated[Path, output_file("File to write (.jsonl).")]
 KindOption: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import StorageOption
+from auditor.cli.options import StorageOption, output_file
 from auditor.cli.output import format_command, print_message, print_table
 
 if TYPE_CHECKING:
@@ -22,10 +22,7 @@ TRACES_PER_FAULT = 60
 
 
 def demo(
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Where to write the report; default: NAME.html."),
-    ] = None,
+    output: Annotated[Path | None, output_file("Where to write the report; default: NAME.html.")] = None,
     seed: Annotated[
         int, typer.Option("--seed", help="Seed of the simulated answers; another one makes another audit.")
     ] = DEFAULT_SEED,

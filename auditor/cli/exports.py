@@ -9,7 +9,14 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, LabelKindOption, StorageOption
+from auditor.cli.options import (
+    AuditArgument,
+    JsonOption,
+    LabelKindOption,
+    StorageOption,
+    output_file,
+    output_folder,
+)
 from auditor.cli.output import print_data, print_json, print_message
 from auditor.cli.tracker_exports import export_inspect, export_mlflow, export_wandb
 
@@ -30,9 +37,7 @@ class RatingsFormatOption(StrEnum):
 
 
 LogFormatOption: TypeAlias = Annotated[RatingsFormatOption, typer.Option("--format", "-f", help="csv or jsonl.")]
-LogFileOption: TypeAlias = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")
-]
+LogFileOption: TypeAlias = Annotated[Path | None, output_file()]
 RawOption: TypeAlias = Annotated[
     bool, typer.Option("--raw", help="Do not escape texts that a spreadsheet would read as formulas.")
 ]
@@ -144,9 +149,7 @@ def export_tables(
     file_format: Annotated[
         TableFormatOption, typer.Option("--format", "-f", help="parquet or jsonl.")
     ] = TableFormatOption.PARQUET,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-tables by default.")
-    ] = None,
+    output: Annotated[Path | None, output_folder("Folder to write; AUDIT-tables by default.")] = None,
     keep_names: Annotated[
         bool, typer.Option("--names", help="Keep the names of human reviewers; by default they are numbered.")
     ] = False,
@@ -180,9 +183,7 @@ def export_tables(
 @export_app.command("paper")
 def export_paper(
     audit: AuditArgument,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-paper by default.")
-    ] = None,
+    output: Annotated[Path | None, output_folder("Folder to write; AUDIT-paper by default.")] = None,
     storage: StorageOption = None,
 ) -> None:
     """Write tables for a paper, as CSV and LaTeX.
@@ -218,9 +219,7 @@ def export_plots(
         PlotFormatOption,
         typer.Option("--format", "-f", help="svg, png or pdf; or vega for the Vega-Lite specification."),
     ] = PlotFormatOption.SVG,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-plots by default.")
-    ] = None,
+    output: Annotated[Path | None, output_folder("Folder to write; AUDIT-plots by default.")] = None,
     storage: StorageOption = None,
 ) -> None:
     """Write the report's plots as image files.
@@ -237,9 +236,7 @@ def export_plots(
 
 @export_app.command("backup")
 def export_backup(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="File to write; it must not exist yet.")
-    ],
+    output: Annotated[Path, output_file("File to write; it must not exist yet.")],
     storage: StorageOption = None,
 ) -> None:
     """Copy the database to a file, and check the copy.

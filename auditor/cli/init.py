@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from auditor.cli.options import OutputPath
 from auditor.cli.output import print_message
 
 if TYPE_CHECKING:
     from auditor.config.providers import ProviderSetup
 
 FileArgument: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="FILE", help="File to write, .toml or .yaml; audit.toml by default.")
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="File to write, .toml or .yaml; audit.toml by default.",
+        parser=OutputPath("a configuration"),
+    ),
 ]
 ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 ProviderOption: TypeAlias = Annotated[

@@ -60,6 +60,42 @@ def optional_audit(help_text: str) -> Any:
     )
 
 
+class OutputPath:
+    """Parser of a path that a command writes: the type of all such options and arguments, and of no other ones.
+
+    A path that can never be right is refused before the command starts, and pays for answers; `auditor.atomic_files`
+    checks again when it writes.
+
+    Args:
+        replaces: names of kinds of `auditor.file_kinds` that the output may replace, besides pages and tables.
+        is_folder: whether it is a folder, whose files are checked one by one when they are written.
+    """
+
+    __name__ = "path"
+
+    def __init__(self, *replaces: str, is_folder: bool = False) -> None:
+        self.replaces, self.is_folder = replaces, is_folder
+
+    def __call__(self, text: str) -> Path:
+        """The path; UsageError if it cannot be written, or is a file that is not replaced."""
+        from auditor.atomic_files import require_output
+
+        path = Path(text)
+        require_output(path, self.replaces, is_folder=self.is_folder)
+        return path
+
+
+def output_file(help_text: str = "Write to a file.", *names: str, metavar: str = "FILE", replaces: str = "") -> Any:
+    """An option for a file to write, `-o` unless other names are given; `replaces` as in `OutputPath`."""
+    parser = OutputPath(*filter(None, (replaces,)))
+    return typer.Option(*(names or ("-o", "--output")), metavar=metavar, help=help_text, parser=parser)
+
+
+def output_folder(help_text: str) -> Any:
+    """The option `-o` for a folder to write."""
+    return typer.Option("-o", "--output", metavar="DIR", help=help_text, parser=OutputPath(is_folder=True))
+
+
 AuditArgument: TypeAlias = Annotated[str, optional_audit("The audit's name; the most recent audit if left out.")]
 RequiredAuditArgument: TypeAlias = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
 ConfigArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="CONFIG", help="The audit's TOML or YAML file.")]
@@ -88,10 +124,7 @@ UncorrectedOption: TypeAlias = Annotated[
     ),
 ]
 PageFileOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "-o", "--output", metavar="FILE", help="Write the result as a page to this file (.html, .md or .txt)."
-    ),
+    Path | None, output_file("Write the result as a page to this file (.html, .md or .txt).")
 ]
 
 

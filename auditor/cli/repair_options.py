@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
 
-from auditor.cli.options import optional_audit
+from auditor.cli.options import optional_audit, output_file
 
 if TYPE_CHECKING:
     from auditor.logic.repair_stages import RepairStage
@@ -26,13 +26,7 @@ DiffOption: TypeAlias = Annotated[
     bool, typer.Option("--diff", help="List the pairs on which the repair reverses the judge's answer.")
 ]
 RowsOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write the comparisons of --stage, for training a model (.jsonl or .parquet).",
-    ),
+    Path | None, output_file("Write the comparisons of --stage, for training a model (.jsonl or .parquet).")
 ]
 RowFormatOption: TypeAlias = Annotated[
     str, typer.Option("--form", help="With -o: format of the rows, preference (texts) or chat (messages).")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.options import JsonOption, StorageOption, output_file
 
 if TYPE_CHECKING:
     from auditor.replications.presets import Paper
@@ -71,12 +71,7 @@ DryRunOption: TypeAlias = Annotated[
 ]
 OutputOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write the result as a page to this file (.html, .md or .txt), or all figures as a table (.csv).",
-    ),
+    output_file("Write the result as a page to this file (.html, .md or .txt), or all figures as a table (.csv)."),
 ]
 SampleOption: TypeAlias = Annotated[
     int | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AuditArgument, StorageOption
+from auditor.cli.options import AuditArgument, StorageOption, output_file
 from auditor.cli.output import print_data, print_json_text, print_message
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def report(
         str | None,
         typer.Option("--format", "-f", help="html, json, md or text; by default from the suffix of the file to write."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
+    output: Annotated[Path | None, output_file()] = None,
     brief: Annotated[
         bool, typer.Option("--brief", help="Write one page only: the main answers, reasons for caution and next steps.")
     ] = False,

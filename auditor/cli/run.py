@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import ConfigArgument, LimitOption, SetOption, StorageOption, list_overrides
+from auditor.cli.options import ConfigArgument, LimitOption, SetOption, StorageOption, list_overrides, output_file
 from auditor.cli.output import format_command, print_message
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ DryRunOption: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Show the calls, the cost and the first request; send and write nothing.")
 ]
 ReportOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--report", metavar="FILE", help="Write the report to this file (.html, .json, .md or .txt)."),
+    Path | None, output_file("Write the report to this file (.html, .json, .md or .txt).", "--report")
 ]
 EngineOption: TypeAlias = Annotated[
     EngineName | None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from auditor.cli.options import output_file
 from auditor.cli.output import print_message
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def import_survey_file(
     name: Annotated[
         str | None, typer.Option("--name", metavar="N", help="Name of the survey; by default that of the written file.")
     ] = None,
-    output_path: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="File to write.")
-    ] = None,
+    output_path: Annotated[Path | None, output_file("File to write.", metavar="OUT.csv", replaces="a survey")] = None,
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Seed of the random numbers for imputation and split halves.")
     ] = 0,
@@ -66,8 +65,6 @@ def import_survey_file(
     from auditor.errors import UsageError
 
     target = output_path or Path(f"{name or file.stem + '.survey'}.csv")
-    if target.exists() and file.exists() and target.samefile(file):
-        raise UsageError(f"{target} is the official file itself.", "Choose another name with -o.")
     if shares:
         _import_shares(file, target, name, low, high, overwrite=force)
         return

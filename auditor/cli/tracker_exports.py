@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption
+from auditor.cli.options import AuditArgument, JsonOption, StorageOption, output_folder
 from auditor.cli.output import print_json, print_message
 
 
 def export_inspect(
     audit: AuditArgument,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-inspect by default.")
-    ] = None,
+    output: Annotated[Path | None, output_folder("Folder to write; AUDIT-inspect by default.")] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -80,9 +78,7 @@ def export_mlflow(
 
 def export_wandb(
     audit: AuditArgument,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-wandb by default.")
-    ] = None,
+    output: Annotated[Path | None, output_folder("Folder to write; AUDIT-wandb by default.")] = None,
     project: Annotated[
         str, typer.Option("--project", metavar="NAME", help="Name of the Weights & Biases project.")
     ] = "auditor",

@@ -5,8 +5,6 @@ Each trace becomes one Inspect sample: its id is the cell, its epoch the number 
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.atomic_files import make_folder, report_write_errors
+from auditor.atomic_files import make_folder, open_replacement
 from auditor.domain import Method, Outcome, Ruling, canonical_hash
 from auditor.errors import UsageError
 from auditor.exports.inspect_samples import (
@@ -96,13 +94,11 @@ def _unique_name(name: str, used_names: set[str]) -> str:
 
 
 def _write_log(log: EvalLog, path: Path) -> None:
-    """Write a log to a temporary folder next to its path, then move it there, so that no file is left half written."""
+    """Write a log with Inspect's own writer."""
     from inspect_ai.log import write_eval_log
 
-    with report_write_errors(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as temporary_folder:
-        partial_file = Path(temporary_folder) / path.name
-        write_eval_log(log, partial_file)
-        os.replace(partial_file, path)
+    with open_replacement(path) as temporary_file:
+        write_eval_log(log, temporary_file)
 
 
 def _load_trace_records(db: Database, source: ReportSource, model: str) -> list[TraceRecord]:

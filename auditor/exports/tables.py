@@ -10,9 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.atomic_files import make_folder, write_atomically
+from auditor.atomic_files import MANIFEST, NewFolder, make_folder, replace_folder, write_files
 from auditor.exports.data_card import build_data_card
-from auditor.exports.folder_replacement import MANIFEST, replace_folder
 from auditor.reports.render.markdown import render_markdown
 from auditor.storage import audits, table_dump
 from auditor.storage.database import Database
@@ -70,27 +69,28 @@ def export_tables(
         "schema_version": SCHEMA_VERSION,
     }
     file_metadata |= {"auditor": metadata.version("auditor"), "form": file_format, "config_hash": audit.config_hash}
-    with replace_folder(folder, MANIFEST_FORMAT) as temporary_folder:
+    with replace_folder(folder, MANIFEST_FORMAT) as new_folder:
         export = TableExport(folder)
         table_entries = []
         rename_rater = _rater_renamer(keep_rater_names)
         for table in table_dump.list_tables():
             file = f"{table.name}.{file_format}"
             rows = (_prepare_rows(batch, rename_rater) for batch in table_dump.dump_rows(db, audit.id, table.name))
-            n_rows = (_write_parquet if file_format == "parquet" else _write_jsonl)(
-                temporary_folder / file, table, rows, file_metadata
-            )
+            if file_format == "parquet":
+                n_rows = _write_parquet(new_folder.path / file, table, rows, file_metadata)
+            else:
+                n_rows = _write_jsonl(new_folder, file, rows)
             export.row_counts[table.name] = n_rows
             columns = [column._asdict() for column in table.columns]
             table_entries.append(
                 {"name": table.name, "about": table.description, "file": file, "rows": n_rows, "columns": columns}
             )
-        _write_report_tables(db, name, temporary_folder)
+        _write_report_tables(db, name, new_folder)
         card = build_data_card(db, audit, export.row_counts, file_format, MANIFEST, keep_rater_names=keep_rater_names)
-        (temporary_folder / DATA_CARD).write_text(render_markdown(card), encoding="utf-8")
-        export.file_hashes = {path.name: _sha256(path) for path in sorted(temporary_folder.iterdir())}
+        new_folder.write(DATA_CARD, render_markdown(card))
+        export.file_hashes = {path.name: _sha256(path) for path in sorted(new_folder.path.iterdir())}
         files = [
-            {"file": file_name, "sha256": file_hash, "bytes": (temporary_folder / file_name).stat().st_size}
+            {"file": file_name, "sha256": file_hash, "bytes": (new_folder.path / file_name).stat().st_size}
             for file_name, file_hash in export.file_hashes.items()
         ]
         left_out = [
@@ -103,11 +103,11 @@ def export_tables(
             "files": files,
         }
         text = json.dumps({**manifest, "left_out": left_out}, indent=2, ensure_ascii=False)
-        (temporary_folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        new_folder.write(MANIFEST, text + "\n")
     return export
 
 
-def _write_report_tables(db: Database, name: str, folder: Path) -> None:
+def _write_report_tables(db: Database, name: str, folder: NewFolder) -> None:
     """Write each table of the report as CSV in full precision, with all its rows."""
     from auditor.reports.data.build import build_report
     from auditor.reports.document import Table
@@ -118,9 +118,7 @@ def _write_report_tables(db: Database, name: str, folder: Path) -> None:
 
     for block in iterate_blocks(build_report_document(build_report(db, name))):
         if isinstance(block, Table):
-            (folder / name_table_file(block)).write_text(
-                render_csv(block), encoding="utf-8", errors="backslashreplace", newline=""
-            )
+            folder.write(name_table_file(block), render_csv(block))
 
 
 def export_paper(report: Report, folder: Path) -> list[Path]:
@@ -135,10 +133,9 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     from auditor.reports.paper_files import render_paper_files  # loads all of the report's sections (0.4 s)
 
     make_folder(folder)
-    files = render_paper_files(report)
-    for name, text in files:
-        write_atomically(text, folder / name)
-    return [folder / name for name, _ in files]
+    text_by_path = {folder / name: text for name, text in render_paper_files(report)}
+    write_files(text_by_path)
+    return list(text_by_path)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------
@@ -165,10 +162,10 @@ def _write_parquet(path: Path, table: DumpTable, batches: RowBatches, file_metad
     return n_rows
 
 
-def _write_jsonl(path: Path, table: DumpTable, batches: RowBatches, file_metadata: dict[str, Any]) -> int:
-    """Write a table as one JSON object per line; return the number of rows. `file_metadata` is not written."""
+def _write_jsonl(folder: NewFolder, name: str, batches: RowBatches) -> int:
+    """Write a table as one JSON object per line; return the number of rows."""
     n_rows = 0
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with folder.open(name) as file:
         for batch in batches:
             file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in batch)
             n_rows += len(batch)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from auditor.atomic_files import write_atomically
+from auditor.atomic_files import write_files
 from auditor.domain import Method, Purpose
 from auditor.exports.tables import export_paper
 from auditor.metrics.estimate import Estimate
@@ -67,8 +67,7 @@ def compute_report_digest(report: Report) -> str:
 
 def write_artifacts(report: Report, folder: Path) -> None:
     """Write the report as HTML, JSON and Markdown, and the tables of the paper, to a folder."""
-    for name, report_format in REPORT_FILES.items():
-        write_atomically(render_report(report, report_format), folder / name)
+    write_files({folder / name: render_report(report, form) for name, form in REPORT_FILES.items()})
     export_paper(report, folder / "tables")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from auditor.agents.logic.item_sets import is_shortened
 from auditor.agents.logic.questions import render_question
-from auditor.atomic_files import report_write_errors, write_atomically
+from auditor.atomic_files import open_replacement, write_atomically
 from auditor.domain import Message, Relation
 from auditor.errors import UsageError
 from auditor.logic.repair import RepairedAnswers
@@ -148,10 +148,5 @@ def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: Tra
 
     if not file.parent.is_dir():
         raise UsageError(f"{file}: the folder does not exist.", "Create it first.")
-    partial_file = file.with_name(f".{file.name}.part")  # renamed when complete, so that no reader sees half a file
-    try:
-        with report_write_errors(file):
-            pq.write_table(pa.Table.from_pylist(records), partial_file)
-            partial_file.replace(file)
-    finally:
-        partial_file.unlink(missing_ok=True)
+    with open_replacement(file) as temporary_file:
+        pq.write_table(pa.Table.from_pylist(records), temporary_file)

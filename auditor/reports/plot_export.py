@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from auditor.atomic_files import make_folder, write_atomically
+from auditor.atomic_files import make_folder, write_files
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure
 from auditor.reports.document.traversal import iterate_blocks
@@ -38,9 +38,6 @@ def write_plots(report: Report, folder: Path, plot_format: PlotFormat = "svg") -
     """
     make_folder(folder)
     suffix, export = _EXPORTS[plot_format]
-    paths: list[Path] = []
-    for block in iterate_blocks(build_report_document(report)):
-        if isinstance(block, Figure):
-            paths.append(folder / f"{block.id}{suffix}")
-            write_atomically(export(block.spec), paths[-1])
-    return paths
+    figures = [block for block in iterate_blocks(build_report_document(report)) if isinstance(block, Figure)]
+    write_files({folder / f"{figure.id}{suffix}": export(figure.spec) for figure in figures})
+    return [folder / f"{figure.id}{suffix}" for figure in figures]

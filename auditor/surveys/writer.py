@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from auditor.atomic_files import write_atomically
+from auditor.atomic_files import write_files
 from auditor.domain import Survey, SurveyCell
 from auditor.errors import SurveyError, UsageError
 from auditor.surveys import description, distributions, survey_facts
@@ -54,8 +54,7 @@ def write_survey(
     if existing_files and not overwrite:
         raise SurveyError(f"{existing_files[0]}: already exists.", "Choose another name, or allow overwriting.")
     try:
-        for file_path, text in texts.items():
-            write_atomically(text, file_path)
+        write_files(texts)
         for companion_path in {facts_path, shares_path} - set(texts):
             companion_path.unlink(missing_ok=True)  # a file left by another survey would not match
     except UsageError as error:

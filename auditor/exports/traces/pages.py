@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from auditor.atomic_files import MANIFEST, replace_folder
 from auditor.domain import Cell
 from auditor.errors import UsageError
-from auditor.exports.folder_replacement import MANIFEST, replace_folder
 from auditor.exports.traces.reader import TraceReader
 from auditor.reports.data.traces.schema import TracePages
 from auditor.storage.database import Database
@@ -64,12 +64,12 @@ def write_trace_pages(
     audit = PageAudit(audit_name, reader.n_open_conflicts, reader.is_simulated)
     file_names = _name_files(selection.cells)
     report = f"../{quote(report_file, safe='')}" if report_file else ""
-    with replace_folder(folder, MANIFEST_FORMAT) as temporary_folder:
+    with replace_folder(folder, MANIFEST_FORMAT) as new_folder:
         for i, cell_traces in enumerate(reader.iterate_cells(selection)):
             neighbours = [_link_cell(selection.cells, position, file_names) for position in (i - 1, i + 1)]
             links = PageLinks(report, INDEX_FILE, *neighbours)
             document = build_cell_document(cell_traces, audit, links)
-            _write(temporary_folder / file_names[cell_traces.cell], render_html(document))
+            new_folder.write(file_names[cell_traces.cell], render_html(document))
         index = build_index_document(
             audit,
             file_names,
@@ -78,10 +78,10 @@ def write_trace_pages(
             report=report,
             n_omitted_cells=selection.n_omitted_cells,
         )
-        _write(temporary_folder / INDEX_FILE, render_html(index))
+        new_folder.write(INDEX_FILE, render_html(index))
         files = [{"file": name} for name in (INDEX_FILE, *file_names.values())]
         manifest = {"format": MANIFEST_FORMAT, "audit": audit_name, "files": files}
-        _write(temporary_folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+        new_folder.write(MANIFEST, json.dumps(manifest, indent=2) + "\n")
     prefix = quote(folder.name, safe="")
     links_by_cell = {cell: f"{prefix}/{name}" for cell, name in file_names.items()}
     return WrittenPages(folder, TracePages(f"{prefix}/{INDEX_FILE}", links_by_cell), selection.n_omitted_cells)
@@ -102,8 +102,3 @@ def _link_cell(cells: Sequence[Cell], position: int, file_names: Mapping[Cell, s
         return "", ""
     cell = cells[position]
     return ", ".join(filter(None, (cell.topic, cell.country))), file_names[cell]
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file; what UTF-8 cannot encode is escaped."""
-    path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")

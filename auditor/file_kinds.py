@@ -1,0 +1,149 @@
+"""Recognise by its content what a file is, so that an output does not replace a thing of another kind."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+HEAD_BYTES = 1 << 16
+SQLITE_MAGIC = b"SQLite format 3\0"
+SQLITE_LOG_MAGICS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7")
+"""First bytes of SQLite's write-ahead log, in either byte order, and of its rollback journal."""
+PARQUET_MAGIC = b"PAR1"
+BINARY_MAGICS = (b"\x89PNG", b"%PDF", PARQUET_MAGIC, b"PK\x03\x04", b"\x1f\x8b")
+SIDE_FILE = re.compile(r"(.+)(?:-wal|-shm|-journal|\..+\.(?:lock|holder))")
+"""Name of a file that SQLite or a run keeps beside a database, whose name is the first group."""
+SETTINGS_SUFFIXES = (".toml", ".yaml", ".yml")
+SURVEY_COLUMNS = ("country", "topic", "score")
+N_KEY_COLUMNS = 2
+"""Two tables are of one kind if so many of their first columns are the same."""
+_AUDIT_SETTING = re.compile(r"^(?:\[\[?models\b|models\s*[:=])", re.MULTILINE)
+_JSON_KEY = re.compile(r'[\[{\s]*"((?:[^"\\]|\\.)*)"')
+_TAG = re.compile(r"(?:\s|<!--.*?-->|<\?.*?\?>)*<(!?[a-z:]+)", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What a file is.
+
+    Attributes:
+        name: for messages, with its article, such as `a SQLite database`.
+        key: what two files of one kind have in common besides the name, such as the first columns of a table.
+        is_unreplaceable: whether no output of auditor is of this kind.
+    """
+
+    name: str
+    key: tuple[str, ...] = ()
+    is_unreplaceable: bool = False
+
+
+DATABASE = FileKind("a SQLite database", is_unreplaceable=True)
+SIDE_FILE_KIND = FileKind("a file of a SQLite database", is_unreplaceable=True)
+CONFIGURATION = FileKind("a configuration")
+SETTINGS = FileKind("a file of settings")
+SURVEY = FileKind("a survey", SURVEY_COLUMNS)
+TEXT = FileKind("a text")
+
+
+def identify_file(path: Path) -> FileKind | None:
+    """The kind of the regular file at a path; None if there is none, or it is empty.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if (side_file := SIDE_FILE.fullmatch(path.name)) and _is_database(path.with_name(side_file[1])):
+        return SIDE_FILE_KIND  # also if it does not exist now: SQLite would read what is written there
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return None
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except FileNotFoundError:
+        return None
+    return _identify_parquet(path) if head.startswith(PARQUET_MAGIC) else identify_content(head, path.name)
+
+
+def identify_content(content: bytes, name: str) -> FileKind | None:
+    """The kind of a file by its content, or by the first 64 KiB of it; None if it is empty.
+
+    Args:
+        name: the file's name, whose suffix tells apart formats of text.
+    """
+    head = content[:HEAD_BYTES]
+    if not head:
+        return None
+    if head.startswith(SQLITE_MAGIC):
+        return DATABASE
+    if head.startswith(SQLITE_LOG_MAGICS):
+        return SIDE_FILE_KIND
+    text = head.decode("utf-8-sig", errors="ignore")
+    if "\0" in text or head.startswith(BINARY_MAGICS):
+        return FileKind("a file in a binary format", (head[:4].hex(),))
+    return _identify_text(text, Path(name).suffix.lower())
+
+
+def _identify_text(text: str, suffix: str) -> FileKind:
+    """The kind of a text by its suffix and its beginning."""
+    if suffix in SETTINGS_SUFFIXES:
+        return CONFIGURATION if _AUDIT_SETTING.search(text) else SETTINGS
+    if tag := _TAG.match(text):
+        return FileKind("a page or XML document", (tag[1].lower(),))
+    first_line = text.lstrip().split("\n", 1)[0]
+    if suffix == ".jsonl":
+        return _make_table(_read_keys(first_line))
+    if text.lstrip()[:1] in "{[" and (key := _JSON_KEY.match(text)):
+        return FileKind("a JSON document", (key[1],))
+    columns = _split_header(first_line)
+    if suffix in (".csv", ".tsv") or columns[: len(SURVEY_COLUMNS)] == SURVEY_COLUMNS:
+        return _make_table(columns)
+    return CONFIGURATION if _AUDIT_SETTING.search(text) else TEXT
+
+
+def _identify_parquet(path: Path) -> FileKind:
+    """The kind of a Parquet file by its columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return _make_table(tuple(pq.read_schema(path).names))
+    except (pa.ArrowException, ValueError):
+        return FileKind("a damaged Parquet file", is_unreplaceable=True)
+
+
+def _make_table(columns: tuple[str, ...]) -> FileKind:
+    """The kind of a table with these columns."""
+    if set(SURVEY_COLUMNS) <= set(columns) and "model" not in columns:
+        return SURVEY
+    return FileKind("another table", columns[:N_KEY_COLUMNS])
+
+
+def _read_keys(line: str) -> tuple[str, ...]:
+    """The keys of the object in a line of JSON Lines; empty if there is none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(record) if isinstance(record, dict) else ()
+
+
+def _split_header(line: str) -> tuple[str, ...]:
+    """The columns that the first line of a table names, separated by commas, semicolons or tabs."""
+    delimiter = max(",;\t", key=line.count)
+    try:
+        return tuple(column.strip() for column in next(csv.reader(io.StringIO(line), delimiter=delimiter), []))
+    except csv.Error:
+        return (line[:80],)
+
+
+def _is_database(path: Path) -> bool:
+    """Whether a path is that of a SQLite database."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+    except OSError:
+        return False
