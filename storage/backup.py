@@ -38,7 +38,7 @@ def copy_database(source: Path, target: Path) -> None:
                     "The database is damaged. Recover what is left with: sqlite3 FILE .recover",
                 )
     except UsageError as error:
-        raise StorageError(error.message, error.how_to_fix) from None
+        raise StorageError(f"{source} cannot be copied: {error.message}", error.how_to_fix) from None
     except sqlite3.Error as error:
         raise StorageError(
             f"{source} cannot be copied to {target}: {error}.", "Free space on the disk, or name another file."
