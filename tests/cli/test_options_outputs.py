@@ -15,7 +15,7 @@ from auditor.cli.options import OutputPath
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 
-INPUTS = {"config", "file", "items", "models", "permutations", "recorded", "source", "target"}
+INPUTS = {"config", "thresholds_path", "file", "items", "models", "permutations", "recorded", "source", "target"}
 """Parameters of commands that are paths of inputs."""
 
 
@@ -92,8 +92,10 @@ def build_words(output: Output, command: Any, target: Path) -> list[str]:
     required = [p for p in command.params if p.required and p is not output.parameter]
     arguments = ["x" for p in required if p.param_type_name == "argument"]
     options = list(itertools.chain.from_iterable((p.opts[0], "x") for p in required if p.param_type_name == "option"))
-    own = [str(target)] if output.parameter.param_type_name == "argument" else [output.parameter.opts[0], str(target)]
-    return [*output.command, *arguments, *options, *own]
+    written = (
+        [str(target)] if output.parameter.param_type_name == "argument" else [output.parameter.opts[0], str(target)]
+    )
+    return [*output.command, *arguments, *options, *written]
 
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda output: f"{' '.join(output.command)} {output.parameter.opts[0]}")

@@ -1,6 +1,6 @@
 """Only `auditor/atomic_files.py` writes files for users: completely or not at all, and nothing of another kind is lost.
 
-Caches, weights, locks, databases and the program's own state are apart: `APART` names them, each with its calls.
+Caches, weights, locks, databases and the program's own state are apart: `WRITES_ELSEWHERE` names their calls.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = ("auditor", "agents", "storage", "tui", "prompts")
 WRITER = "auditor/atomic_files.py"
-APART = {
+WRITES_ELSEWHERE = {
     "auditor/__main__.py": {"os.open"},  # the null device for closed standard streams
     "auditor/cli/output.py": {"os.open"},  # the null device
     "auditor/config/trust.py": {"open", "mkdir"},  # the list of trusted addresses
@@ -95,13 +95,16 @@ def test_only_the_writer_writes_files() -> None:
         name = path.relative_to(ROOT).as_posix()
         if name == WRITER:
             continue
-        allowed = APART.get(name, set()) | LIBRARY_WRITERS.get(name, set())
+        allowed = WRITES_ELSEWHERE.get(name, set()) | LIBRARY_WRITERS.get(name, set())
         for line, call in iterate_writes(ast.parse(path.read_text(encoding="utf-8"))):
             used.setdefault(name, set()).add(call)
             if call not in allowed:
                 problems.append(f"{name}:{line}: {call}. How to fix: write with auditor.atomic_files.")
     assert not problems, "\n".join(problems)
-    declared = {name: APART.get(name, set()) | LIBRARY_WRITERS.get(name, set()) for name in APART | LIBRARY_WRITERS}
+    declared = {
+        name: WRITES_ELSEWHERE.get(name, set()) | LIBRARY_WRITERS.get(name, set())
+        for name in WRITES_ELSEWHERE | LIBRARY_WRITERS
+    }
     assert declared == used
 
 
