@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from auditor.cli.options import RequiredAuditArgument, StorageOption
-from auditor.cli.output import format_command, print_message
+from auditor.cli.output import can_ask, format_command, print_message
 
 if TYPE_CHECKING:
     from auditor.storage.audit_changes import AuditContents
@@ -57,7 +56,7 @@ def delete(
     for line in _describe_deletion(audit, _load_contents(audit, storage), storage):
         print_message(line)
     if not confirmed:
-        if not _can_ask():
+        if not can_ask():
             raise UsageError("delete asks for confirmation, but there is no terminal.", "Add --yes to delete.")
         if not typer.confirm(f"Delete the audit '{audit}'?", err=True):
             print_message("Nothing was deleted.")
@@ -75,11 +74,6 @@ def _load_contents(audit: str, storage: str | None) -> AuditContents:
 
     with open_database(resolve_storage_url(storage), create=False) as db:
         return count_contents(db, audits.get_audit(db, audit).id)
-
-
-def _can_ask() -> bool:
-    """Whether somebody can answer a question."""
-    return sys.stdin.isatty()
 
 
 def _describe_deletion(audit: str, contents: AuditContents, storage: str | None) -> Iterator[str]:

@@ -128,7 +128,14 @@ def _describe_cluster(config: AuditConfig) -> str:
 def _check_model(model: ModelSection, *, is_called_locally: bool) -> Iterator[DoctorCheck]:
     """Check a model's key, server and weights; keys of models that workers call are on other hosts."""
     from auditor.config import resolve_secret
+    from auditor.config.secret_headers import secret_header_variables
 
+    if is_called_locally:
+        for header, variable in secret_header_variables(model).items():
+            yield _run_check(
+                f"header {header} of {model.name}",
+                lambda name=variable: f"{name} is set" if resolve_secret(f"os.environ/{name}") else "",  # type: ignore[misc]
+            )
     if (key_reference := model.api_key) is not None and is_called_locally:
         yield _run_check(
             f"key of {model.name}", lambda: f"{key_reference} is set" if resolve_secret(key_reference) else ""

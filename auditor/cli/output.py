@@ -151,3 +151,8 @@ def _isolate_right_to_left(cell: str) -> str:
     """Enclose right-to-left text in zero-width marks, so that a terminal does not swap table cells."""
     is_right_to_left = any(unicodedata.bidirectional(char) in ("R", "AL") for char in cell)
     return f"\u200e{cell}\u200e" if is_right_to_left else cell
+
+
+def can_ask() -> bool:
+    """Whether somebody can answer a question."""
+    return sys.stdin.isatty()

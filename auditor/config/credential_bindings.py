@@ -41,7 +41,7 @@ class CredentialBinding(NamedTuple):
 
     def covers_host(self, other: CredentialBinding) -> bool:
         """As `covers`, but ignoring the scheme."""
-        return self.key == other.key and self.host in (other.host, _strip_port(other.host))
+        return self.key == other.key and self.host in (other.host, strip_port(other.host))
 
     def _is_default_scheme(self, scheme: str | None) -> bool:
         """Whether a binding without a scheme allows this scheme."""
@@ -57,15 +57,29 @@ def parse_binding(line: str) -> CredentialBinding | None:
     """Parse a line of the trust file; None if it is not `KEY@HOST` or `KEY@SCHEME://HOST`."""
     key, separator, address = line.partition("@")
     scheme, _, host = address.lower().rpartition("://")
-    return CredentialBinding(key, host.rstrip("/"), scheme or None) if key and separator and host else None
+    return CredentialBinding(key, encode_host(host.rstrip("/")), scheme or None) if key and separator and host else None
 
 
 def extract_host(url: str) -> str:
-    """Host of a URL in lower case, with its port, without user name and password."""
-    return urlsplit(url).netloc.rsplit("@", 1)[-1].lower()
+    """Host of a URL as a connection uses it, with its port, without user name and password."""
+    return encode_host(urlsplit(url).netloc.rsplit("@", 1)[-1])
 
 
-def _strip_port(host: str) -> str:
+def encode_host(host: str) -> str:
+    """A host in lower case and in punycode, so that letters of other scripts show: `xn--pi-7kc.openai.com`."""
+    if host.isascii():
+        return host.lower()
+    import idna
+
+    name, separator, port = host.rpartition(":")
+    name, port = (name, f":{port}") if separator and port.isdigit() else (host, "")
+    try:
+        return idna.encode(name, uts46=True).decode() + port
+    except idna.IDNAError:  # no host that can be connected to
+        return host.encode("ascii", "backslashreplace").decode().lower()
+
+
+def strip_port(host: str) -> str:
     """A host without its port, if it has one."""
     name, separator, port = host.rpartition(":")
     return name if separator and port.isdigit() else host
@@ -73,7 +87,7 @@ def _strip_port(host: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Whether a host, with or without a port, is this machine (`localhost` or a loopback address)."""
-    name = (host if host.count(":") > 1 and not host.startswith("[") else _strip_port(host)).strip("[]")
+    name = (host if host.count(":") > 1 and not host.startswith("[") else strip_port(host)).strip("[]")
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:

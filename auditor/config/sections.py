@@ -230,7 +230,8 @@ class TelemetrySection(ConfigSection):
     """Keys for the monitoring server, by the name of the HTTP header that it expects: `{ x-api-key = "os.environ/NAME"
     }`."""
     texts: bool = False
-    """Whether the texts of questions, answers and justifications are sent to the monitoring server as well."""
+    """Whether the texts of questions, answers and justifications are sent to the monitoring server as well. A server
+    that only the configuration names must be allowed first: `auditor trust CONFIG`."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of calls (0 to 1) that are reported to the monitoring server; the same calls in every run."""
 

@@ -7,7 +7,8 @@ allows http.
 
 The same holds for secrets that a config can use without naming a key: credentials of this machine that sign requests
 (`AWS_CREDENTIALS@…`, `GOOGLE_CREDENTIALS@…`), the password of a PostgreSQL server that the config's `storage` names
-(`PGPASSWORD@…`), and the work sent to a Ray cluster that its `run.ray_address` names (`RAY_ADDRESS@…`).
+(`PGPASSWORD@…`), the work sent to a Ray cluster that its `run.ray_address` names (`RAY_ADDRESS@…`), and the questions
+and answers sent to a collector that its `telemetry.endpoint` names (`TELEMETRY_TEXTS@…`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
-from auditor.config.credential_bindings import CredentialBinding, binding_for_url, extract_host, parse_binding
+from auditor.config.credential_bindings import (
+    CredentialBinding,
+    binding_for_url,
+    encode_host,
+    extract_host,
+    parse_binding,
+)
 from auditor.config.model_section import REPLAY_PREFIX
+from auditor.config.secret_headers import refuse_literal_secrets, secret_header_variables
 from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider, find_signed_provider
 from auditor.config.supported_providers import PROVIDERS_WITHOUT_ADDRESS, unsupported_reason
 from auditor.config.value_checks import check_base_url
@@ -26,8 +34,9 @@ from auditor.errors import ConfigError
 from auditor.input_files import read_text
 
 TRUST_VARIABLE = "AUDITOR_TRUST"
-STORAGE_KEY, CLUSTER_KEY = "PGPASSWORD", "RAY_ADDRESS"
-"""Names in the trust file for the password of a database server, and for work that is sent to a Ray cluster."""
+STORAGE_KEY, CLUSTER_KEY, TEXTS_KEY = "PGPASSWORD", "RAY_ADDRESS", "TELEMETRY_TEXTS"
+"""Names in the trust file for the password of a database server, for work that is sent to a Ray cluster, and for texts
+that are sent to a collector of telemetry."""
 COLLECTOR_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
 """Environment variable with the collector's URL, for a config with telemetry but without an endpoint."""
 
@@ -38,13 +47,9 @@ def required_bindings(config: AuditConfig, storage_servers: Iterable[str] = ()) 
     Args:
         storage_servers: database servers on other machines that the config names.
     """
-    model_bindings = [
-        binding for model in config.models_by_name.values() if (binding := _model_binding(model)) is not None
-    ]
-    storage_bindings = [CredentialBinding(STORAGE_KEY, server) for server in storage_servers]
-    return list(
-        dict.fromkeys([*model_bindings, *_telemetry_bindings(config), *_cluster_bindings(config), *storage_bindings])
-    )
+    bindings = [binding for model in config.models_by_name.values() for binding in model_bindings(model)]
+    storage_bindings = [CredentialBinding(STORAGE_KEY, encode_host(server)) for server in storage_servers]
+    return list(dict.fromkeys([*bindings, *_telemetry_bindings(config), *_cluster_bindings(config), *storage_bindings]))
 
 
 def describe_destinations(config: AuditConfig) -> str:
@@ -74,19 +79,24 @@ def require_trust(config: AuditConfig) -> None:
 
     Raises:
         ConfigError: a key would go to a host that is not allowed; the message names both. Or a model's provider is
-            not supported.
+            not supported, or one of its headers holds a secret.
     """
     trusted = load_trusted_bindings()
     require_supported_providers(config)
     for model in config.models_by_name.values():
-        if (binding := _model_binding(model)) is not None:
-            signed_provider = find_signed_provider(model.model, model.api_key)
+        refuse_literal_secrets(model)
+        signed_provider = find_signed_provider(model.model, model.api_key)
+        for binding in model_bindings(model):
+            is_signing = signed_provider is not None and binding.key == signed_provider.credentials
             use_phrase = (
-                f"use {signed_provider.description} at" if signed_provider else f"send the key {binding.key} to"
+                f"use {signed_provider.description} at"
+                if signed_provider and is_signing
+                else f"send the key {binding.key} to"
             )
             _require_binding(binding, trusted, f"model '{model.name}' would {use_phrase}")
     for binding in _telemetry_bindings(config):
-        _require_binding(binding, trusted, f"telemetry would send the key {binding.key} to")
+        content = "the audit's questions and answers" if binding.key == TEXTS_KEY else f"the key {binding.key}"
+        _require_binding(binding, trusted, f"telemetry would send {content} to")
     for binding in _cluster_bindings(config):
         _require_binding(binding, trusted, "run.ray_address would send the audit's work to")
 
@@ -102,7 +112,7 @@ def require_trusted_storage(servers: Iterable[str]) -> None:
     """
     trusted = load_trusted_bindings()
     for server in servers:
-        binding = CredentialBinding(STORAGE_KEY, server)
+        binding = CredentialBinding(STORAGE_KEY, encode_host(server))
         _require_binding(
             binding,
             trusted,
@@ -137,12 +147,15 @@ def load_trusted_bindings() -> list[CredentialBinding]:
     return [_parse_trust_line(entry.strip()) for entry in entries if entry.strip()]
 
 
+def list_new_bindings(bindings: Iterable[CredentialBinding]) -> list[CredentialBinding]:
+    """Those bindings that the user does not allow yet."""
+    trusted = load_trusted_bindings()
+    return [binding for binding in bindings if not any(entry.covers(binding) for entry in trusted)]
+
+
 def add_trusted_bindings(bindings: Iterable[CredentialBinding]) -> list[CredentialBinding]:
     """Append bindings to the user's trust file; return those that were not allowed before."""
-    trusted = load_trusted_bindings()
-    new_bindings = [
-        binding for binding in bindings if not any(trusted_binding.covers(binding) for trusted_binding in trusted)
-    ]
+    new_bindings = list_new_bindings(bindings)
     if new_bindings:
         path = trust_file_path()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -186,26 +199,30 @@ def _require_supported_provider(model: ModelSection) -> None:
         )
 
 
-def _model_binding(model: ModelSection) -> CredentialBinding | None:
-    """Binding of the key or credentials that a model sends; None if it sends no secret to a configured server."""
+def model_bindings(model: ModelSection) -> list[CredentialBinding]:
+    """Bindings of the keys, or credentials, that a model sends; none for keys that go to its provider's own servers."""
     signed_provider = find_signed_provider(model.model, model.api_key)
+    names = list(secret_header_variables(model).values())
     if signed_provider is not None:
-        return (
-            binding_for_url(signed_provider.credentials, model.api_base)
-            if model.api_base
-            else CredentialBinding(signed_provider.credentials, signed_provider.host)
-        )
-    if model.api_key is None or model.api_base is None:
-        return None
-    return binding_for_url(model.api_key.removeprefix(ENV_PREFIX), model.api_base)
+        names.insert(0, signed_provider.credentials)
+    elif model.api_key is not None:
+        names.insert(0, model.api_key.removeprefix(ENV_PREFIX))
+    if model.api_base is not None:
+        return [binding_for_url(name, model.api_base) for name in names]
+    return [] if signed_provider is None else [CredentialBinding(name, signed_provider.host) for name in names]
 
 
 def _telemetry_bindings(config: AuditConfig) -> list[CredentialBinding]:
-    """Bindings of the keys in the headers that go to the telemetry collector."""
+    """Bindings of the keys in the headers that go to the telemetry collector, and of the texts, if they go there.
+
+    Texts need none for a collector that the user's environment names too.
+    """
     url, section = resolve_collector_url(config), config.telemetry
     if url is None or section is None:
         return []
-    return [binding_for_url(value.removeprefix(ENV_PREFIX), url) for value in section.headers.values()]
+    needs_texts = section.texts and section.endpoint and section.endpoint != os.environ.get(COLLECTOR_VARIABLE)
+    keys = [value.removeprefix(ENV_PREFIX) for value in section.headers.values()]
+    return [binding_for_url(key, url) for key in [*keys, *([TEXTS_KEY] if needs_texts else [])]]
 
 
 def _cluster_bindings(config: AuditConfig) -> list[CredentialBinding]:
@@ -214,7 +231,7 @@ def _cluster_bindings(config: AuditConfig) -> list[CredentialBinding]:
     if config.run.engine != "ray" or not address or address == os.environ.get(CLUSTER_KEY):
         return []
     scheme, _, host = address.lower().rpartition("://")
-    return [CredentialBinding(CLUSTER_KEY, host, scheme or None)]
+    return [CredentialBinding(CLUSTER_KEY, encode_host(host), scheme or None)]
 
 
 def _telemetry_texts_phrase(config: AuditConfig) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.config import EMBEDDED_PREFIX, ModelSection, resolve_secret
+from auditor.config import EMBEDDED_PREFIX, ENV_PREFIX, ModelSection, resolve_secret
+from auditor.config.secret_headers import secret_header_variables
 from auditor.config.signed_providers import find_signed_provider
 from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
 from auditor.errors import ConfigError
@@ -65,6 +67,7 @@ class Endpoint:
         replicas: base URL and key of each of an embedded model's servers, which are interchangeable.
         api_key: the secret, or None; never stored or shown.
         stream: whether all answers are requested as streams.
+        secret_headers: values of the headers for which the config names an environment variable; never stored or shown.
     """
 
     model: str
@@ -74,6 +77,7 @@ class Endpoint:
     replicas: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     api_key: str | None = field(default=None, repr=False)
     stream: bool = False
+    secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def request_kwargs(
         self, call: Call, timeout_s: float, capability: Capability = DEFAULT_CAPABILITY
@@ -105,6 +109,8 @@ class Endpoint:
             api_key = PLACEHOLDER_KEY
         if api_key is not None:
             kwargs["api_key"] = api_key
+        if self.secret_headers:
+            kwargs["extra_headers"] = {**kwargs.get("extra_headers", {}), **self.secret_headers}
         kwargs = add_reasoning(kwargs, call, capability)
         if call.measure is not None and call.measure.needs_completions_endpoint:
             return _to_completions_request(kwargs, call)
@@ -210,6 +216,9 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
             slots=SLOTS,
             replicas=replicas,
         )
+    secret_headers = {
+        name: resolve_secret(f"{ENV_PREFIX}{variable}") for name, variable in secret_header_variables(section).items()
+    }
     api_key = resolve_secret(section.api_key) if section.api_key else None
     if find_signed_provider(section.model, section.api_key):
         register_secrets(*(os.environ.get(variable) for variable in SIGNING_VARIABLES))
@@ -224,6 +233,7 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
         price=token_price(section),
         api_key=api_key,
         stream=section.stream,
+        secret_headers=secret_headers,
     )
 
 

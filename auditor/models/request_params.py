@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from auditor.config import Limits, ModelSection
+from auditor.config.secret_headers import refuse_literal_secrets
 from auditor.config.signed_providers import find_signed_provider
 from auditor.domain import Call, Capability, Message, Purpose
 from auditor.errors import ConfigError
@@ -78,9 +79,11 @@ def check_params(models: Iterable[ModelSection], limits: Limits) -> None:
     """Check that the budget can hold for each model's `params`, and that they do not change what is asked, and where.
 
     Raises:
-        ConfigError: a parameter is not allowed, or its value is not; the message names both and the model.
+        ConfigError: a parameter is not allowed, or its value is not, or a header holds a secret; the message names both
+            and the model.
     """
     for model in models:
+        refuse_literal_secrets(model)
         for path, value in _iter_params(model.params):
             _check_param(model, path, value, has_budget=limits.budget_usd is not None)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection, resolve_secret
+from auditor.config.secret_headers import secret_header_variables
 from auditor.config.trust import require_trust
 from auditor.errors import ConfigError
 from auditor.redaction import MIN_SECRET_CHARS, register_secrets
@@ -13,10 +14,16 @@ from auditor.redaction import MIN_SECRET_CHARS, register_secrets
 
 def list_secret_variables(config: AuditConfig) -> tuple[str, ...]:
     """Names of all environment variables that hold a key of the audit, without duplicates."""
-    references = [model.api_key for model in config.models_by_name.values() if model.api_key]
+    references = [reference for model in config.models_by_name.values() for reference in _list_references(model)]
     if config.telemetry is not None:
         references += config.telemetry.headers.values()
     return tuple(dict.fromkeys(reference.removeprefix(ENV_PREFIX) for reference in references))
+
+
+def _list_references(model: ModelSection) -> list[str]:
+    """References of a model's key and of the secrets in its headers."""
+    header_references = [f"{ENV_PREFIX}{variable}" for variable in secret_header_variables(model).values()]
+    return [*([model.api_key] if model.api_key else []), *header_references]
 
 
 def remember_secrets(variables: Iterable[str]) -> None:
@@ -48,9 +55,8 @@ def require_keys(config: AuditConfig, models: Iterable[ModelSection] | None = No
     """
     require_trust(config)
     for model in config.models_by_name.values() if models is None else models:
-        if model.api_key is None:
-            continue
         try:
-            resolve_secret(model.api_key)
+            for reference in _list_references(model):
+                resolve_secret(reference)
         except ConfigError as error:
             raise ConfigError(f"model '{model.name}': {error.message}", error.how_to_fix) from None

@@ -76,7 +76,7 @@ def test_delete_asks_first(decided: str) -> None:
 
 @pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
 def test_the_answer_decides(decided: str, monkeypatch: pytest.MonkeyPatch, answer: str, code: int) -> None:
-    monkeypatch.setattr("auditor.cli.audit_changes._can_ask", lambda: True)
+    monkeypatch.setattr("auditor.cli.audit_changes.can_ask", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda text, err: answer == "y")
     assert auditor("delete", "scripted").returncode == code
     assert len(json.loads(auditor("status", "--json").stdout)) == code

@@ -15,7 +15,7 @@ import pytest
 
 from auditor import bootstrap, run_audit
 from auditor.cli.audit_checks import run_doctor_checks
-from auditor.config import AuditConfig, Limits, ModelSection
+from auditor.config import AuditConfig, Limits, ModelSection, TelemetrySection
 from auditor.config.credential_bindings import CredentialBinding
 from auditor.config.trust import (
     add_trusted_bindings,
@@ -34,7 +34,7 @@ from auditor.models.gateway import Gateway
 from auditor.run import resolve_storage_url
 from auditor.storage.engine import remote_servers
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import auditor, run
 from tests.support.fake_server import FakeServer
 
 
@@ -245,10 +245,80 @@ def test_the_command_writes_every_line_that_a_config_needs(tmp_path: Path) -> No
         "RAY_ADDRESS@head.example.org:6379",
         "PGPASSWORD@db.example.org:5433",
     ]
-    trust_command = auditor("trust", tmp_path / "audit.yaml")
-    assert [f"Allowed: {line}" for line in lines] == trust_command.stderr.splitlines()[:3]
+    asked = auditor("trust", tmp_path / "audit.yaml")
+    assert (asked.returncode, "Add --yes" in asked.stderr) == (2, True)
+    assert not (tmp_path / "home" / "trust.txt").exists()
+    trust_command = auditor("trust", tmp_path / "audit.yaml", "--yes")
+    assert [f"Allowed: {line}" for line in lines] == trust_command.stderr.splitlines()[3:6]
     assert (tmp_path / "home" / "trust.txt").read_text().splitlines() == lines
     assert "Nothing new to allow." in auditor("trust", tmp_path / "audit.yaml").stderr
+    require_trust(audit)
+
+
+LOOK_ALIKES = {
+    "https://\u0430pi.openai.com/v1": (
+        "xn--pi-6kc.openai.com",
+        "NOT a server of OpenAI",
+        "written as \u0430pi.openai.com",
+    ),
+    "https://api.openai.com.evil-example.org/v1": ("api.openai.com.evil-example.org", "NOT a server of OpenAI", ""),
+    "https://api.openai.com/v1": ("api.openai.com", "a server of OpenAI", ""),
+    "https://eu.api.openai.com:443/v1": ("eu.api.openai.com:443", "a server of OpenAI", ""),
+    "https://evil-api.openai.com/v1": ("evil-api.openai.com", "NOT a server of OpenAI", ""),
+    "https://\uff41pi.openai.com/v1": ("api.openai.com", "a server of OpenAI", "written as \uff41pi.openai.com"),
+    "https://router.huggingface.co/v1": ("router.huggingface.co", "a server of Hugging Face endpoints", ""),
+    "http://10.0.0.5:8000/v1": ("10.0.0.5:8000", "this machine or your network, not encrypted (http)", ""),
+}
+"""What `auditor trust` shows of a host: its name in punycode, whose it is, and how the file writes it."""
+
+
+@pytest.mark.parametrize("url", LOOK_ALIKES)
+def test_the_command_shows_whose_server_gets_a_key_and_asks(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, owner, written = LOOK_ALIKES[url]
+    file = tmp_path / "audit.yaml"
+    file.write_text(json.dumps(config(url).model_dump(mode="json", exclude_none=True)))
+    refused = auditor("trust", file)
+    assert refused.returncode == 2
+    line = refused.stderr.splitlines()[0]
+    assert line.startswith(f"Would be sent: {KEY_VARIABLE} to {host}")
+    assert line.endswith(f": {owner}")
+    assert (written or "written as") in line or not written
+    with pytest.raises(ConfigError, match=f"to .*{host}"):
+        require_trust(config(url))
+    monkeypatch.setattr("auditor.cli.trust.can_ask", lambda: True)
+    assert run(["trust", str(file)], "n\n").returncode == 1
+    assert not (tmp_path / "home" / "trust.txt").exists()
+    assert run(["trust", str(file)], "y\n").returncode == 0
+    require_trust(config(url))
+
+
+def test_trust_in_a_provider_is_no_trust_in_a_name_that_looks_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@api.openai.com")
+    with pytest.raises(ConfigError, match=r"to xn--pi-6kc\.openai\.com, which you have not allowed"):
+        require_trust(config("https://\u0430pi.openai.com/v1"))
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@b\u00fccher.example")
+    require_trust(config("https://xn--bcher-kva.example/v1"))
+
+
+def test_texts_for_a_collector_that_only_the_config_names_need_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opentelemetry.sdk", reason="the extra 'telemetry' is not installed")
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@h")
+    base = config("https://h/v1")
+    telemetry = {"endpoint": "https://collect.example.org", "texts": True}
+    audit = base.model_copy(update={"telemetry": TelemetrySection.model_validate(telemetry)})
+    with pytest.raises(
+        ConfigError, match=r"send the audit's questions and answers to collect\.example\.org"
+    ) as refused:
+        require_trust(audit)
+    assert (refused.value.how_to_fix or "").endswith("TELEMETRY_TEXTS@collect.example.org")
+    with monkeypatch.context() as patch:
+        patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collect.example.org")
+        require_trust(audit)
+    without_texts = TelemetrySection.model_validate({"endpoint": "https://collect.example.org"})
+    require_trust(base.model_copy(update={"telemetry": without_texts}))
+    add_trusted_bindings(required_bindings(audit))
     require_trust(audit)
 
 
