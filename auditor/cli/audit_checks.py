@@ -136,9 +136,10 @@ def _check_model(model: ModelSection, *, is_called_locally: bool) -> Iterator[Do
                 f"header {header} of {model.name}",
                 lambda name=variable: f"{name} is set" if resolve_secret(f"os.environ/{name}") else "",  # type: ignore[misc]
             )
-    if (key_reference := model.api_key) is not None and is_called_locally:
+    if model.api_keys and is_called_locally:
+        keys = " and ".join(model.api_keys)
         yield _run_check(
-            f"key of {model.name}", lambda: f"{key_reference} is set" if resolve_secret(key_reference) else ""
+            f"key of {model.name}", lambda: f"{keys} is set" if all(map(resolve_secret, model.api_keys)) else ""
         )
     if model.api_base is not None:
         yield _check_server(model.name, model.api_base)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from auditor.config.base import ConfigSection
 from auditor.config.credential_bindings import is_private_address
-from auditor.config.value_checks import check_base_url, check_json_serializable
+from auditor.config.value_checks import check_base_url, check_json_serializable, check_unique
 from auditor.domain import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
 from auditor.domain.capabilities import TokenLimitParam
 from auditor.domain.model_families import family_of
@@ -42,6 +42,12 @@ PROVIDERS_WITH_MODEL_LIMITS = frozenset(
 
 Others limit an account (Fireworks AI, Mistral, OpenRouter), or do not say.
 """
+
+
+KeyReference = Annotated[str, Field(pattern=r"^os\.environ/\w+$")]
+"""Name of an environment variable that holds a key."""
+KEY_SEPARATOR = "\0"
+"""In the name of a model's section with one of its further keys, between the model's name and the key's position."""
 
 
 class ReasoningSection(ConfigSection):
@@ -118,9 +124,12 @@ class ModelSection(ConfigSection):
     model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
     """Provider and model, as the package litellm names them, such as `openai/gpt-4o`, or `embedded/smollm2-135m` for a
     model that runs on this computer."""
-    api_key: Annotated[str, Field(pattern=r"^os\.environ/\w+$")] | None = None
+    api_key: Annotated[
+        KeyReference | Annotated[list[KeyReference], Field(min_length=1)] | None, AfterValidator(check_unique)
+    ] = None
     """Environment variable that holds the API key: write `os.environ/NAME`. The key itself must not be in the file. A
-    key of at least 8 characters is removed from everything that a provider returns."""
+    key of at least 8 characters is removed from everything that a provider returns. Several keys share the requests:
+    `["os.environ/A", "os.environ/B"]`. A key at its rate limit, or without credit, rests alone."""
     api_base: Annotated[str, AfterValidator(check_base_url)] | None = None
     """Address of the model's server, such as `http://localhost:8000/v1`. If not set, the provider's own. The server
     must use the same protocol as the provider."""
@@ -201,6 +210,24 @@ class ModelSection(ConfigSection):
         return DEFAULT_SLOW_TIMEOUT_S if is_slow or is_local else DEFAULT_TIMEOUT_S
 
     @property
+    def api_keys(self) -> tuple[str, ...]:
+        """References to all its keys; empty without any."""
+        if self.api_key is None or isinstance(self.api_key, str):
+            return () if self.api_key is None else (self.api_key,)
+        return tuple(self.api_key)
+
+    def split_by_key(self) -> list[ModelSection]:
+        """A section with each of its keys alone, the first under its name; only itself with one key or none."""
+        if len(self.api_keys) < 2:
+            return [self.model_copy(update={"api_key": self.api_keys[0]}) if self.api_keys else self]
+        return [
+            self.model_copy(
+                update={"api_key": key, "name": f"{self.name}{KEY_SEPARATOR}{number}" if number else self.name}
+            )
+            for number, key in enumerate(self.api_keys)
+        ]
+
+    @property
     def max_concurrency(self) -> int:
         """Requests in flight at most, chosen or by default."""
         return self.concurrency or (DEFAULT_SERVER_CONCURRENCY if self.api_base else DEFAULT_PROVIDER_CONCURRENCY)
@@ -219,5 +246,5 @@ class ModelSection(ConfigSection):
 
         Without a key and a server of its own, a model has limits of its own.
         """
-        known = self.api_key or self.api_base
-        return self.model.split("/", 1)[0] if known else self.model, self.api_key, self.api_base
+        keys = ", ".join(self.api_keys) or None
+        return self.model.split("/", 1)[0] if keys or self.api_base else self.model, keys, self.api_base

@@ -5,6 +5,7 @@ Naming such a model in a config is enough to use the credentials. So the user mu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -32,7 +33,7 @@ def extract_provider(model: str) -> str:
     return model.split("/", 1)[0]
 
 
-def find_signed_provider(model: str, api_key: str | None) -> SignedProvider | None:
+def find_signed_provider(model: str, api_key: str | Sequence[str] | None) -> SignedProvider | None:
     """Return the credentials of this machine that sign a model's requests; None if none do."""
     signed_provider = SIGNED_PROVIDERS.get(extract_provider(model))
     has_key = api_key is not None and extract_provider(model) == "bedrock"  # Bedrock takes a key of its own instead

@@ -205,8 +205,8 @@ def model_bindings(model: ModelSection) -> list[CredentialBinding]:
     names = list(secret_header_variables(model).values())
     if signed_provider is not None:
         names.insert(0, signed_provider.credentials)
-    elif model.api_key is not None:
-        names.insert(0, model.api_key.removeprefix(ENV_PREFIX))
+    else:
+        names = [*(key.removeprefix(ENV_PREFIX) for key in model.api_keys), *names]
     if model.api_base is not None:
         return [binding_for_url(name, model.api_base) for name in names]
     return [] if signed_provider is None else [CredentialBinding(name, signed_provider.host) for name in names]

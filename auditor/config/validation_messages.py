@@ -123,7 +123,7 @@ def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: An
     if error_type == "missing" and not isinstance(location.path[-1], int):
         addition = f"{describe_type(location.expected_type)}{_example(location, syntax)}"
         return f"the key '{path}' is missing. How to fix: Add {addition}."
-    if "api_key" in location.path:
+    if "api_key" in location.path and error_type != "value_error":
         advice = 'How to fix: Write it as "os.environ/OPENAI_API_KEY".'
         return f"'{path}' must name an environment variable, not contain the key itself. {advice}"
     if error_type == "value_error":

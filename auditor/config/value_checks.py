@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from auditor.config.metadata_hosts import is_metadata_host
 
+T = TypeVar("T")
 EXAMPLE_URL = "http://localhost:8000/v1"
 
 
@@ -51,6 +52,16 @@ def _is_host(host: str, netloc: str) -> bool:
         return netloc.partition("]")[2][:1] in ("", ":")
     # DNS allows 253 characters in a name, and 63 in each of its labels.
     return len(host) <= 253 and all(0 < len(label) <= 63 for label in host.rstrip(".").split("."))
+
+
+def check_unique(texts: T) -> T:
+    """The same value; raises ValueError if it is a list in which a text is repeated."""
+    if not isinstance(texts, list):
+        return texts
+    repeated = [text for text in dict.fromkeys(texts) if texts.count(text) > 1]
+    if repeated:
+        raise ValueError(f"{', '.join(repeated)} is repeated. How to fix: Name each once.")
+    return texts
 
 
 def check_json_serializable(params: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, Limits, ModelSection
+from auditor.config.model_section import KEY_SEPARATOR
 from auditor.models.endpoint import embedded_slots
 from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, pause_delay
 from auditor.models.rate_limiter import RateLimiter
@@ -58,7 +59,7 @@ class AccountLimits:
             on_limit_change: called when the number of requests that the model may have in flight changes.
             is_stopped: whether no request is sent to the model any more.
         """
-        description = f"{describe_account(model)} for {model.name}"
+        description = f"{describe_account(model)} for {model.name.partition(KEY_SEPARATOR)[0]}"
         return ConcurrencyLimiter(
             self._make_gate(description),
             model.max_concurrency,

@@ -27,7 +27,8 @@ class Dispatcher(Protocol):
         """Send one request for a call and return the provider's reply.
 
         Args:
-            call: the messages and parameters to send, and the name of the model in the config.
+            call: the messages and parameters to send, and the name of the model, or of its section with a further key
+                (`ModelSection.split_by_key`).
             attempt_number: number of this attempt at the call, from 1.
             total_timeout_s: time limit of the whole request, in seconds; None for no limit.
             capability: what the model's server accepts.
@@ -64,7 +65,11 @@ class LocalDispatcher:
             ConfigError: an API key is not in the environment.
             ModelSetupError: an embedded model cannot be started.
         """
-        self._model_endpoints = {model.name: _ModelEndpoint(model, resolve_endpoint(model)) for model in models}
+        self._model_endpoints = {
+            keyed.name: _ModelEndpoint(model, resolve_endpoint(keyed))
+            for model in models
+            for keyed in model.split_by_key()
+        }
         self._compute_lock, self._check_lock = asyncio.Lock(), asyncio.Lock()
         self._checked_models: set[str] = set()
         self.n_requests = 0

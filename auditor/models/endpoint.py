@@ -197,7 +197,7 @@ def _to_completions_request(kwargs: dict[str, Any], call: Call) -> dict[str, Any
 
 
 def resolve_endpoint(section: ModelSection) -> Endpoint:
-    """Resolve the endpoint of a model; an embedded model's servers are started if they are not running.
+    """Resolve the endpoint of a model by its first key; an embedded model's servers are started if none are running.
 
     Raises:
         ConfigError: the key is not in the environment, or streams are not supported.
@@ -219,7 +219,7 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
     secret_headers = {
         name: resolve_secret(f"{ENV_PREFIX}{variable}") for name, variable in secret_header_variables(section).items()
     }
-    api_key = resolve_secret(section.api_key) if section.api_key else None
+    api_key = resolve_secret(section.api_keys[0]) if section.api_keys else None
     if find_signed_provider(section.model, section.api_key):
         register_secrets(*(os.environ.get(variable) for variable in SIGNING_VARIABLES))
     if section.stream and not litellm_client.speaks_openai(section.model):

@@ -22,7 +22,7 @@ from auditor.models.capability_registry import CapabilityRegistry, StructureDesc
 from auditor.models.capability_store import CapabilityStore, MemoryCapabilityStore
 from auditor.models.dispatch import Dispatcher, LocalDispatcher
 from auditor.models.limiter import backoff_delay, sleep_unless_stopped
-from auditor.models.model_connection import ModelConnection, connect_models
+from auditor.models.model_connection import KeyConnection, ModelConnection, connect_models
 from auditor.models.provider_request import ProviderReply
 from auditor.models.request_params import check_params
 from auditor.models.retries import CallProgress, no_retry_reason
@@ -229,8 +229,8 @@ class Gateway:
         if not self.budget.allows(estimated_usd):
             return over_budget
         tokens = estimate_max_tokens(call, capability)
-        async with connection.request_slot(tokens, progress.deadline) as sent_at:
-            if sent_at is None or connection.blocked_answer(call) is not None or self._stop_event.is_set():
+        async with connection.request_slot(tokens, progress.deadline) as slot:
+            if slot is None or connection.blocked_answer(call) is not None or self._stop_event.is_set():
                 return None
             # Estimated again: the server may have exceeded its limits since.
             estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
@@ -238,11 +238,12 @@ class Gateway:
                 return over_budget
             # The deadline starts with the first request: waiting for a first slot does not count.
             progress.deadline = progress.deadline or time.monotonic() + connection.deadline_s
-            reply = await self._send_attempt(connection, call, capability, progress)
+            reply = await self._send_attempt(connection, slot.key, call, capability, progress)
             self.budget.settle_reservation(estimated_usd, reply.answer.cost_usd)
             if notice := self.budget.record_excess(call, connection.price, reply.answer, capability):
                 self._notify(notice)
-            connection.record_response(reply.failure, sent_at)
+            slot.key.record_response(reply.failure, slot.sent_at)
+        progress.key = slot.key
         return reply
 
     async def _wait_before_retry(
@@ -254,23 +255,33 @@ class Gateway:
         model is blocked if the failure shows that every further request would fail too. The wait that the provider asks
         for is part of the wait for the next slot.
         """
-        connection.block_if_unusable(reply, progress.n_tries)
+        assert progress.key is not None
+        if connection.block_if_unusable(reply, progress.n_tries, progress.key):
+            progress.n_tries -= 1  # the call is sent again with another key
+            return None
         failure = reply.failure
         if failure is None or not failure.is_retryable:
             return ""
         backoff_s = 0.0 if failure.outcome is Outcome.RATE_LIMITED else backoff_delay(progress.n_tries, self._rng)
         wait_s = max(backoff_s, failure.retry_after_s or 0.0)
         if failure.outcome is Outcome.RATE_LIMITED:  # a refusal that the deadline cuts off might count as charged
-            wait_s = connection.limiter.wait_s() + progress.attempts[-1].latency_s
+            if connection.has_free_key(but=progress.key) and self._limits.max_attempts > 1:
+                return None
+            wait_s = connection.wait_s() + progress.attempts[-1].latency_s
         reason = no_retry_reason(failure, wait_s, progress, self._limits, connection.deadline_s)
         if reason is None:
             await sleep_unless_stopped(backoff_s, self._stop_event.is_set)
         return "" if reason is None and self._stop_event.is_set() else reason
 
     async def _send_attempt(
-        self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
+        self,
+        connection: ModelConnection,
+        key: KeyConnection,
+        call: Call,
+        capability: Capability,
+        progress: CallProgress,
     ) -> ProviderReply:
-        """Send one request and return the reply, which has this one attempt.
+        """Send one request with a key and return the reply, which has this one attempt.
 
         Raises:
             AuditorError: no request can be sent; its `answer` has the earlier attempts.
@@ -278,7 +289,7 @@ class Gateway:
         assert progress.deadline is not None
         # The total limit is positive even if the deadline has just passed.
         total_timeout_s = max(0.01, min(connection.section.resolved_timeout_s, progress.deadline - time.monotonic()))
-        prepared_call = prepare_call(call, capability, self._describe_structure)
+        prepared_call = replace(prepare_call(call, capability, self._describe_structure), name=key.section.name)
         try:
             reply = await self._dispatcher.send(prepared_call, len(progress.attempts) + 1, total_timeout_s, capability)
         except AuditorError as error:

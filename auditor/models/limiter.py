@@ -39,6 +39,10 @@ MIN_UTILIZATION = 0.8
 """Share of the limit that must have been in flight for a round of successes to raise the limit."""
 
 
+class HeldBack(Exception):
+    """A request is held back after a 429, and can be sent in another way."""
+
+
 class ConcurrencyLimiter:
     """Adaptive limit on the requests in flight for one model, and pauses of the model and its account after 429.
 
@@ -83,7 +87,7 @@ class ConcurrencyLimiter:
         self._decreased_at = self._recovering_since = -math.inf
         # Requests that wait for a slot: those of calls that were sent before, and the others.
         self._waiting_retries, self._waiting_turns = deque[asyncio.Future[None]](), deque[asyncio.Future[None]]()
-        self._n_retries_at_gate = 0
+        self._n_retries_at_gate = self._n_at_gate = 0
         self._on_change, self._is_stopped = on_change, is_stopped
         self._account_slots = account_slots or nullcontext()
 
@@ -91,20 +95,35 @@ class ConcurrencyLimiter:
         """Seconds for which requests are held back after a 429, unless the provider accepts one before."""
         return max(gate.wait_s() for gate in self._gates)
 
+    @property
+    def load(self) -> float:
+        """Requests that are in flight or wait, as a share of the limit."""
+        n_waiting = len(self._waiting_retries) + len(self._waiting_turns) + self._n_at_gate
+        return (self._in_flight + n_waiting) / max(1.0, self.limit)
+
     @asynccontextmanager
-    async def slot(self, *, is_retry: bool = False) -> AsyncIterator[float]:
+    async def slot(
+        self, *, is_retry: bool = False, may_leave: Callable[[], bool] = lambda: False
+    ) -> AsyncIterator[float]:
         """Wait until the limits and the pauses after 429 allow another request; hold its slots until exit.
 
         Args:
             is_retry: whether the call was sent before: its time is running, so it goes before calls that were not.
+            may_leave: whether a request that is held back after a 429 can be sent with another key.
 
         Yields the time, by the clock, at which the request may be sent.
+
+        Raises:
+            HeldBack: the request is held back, and may leave.
         """
         while True:
-            await self._take_slot(is_retry)
+            await self._take_slot(is_retry, may_leave)
             try:
                 async with self._account_slots:
-                    if (is_stopped := self._is_stopped()) or not self.wait_s():
+                    is_stopped, is_held_back = self._is_stopped(), self.wait_s() > 0
+                    if is_held_back and not is_stopped and may_leave():
+                        raise HeldBack
+                    if is_stopped or not is_held_back:
                         probes = [None if is_stopped else gate.enter() for gate in self._gates]
                         try:
                             yield self._clock()
@@ -116,24 +135,26 @@ class ConcurrencyLimiter:
                 self._in_flight -= 1
                 self._admit_waiting()
 
-    async def _wait_at_gates(self) -> None:
-        """Wait until requests are not held back any more, or until the run is stopped; no slot is held."""
-        while not self._is_stopped():
+    async def _wait_at_gates(self, may_leave: Callable[[], bool]) -> None:
+        """Wait until requests are not held back any more, may leave, or the run is stopped; no slot is held."""
+        while not self._is_stopped() and not may_leave():
             # The account's first: one that is closed announces the wait once, not each of its models.
             closed_gate = next((gate for gate in self._gates if gate.wait_s()), None)
             if closed_gate is None:
                 return
             await closed_gate.wait_for_change(min(closed_gate.wait_s(), STOP_POLL_INTERVAL_S))
 
-    async def _take_slot(self, is_retry: bool) -> None:
+    async def _take_slot(self, is_retry: bool, may_leave: Callable[[], bool]) -> None:
         """Wait until requests are not held back and a slot is free, and take it."""
         self._n_retries_at_gate += is_retry
+        self._n_at_gate += 1
         try:
-            await self._wait_at_gates()
+            await self._wait_at_gates(may_leave)
             turn = asyncio.get_running_loop().create_future()
             (self._waiting_retries if is_retry else self._waiting_turns).append(turn)
         finally:
             self._n_retries_at_gate -= is_retry
+            self._n_at_gate -= 1
             self._admit_waiting()
         try:
             await turn

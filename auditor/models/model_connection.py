@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from auditor.config import Limits, ModelSection
+from auditor.config import ENV_PREFIX, Limits, ModelSection
 from auditor.domain import Answer, Call, Outcome
 from auditor.error_messages import how_to_fix
 from auditor.errors import ModelSetupError
 from auditor.models.account_limits import AccountLimits, LimitChangeCallback, NotifyCallback
 from auditor.models.failure_streaks import ModelFailures
 from auditor.models.failures import RequestFailure
-from auditor.models.limiter import ConcurrencyLimiter
+from auditor.models.limiter import ConcurrencyLimiter, HeldBack
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
 from auditor.models.provider_request import ProviderReply, failed_answer
@@ -24,76 +26,43 @@ from auditor.models.rate_limiter import RateLimiter
 from auditor.models.retries import ModelSuspension, suspension_notice
 
 MAX_UNREACHABLE_ATTEMPTS = 2
+SPENT_KEY_STATUSES, REFUSED_KEY_STATUSES = (402, 429), (401, 403)
+"""HTTP statuses of failures that block the model, and may hold for one key: no credit, no access."""
 
 
 @dataclass(slots=True)
-class ModelConnection:
-    """State of one model during a run.
+class KeyConnection:
+    """State of one of a model's keys, or of its only or missing one.
 
     Attributes:
-        section: the model's section in the config.
-        price: per token; None if unknown.
-        deadline_s: time limit of a call, in seconds.
-        limiter: of its requests in flight, which also takes a slot of its account.
-        rate_limiter: limits per minute, of the model or of its account.
-        first_request_lock: held by the first call, which shows whether the model can be used.
+        section: the model's section with this key alone.
+        limiter: of the requests in flight with it, which also takes a slot of its account.
+        rate_limiter: limits per minute, of the model or of the key's account.
         suspension: set while the provider refuses every request, or asks for too long a wait.
         account_suspensions: of the models of its account, this one included.
-        is_confirmed: whether the first call showed that the model can be used.
-        n_inconclusive_calls: number of calls that were to show what the server accepts, and failed.
-        blocking_failure: a failure that every further request would repeat; None if there was none.
-        failures: of its calls in this run.
+        is_unusable: whether the provider does not accept the key any more, as when its credit is used up.
+        n_chosen: number of requests for which it was chosen.
     """
 
     section: ModelSection
-    price: TokenPrice | None
-    deadline_s: float
     limiter: ConcurrencyLimiter
     rate_limiter: RateLimiter
-    first_request_lock: asyncio.Lock
     suspension: ModelSuspension
     account_suspensions: Sequence[ModelSuspension]
-    failures: ModelFailures
-    is_confirmed: bool = False
-    n_inconclusive_calls: int = 0
-    blocking_failure: RequestFailure | None = None
+    is_unusable: bool = False
+    n_chosen: int = 0
 
-    def blocked_answer(self, call: Call, *, has_attempts: bool = False) -> Answer | None:
-        """The answer to a call if no request may be sent for it, or no further one; None if one may."""
-        if self.blocking_failure is not None:
-            return failed_answer(call, self.blocking_failure)
-        if (stopped_answer := self.failures.streak(call.purpose).stopped_answer(call)) is not None:
-            return stopped_answer
-        if (cause := self.suspension.cause) is None:
-            return None
-        error = f"no {'further ' if has_attempts else ''}request was sent: {cause}"
-        return Answer(call.key, Outcome.RATE_LIMITED, error=error)
-
-    @asynccontextmanager
-    async def request_slot(self, tokens: float, deadline: float | None) -> AsyncIterator[float | None]:
-        """Wait until all limits allow a request, or until the run is stopped; hold its slots until exit.
-
-        Args:
-            tokens: about how many tokens it takes.
-            deadline: end of the call's time, by `time.monotonic`; None before its first request.
-
-        Yields:
-            The time at which it may be sent, by the limiter's clock; None if the deadline passed before.
-        """
-        async with AsyncExitStack() as stack:
-            sent_at: float | None = None
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(deadline):
-                    await self.rate_limiter.acquire(tokens)
-                    sent_at = await stack.enter_async_context(self.limiter.slot(is_retry=deadline is not None))
-            yield sent_at
+    @property
+    def may_send(self) -> bool:
+        """Whether requests can be sent with it, now or after a wait."""
+        return not self.is_unusable and self.suspension.cause is None
 
     def record_response(self, failure: RequestFailure | None, sent_at: float) -> None:
         """Update the suspension and the limits after a request, before its slots are released.
 
         Args:
             failure: None for a success.
-            sent_at: time at which the request was sent, as `request_slot` yielded it.
+            sent_at: time at which the request was sent, by the limiter's clock.
         """
         self.suspension.record_response(failure)
         if failure is None:
@@ -105,12 +74,125 @@ class ModelConnection:
         elif failure.outcome in (Outcome.SERVER_ERROR, Outcome.TIMEOUT):
             self.limiter.record_server_error(failure.retry_after_s, sent_at)
 
-    def block_if_unusable(self, reply: ProviderReply, n_tries: int) -> None:
-        """Block the model if a reply to the request number `n_tries` shows that every further request would fail."""
+
+class RequestSlot(NamedTuple):
+    """Permission to send one request: with which key, and since when, by its limiter's clock."""
+
+    key: KeyConnection
+    sent_at: float
+
+
+@dataclass(slots=True)
+class ModelConnection:
+    """State of one model during a run.
+
+    Attributes:
+        section: the model's section in the config.
+        price: per token; None if unknown.
+        deadline_s: time limit of a call, in seconds.
+        keys: state of each of its keys, which share its requests; one even if it has no key.
+        slots: limit on the requests in flight with all its keys together.
+        first_request_lock: held by the first call, which shows whether the model can be used.
+        notify: called with a sentence for the user.
+        is_confirmed: whether the first call showed that the model can be used.
+        n_inconclusive_calls: number of calls that were to show what the server accepts, and failed.
+        blocking_failure: a failure that every further request would repeat; None if there was none.
+        failures: of its calls in this run.
+    """
+
+    section: ModelSection
+    price: TokenPrice | None
+    deadline_s: float
+    keys: Sequence[KeyConnection]
+    slots: AbstractAsyncContextManager[None]
+    first_request_lock: asyncio.Lock
+    failures: ModelFailures
+    notify: NotifyCallback
+    is_confirmed: bool = False
+    n_inconclusive_calls: int = 0
+    blocking_failure: RequestFailure | None = None
+
+    def blocked_answer(self, call: Call, *, has_attempts: bool = False) -> Answer | None:
+        """The answer to a call if no request may be sent for it, or no further one; None if one may."""
+        if self.blocking_failure is not None:
+            return failed_answer(call, self.blocking_failure)
+        if (stopped_answer := self.failures.streak(call.purpose).stopped_answer(call)) is not None:
+            return stopped_answer
+        causes = [key.suspension.cause for key in self.keys if not key.is_unusable]
+        if not all(causes):
+            return None
+        cause = next(iter(causes), "no key is usable")
+        error = f"no {'further ' if has_attempts else ''}request was sent: {cause}"
+        return Answer(call.key, Outcome.RATE_LIMITED, error=error)
+
+    @asynccontextmanager
+    async def request_slot(self, tokens: float, deadline: float | None) -> AsyncIterator[RequestSlot | None]:
+        """Wait until all limits allow a request, or until the run is stopped; hold its slots until exit.
+
+        Args:
+            tokens: about how many tokens it takes.
+            deadline: end of the call's time, by `time.monotonic`; None before its first request.
+
+        Yields:
+            With which key it may be sent, and since when; None if the deadline passed before.
+        """
+        async with AsyncExitStack() as stack:
+            slot: RequestSlot | None = None
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    slot = await self._take_slot(stack, tokens, is_retry=deadline is not None)
+            yield slot
+
+    async def _take_slot(self, stack: AsyncExitStack, tokens: float, *, is_retry: bool) -> RequestSlot:
+        """Wait until a request may be sent with one of the keys; one that rests is left as soon as another is free."""
+        admitted_by: list[RateLimiter] = []
+        while True:
+            key = min(
+                [key for key in self.keys if key.may_send] or self.keys,
+                key=lambda key: (key.limiter.wait_s() > 0, key.limiter.load, key.n_chosen),
+            )
+            key.n_chosen += 1
+            if key.rate_limiter not in admitted_by:
+                await key.rate_limiter.acquire(tokens)
+                admitted_by.append(key.rate_limiter)
+            may_leave = functools.partial(self.has_free_key, but=key)
+            try:
+                sent_at = await stack.enter_async_context(key.limiter.slot(is_retry=is_retry, may_leave=may_leave))
+            except HeldBack:
+                continue
+            await stack.enter_async_context(self.slots)
+            return RequestSlot(key, sent_at)
+
+    def has_free_key(self, but: KeyConnection | None = None) -> bool:
+        """Whether requests with one of the keys, other than `but`, are not held back now."""
+        return any(key is not but and key.may_send and not key.limiter.wait_s() for key in self.keys)
+
+    def wait_s(self) -> float:
+        """Seconds for which requests with every key are held back after a 429."""
+        return min(key.limiter.wait_s() for key in self.keys)
+
+    def block_if_unusable(self, reply: ProviderReply, n_tries: int, key: KeyConnection) -> bool:
+        """Block the model if a reply to the request number `n_tries` shows that every further request would fail.
+
+        Returns:
+            Whether only the key is blocked: its credit is used up, or it is refused now, and the model has others.
+        """
         failure = reply.failure
         is_unreachable = reply.unreachable and not self.is_confirmed and n_tries >= MAX_UNREACHABLE_ATTEMPTS
-        if failure is not None and (failure.blocks_model or is_unreachable):
-            self.blocking_failure = failure
+        if failure is None or not (failure.blocks_model or is_unreachable):
+            return False
+        is_of_key = failure.http_status in SPENT_KEY_STATUSES or (
+            failure.http_status in REFUSED_KEY_STATUSES and self.is_confirmed
+        )
+        others = [other for other in self.keys if other is not key and not other.is_unusable]
+        if is_of_key and others:
+            if not key.is_unusable:
+                variable = key.section.api_keys[0].removeprefix(ENV_PREFIX)
+                self.notify(f"'{self.section.name}' goes on without the key in {variable}: {failure.error}")
+            key.is_unusable = True
+            return True
+        self.blocking_failure = failure
+        return False
 
     def unusable_error(self, failure: RequestFailure) -> ModelSetupError:
         """The error for a model that cannot be used, with a fix that depends on the failure."""
@@ -119,8 +201,8 @@ class ModelConnection:
         fix = how_to_fix(failure.http_status, failure.error) or "Check the model's name and the server's address."
         if failure.http_status == 401:
             fix = (
-                f"Check the key in {self.section.api_key}."
-                if self.section.api_key
+                f"Check the key in {' and '.join(self.section.api_keys)}."
+                if self.section.api_keys
                 else 'Add api_key = "os.environ/…" to the model, with the name of the variable that holds its key.'
             )
         return ModelSetupError(f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", fix)
@@ -144,41 +226,55 @@ def connect_models(
         is_stopped: whether the run was stopped.
         rng: source of the jitter of pauses.
     """
-    accounts = {
-        key: AccountLimits([m for m in models if m.rate_limit_key == key], limits, notify, rng)
-        for key in {model.rate_limit_key for model in models}
-    }
-    return {
-        model.name: _connect(model, accounts[model.rate_limit_key], limits, on_limit_change, notify, is_stopped)
-        for model in models
-    }
+    accounts: dict[object, AccountLimits] = {}
+    sections = {model.name: model.split_by_key() for model in models}
+    for key in {section.rate_limit_key for model_sections in sections.values() for section in model_sections}:
+        members = [s for model_sections in sections.values() for s in model_sections if s.rate_limit_key == key]
+        accounts[key] = AccountLimits(members, limits, notify, rng)
+    connections = {}
+    for model in models:
+        keys = [
+            _connect_key(model, section, accounts[section.rate_limit_key], limits, on_limit_change, notify, is_stopped)
+            for section in sections[model.name]
+        ]
+        if model.rate_limit_scope != "account":  # the limits per minute are those of the model
+            keys = [replace(key, rate_limiter=keys[0].rate_limiter) for key in keys]
+        has_common_limit = model.concurrency is not None and len(keys) > 1
+        connections[model.name] = ModelConnection(
+            section=model,
+            price=token_price(model),
+            deadline_s=limits.resolved_deadline_s(model.resolved_timeout_s),
+            keys=keys,
+            slots=asyncio.Semaphore(model.max_concurrency) if has_common_limit else nullcontext(),
+            first_request_lock=asyncio.Lock(),
+            failures=ModelFailures(model.name, notify),
+            notify=notify,
+        )
+    return connections
 
 
-def _connect(
+def _connect_key(
     model: ModelSection,
+    section: ModelSection,
     account: AccountLimits,
     limits: Limits,
     on_limit_change: LimitChangeCallback,
     notify: NotifyCallback,
     is_stopped: Callable[[], bool],
-) -> ModelConnection:
-    """Create the state of one model; the arguments are those of `connect_models`, and the limits of its account."""
-    deadline_s = limits.resolved_deadline_s(model.resolved_timeout_s)
-    suspension = ModelSuspension(
-        limits,
-        deadline_s,
-        lambda cause, wait_s: notify(suspension_notice(model.name, cause, wait_s)),
-        time.monotonic,
-    )
+) -> KeyConnection:
+    """Create the state of one of a model's keys, which `section` has alone; the others are as in `connect_models`."""
+
+    def announce(cause: str, wait_s: float) -> None:
+        """Notify the user that no requests are sent for a time."""
+        variable = section.api_keys[0].removeprefix(ENV_PREFIX) if len(model.api_keys) > 1 else None
+        notify(suspension_notice(model.name, cause, wait_s, variable))
+
+    suspension = ModelSuspension(limits, limits.resolved_deadline_s(model.resolved_timeout_s), announce, time.monotonic)
     account.suspensions.append(suspension)
-    return ModelConnection(
-        section=model,
-        price=token_price(model),
-        deadline_s=deadline_s,
-        limiter=account.make_limiter(model, on_limit_change, lambda: is_stopped() or suspension.cause is not None),
-        rate_limiter=account.make_rate_limiter(model, is_stopped),
-        first_request_lock=asyncio.Lock(),
+    return KeyConnection(
+        section=section,
+        limiter=account.make_limiter(section, on_limit_change, lambda: is_stopped() or suspension.cause is not None),
+        rate_limiter=account.make_rate_limiter(section, is_stopped),
         suspension=suspension,
         account_suspensions=account.suspensions,
-        failures=ModelFailures(model.name, notify),
     )

@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from auditor.config import Limits
 from auditor.domain import Answer, Attempt, Outcome, total_cost
 from auditor.errors import RunInterrupted
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import MAX_BACKOFF_S
+
+if TYPE_CHECKING:
+    from auditor.models.model_connection import KeyConnection
 
 T = TypeVar("T", Answer, Attempt)
 
@@ -29,6 +32,7 @@ class CallProgress:
         n_tries: number of requests that count towards `limits.max_attempts`.
         cut_off_answer: an answer that was cut off while the model was thinking; None if there is none. It was paid for,
             so it is the answer if a request with more room for thinking is not answered.
+        key: what the last request was sent with; None before the first.
     """
 
     attempts: list[Attempt]
@@ -36,6 +40,7 @@ class CallProgress:
     deadline: float | None = None
     n_tries: int = 0
     cut_off_answer: Answer | None = None
+    key: KeyConnection | None = None
 
     @classmethod
     def after(cls, earlier: Answer | None) -> CallProgress:
@@ -213,14 +218,17 @@ def pause_notice(account: str, wait_s: float, retry_after_s: float) -> str:
     return f"Waiting until {end_time}: {account} asks for a pause of {format_duration(retry_after_s)}{cap_note}."
 
 
-def suspension_notice(model_name: str, cause: str, wait_s: float) -> str:
+def suspension_notice(model_name: str, cause: str, wait_s: float, variable: str | None = None) -> str:
     """Message that calls to a model are not sent for a time, and what to do.
 
     Args:
         model_name: name of the model in the config.
         cause: why, as a clause.
         wait_s: for how long, in seconds.
+        variable: the environment variable of the key that this holds for; None if it holds for the model.
     """
+    if variable is not None:
+        return f"The key in {variable} rests for {format_duration(wait_s)}: {cause}. '{model_name}' has other keys."
     return (
         f"'{model_name}' gets no requests for {format_duration(wait_s)}: {cause}. Its calls fail meanwhile as "
         "rate_limited. To request them later, run the same command again."

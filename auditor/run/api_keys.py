@@ -21,9 +21,9 @@ def list_secret_variables(config: AuditConfig) -> tuple[str, ...]:
 
 
 def _list_references(model: ModelSection) -> list[str]:
-    """References of a model's key and of the secrets in its headers."""
+    """References of a model's keys and of the secrets in its headers."""
     header_references = [f"{ENV_PREFIX}{variable}" for variable in secret_header_variables(model).values()]
-    return [*([model.api_key] if model.api_key else []), *header_references]
+    return [*model.api_keys, *header_references]
 
 
 def remember_secrets(variables: Iterable[str]) -> None:

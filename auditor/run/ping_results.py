@@ -50,8 +50,18 @@ class PingResult:
 
 
 def has_key(model: ModelSection) -> bool:
-    """Whether the environment has the key that a model's section names, or it names none."""
-    return model.api_key is None or bool(os.environ.get(model.api_key.removeprefix(ENV_PREFIX)))
+    """Whether the environment has the keys that a model's section names, or it names none."""
+    return not _list_unset_variables(model)
+
+
+def _list_unset_variables(model: ModelSection) -> list[str]:
+    """Names of the variables that are to hold a model's keys, and are not set."""
+    return [variable for variable in _list_variables(model) if not os.environ.get(variable)]
+
+
+def _list_variables(model: ModelSection) -> list[str]:
+    """Names of the variables that are to hold a model's keys."""
+    return [key.removeprefix(ENV_PREFIX) for key in model.api_keys]
 
 
 def describe_unasked(model: ModelSection) -> PingResult:
@@ -62,7 +72,7 @@ def describe_unasked(model: ModelSection) -> PingResult:
     known = PingResult(
         model=model.name,
         reachable=None,
-        key="not needed" if model.api_key is None else f"{model.api_key.removeprefix(ENV_PREFIX)} is set",
+        key=" and ".join(f"{variable} is set" for variable in _list_variables(model)) or "not needed",
         price="unknown" if price is None else f"${price.prompt_usd * 1e6:g} / ${price.completion_usd * 1e6:g}",
     )
     if model.model.startswith(REPLAY_PREFIX):
@@ -70,7 +80,7 @@ def describe_unasked(model: ModelSection) -> PingResult:
     if model.model.startswith(SIMULATED_PREFIX):
         return replace(known, key="simulated", price="none")
     if not has_key(model):
-        variable = (model.api_key or "").removeprefix(ENV_PREFIX)
+        variable = _list_unset_variables(model)[0]
         return replace(
             known,
             key=f"{variable} is not set",
@@ -104,7 +114,8 @@ def describe_answer(known: PingResult, model: ModelSection, call: Call, answer: 
 
 def _describe_refused_key(model: ModelSection) -> str:
     """State of a key that the server did not accept."""
-    return "missing" if model.api_key is None else f"{model.api_key.removeprefix(ENV_PREFIX)} was refused"
+    variables = _list_variables(model)
+    return f"{' or '.join(variables)} was refused" if variables else "missing"
 
 
 def _describe_param(name: str, call: Call, answer: Answer) -> str | None:

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from auditor.agents.model_call import model_fields
 from auditor.config import AuditConfig, Limits, ModelSection, load_config
@@ -156,3 +157,17 @@ def test_a_refusal_concerns_the_account_unless_the_provider_documents_limits_of_
     settings: dict[str, Any], scope: str
 ) -> None:
     assert model(**settings).resolved_rate_limit_scope == scope
+
+
+def test_several_keys_are_each_named_once() -> None:
+    keys = ["os.environ/FIRST_KEY", "os.environ/SECOND_KEY"]
+    section = model(api_key=keys)
+    assert section.api_keys == tuple(keys)
+    sections = section.split_by_key()
+    assert [keyed.api_key for keyed in sections] == keys
+    assert len({keyed.name for keyed in sections}) == 2
+    assert model(api_key=keys[0]).api_keys == (keys[0],)
+    assert model().split_by_key() == [model()]
+    for wrong in ([keys[0], keys[0]], [], ["sk-0123456789"]):
+        with pytest.raises(ValidationError):
+            model(api_key=wrong)

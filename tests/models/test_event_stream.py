@@ -79,11 +79,11 @@ def test_reasoning_refusals_tool_calls_and_log_probabilities_are_joined() -> Non
 
 
 def test_a_stream_without_an_end_is_no_answer() -> None:
-    whole = answer_chunks()
-    for n_chunks in range(len(whole) - 2):
-        assert join_events(events(*whole[:n_chunks])) is None
-    assert join_events(events(*whole[:-1])) is not None, "the finish reason ends an answer too"
-    body = events(*whole)
+    all_chunks = answer_chunks()
+    for n_chunks in range(len(all_chunks) - 2):
+        assert join_events(events(*all_chunks[:n_chunks])) is None
+    assert join_events(events(*all_chunks[:-1])) is not None, "the finish reason ends an answer too"
+    body = events(*all_chunks)
     finish_at = body.index(b'"stop"')
     for size in range(0, finish_at, 97):
         assert join_events(body[:size]) is None
@@ -189,7 +189,7 @@ async def test_a_stream_that_breaks_off_is_no_answer(server: FakeServer) -> None
     assert "a stream that breaks off" in (answer.error or "")
 
 
-async def test_an_error_in_a_stream_is_told_in_the_servers_words(server: FakeServer) -> None:
+async def test_an_error_in_a_stream_has_the_servers_words(server: FakeServer) -> None:
     server.script = lambda _: streamed(
         events(*answer_chunks()[:2], {"error": {"message": "The engine is overloaded."}})
     )

@@ -171,7 +171,7 @@ def output_message(*parts: dict[str, Any] | str, **changes: Any) -> dict[str, An
 
 
 REFUSAL = {"type": "refusal", "refusal": "I cannot help with that."}
-CUT_OFF = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+CUT_OFF: dict[str, Any] = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 RESPONSES_BODIES: dict[str, tuple[dict[str, Any], Outcome, str | None, str]] = {
     "a whole answer, whatever its tokens": (
         responses_body(THOUGHT, output_message("hi")),
