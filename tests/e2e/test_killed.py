@@ -22,8 +22,8 @@ from tests.support.fake_server import FakeServer, answer
 from tests.support.killed_runs import ALL_FAULTS, run_until
 
 CALLS = 54
-POINTS = 20
-"""Number of kill points that `make test` checks; `make faults` checks all."""
+POINTS = {"file": 20, "server": 4}
+"""Number of kill points that `make test` checks on each kind of database; `make faults` checks all."""
 
 
 @pytest.fixture(scope="module")
@@ -51,23 +51,31 @@ def unbroken_run(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -
     return stored(storage), places
 
 
-def kill_points(places: int) -> list[int]:
+def kill_points(places: int, kind: str) -> list[int]:
     """Numbers of the kill points to check: all, or `POINTS` spread evenly over the run with the first and last."""
+    n_points = POINTS[kind]
     return (
         list(range(1, places + 1))
         if ALL_FAULTS
-        else [1 + round(i * (places - 1) / (POINTS - 1)) for i in range(POINTS)]
+        else [1 + round(i * (places - 1) / (n_points - 1)) for i in range(n_points)]
     )
 
 
+@pytest.mark.parametrize("kind", list(POINTS))
 def test_a_run_killed_anywhere_resumes_with_the_same_results(
-    server: FakeServer, unbroken_run: tuple[dict[str, Any], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    server: FakeServer,
+    unbroken_run: tuple[dict[str, Any], int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     expected, places = unbroken_run
     assert places > 3 * CALLS
-    for number in kill_points(places):
-        storage = f"sqlite:///{tmp_path / f'{number}.db'}"
+    for number in kill_points(places, kind):
+        is_file = kind == "file"
+        storage = f"sqlite:///{tmp_path / f'{number}.db'}" if is_file else request.getfixturevalue("postgres").schema()
         server.requests.clear()
         code, _ = run_until(small(server), storage, f"*:{number}")
         if code == 0:  # commits are grouped by timing, so the number of kill points differs from run to run
