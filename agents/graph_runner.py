@@ -23,15 +23,8 @@ async def run_graph(context: RunContext) -> None:
     await graph.ainvoke(AuditState(), RUNNABLE_CONFIG, context=context, durability="exit")
 
 
-async def resume_graph(context: RunContext, open_conflicts: int) -> None:
-    """Resume the graph of an audit whose stored stage says that it waits for a person.
-
-    It ends if no conflict is open, and else waits again.
-
-    Args:
-        context: as for `run_graph`.
-        open_conflicts: number of conflicts that people have left open.
-    """
+async def resume_graph(context: RunContext) -> None:
+    """Run the rest of the graph of an audit that waited for a person, once no conflict is open."""
     graph = build_graph(InMemorySaver())
-    await graph.aupdate_state(RUNNABLE_CONFIG, AuditState(open=open_conflicts), as_node="await_human")
+    await graph.aupdate_state(RUNNABLE_CONFIG, AuditState(open=0), as_node="await_human")
     await graph.ainvoke(None, RUNNABLE_CONFIG, context=context, durability="exit")

@@ -216,9 +216,3 @@ def _acquire_writer_lock(connection: Connection) -> None:
 def describe_process() -> str:
     """Name of this process as a lock's holder: `process PID on HOST`. PostgreSQL cuts it to 63 bytes."""
     return f"process {os.getpid()} on {platform.node()[:40]}"
-
-
-def server_connect_args(engine: Engine) -> dict[str, Any]:
-    """Arguments with which psycopg connects to the same server, the password included."""
-    _, connect_args = engine.dialect.create_connect_args(engine.url)
-    return {**connect_args, **_connect_args(engine.url)}

@@ -155,15 +155,15 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
             with suppress(
                 NotAllowedError
             ):  # a reviewer's database role may not; the decisions are saved, and the next run ends the audit
-                asyncio.run(_resume_graph(load_stored_config(audit.config), audit, db, n_open_conflicts))
+                asyncio.run(_resume_graph(load_stored_config(audit.config), audit, db))
         return n_open_conflicts
 
 
-async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database, n_open_conflicts: int) -> None:
+async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database) -> None:
     """Resume the audit's graph; no model is called."""
     from auditor.agents.graph_runner import resume_graph  # loads langgraph (2 s)
     from auditor.agents.run_context import OfflineClient, RunContext  # loads numpy (0.1 s)
 
     survey = audits.load_audit_survey(db, audit)
     context = RunContext(config, survey, audit.id, planned_cells(survey), db, client=OfflineClient())
-    await resume_graph(context, n_open_conflicts)
+    await resume_graph(context)
