@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit litellm scipy servers faults small-forms hostile soak bench coverage clean
+.PHONY: help demo test install dev models check unit litellm lowest scipy servers faults small-forms hostile soak bench coverage clean
 
 help:
 	@echo "make demo    audit small models on this machine, then simulated ones, and write two reports"
 	@echo "make test    format, lint, types, import contracts, tests"
 	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
+	@echo "make lowest  what protects files, with the lowest versions of libraries that do it"
 	@echo "make scipy   metrics with the oldest and the newest scipy supported"
 	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
 	@echo "make faults  kill a run at every place where something could be lost"
@@ -157,6 +158,14 @@ scipy: dev
 		PYTHONPATH=.scipy/$$version AUDITOR_TEST_SCIPY=$$version $(BIN)/python -m pytest -q -n auto tests/metrics || exit 1; \
 	done
 
+# As above: locks must not follow links, which filelock does up to 3.20.0.
+LOWEST_VERSIONS := filelock==3.20.1
+lowest: dev
+	@test -d .lowest/$(LOWEST_VERSIONS) \
+		|| $(PIP) install --no-deps --target .lowest/$(LOWEST_VERSIONS) $(LOWEST_VERSIONS)
+	PYTHONPATH=.lowest/$(LOWEST_VERSIONS) AUDITOR_TEST_FILELOCK=$(LOWEST_VERSIONS) \
+		$(BIN)/python -m pytest -q tests/storage/test_locks.py tests/storage/test_sqlite_file.py tests/storage/test_database.py
+
 # The proxy of litellm needs other versions of some packages than auditor.
 .venv-servers/.installed: constraints.txt
 	@$(PYTHON) -m venv .venv-servers
@@ -230,4 +239,4 @@ coverage: dev
 	$(BIN)/python -m benchmarks.coverage
 
 clean:
-	rm -rf .litellm .scipy .venv-bench .venv-release .venv-servers .venv-wheel $(VENV) demo build dist *.egg-info
+	rm -rf .litellm .lowest .scipy .venv-bench .venv-release .venv-servers .venv-wheel $(VENV) demo build dist *.egg-info

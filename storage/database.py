@@ -18,7 +18,7 @@ from auditor.storage.engine import make_engine, read_only_options, redact_url
 from auditor.storage.filesystems import refuse_network_filesystem
 from auditor.storage.outages import Outages, ReadConnection
 from auditor.storage.schema import SchemaState
-from auditor.storage.sqlite_file import WatchedFile, create_database_file, is_read_only
+from auditor.storage.sqlite_file import WatchedFile, create_database_file, is_read_only, refuse_links
 from auditor.storage.writer import Job, T, Writer
 
 DEFAULT_URL = "sqlite:///auditor.db"
@@ -167,7 +167,8 @@ def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
 
 
 def _check_location(path: Path, create: bool) -> None:
-    """Raise StorageError if a SQLite file is missing, or its folder is missing or on a network file system."""
+    """Raise StorageError if a SQLite file is missing or a link, or its folder is missing or on a network."""
+    refuse_links(path)
     if not create and not path.exists():
         raise StorageError(
             f"there is no database at {path}.", "Name a database with --storage, or create one with `auditor run`."

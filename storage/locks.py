@@ -5,9 +5,11 @@ The lock of a process that died is released by the operating system or the serve
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +19,7 @@ from sqlalchemy import Connection, text
 
 from auditor.errors import StorageError
 from auditor.storage.engine import RUN_LOCK_CLASS, describe_process
-from auditor.storage.sqlite_file import PRIVATE_MODE, create_private
+from auditor.storage.sqlite_file import PRIVATE_MODE, read_unlinked, replace_private
 
 
 class LockHeldError(Exception):
@@ -44,11 +46,10 @@ def hold_file_lock(database: Path, audit_name: str) -> Iterator[None]:
     holder_file = _holder_file(database, audit_name)
     lock = FileLock(str(holder_file.with_suffix(".lock")), timeout=0, mode=PRIVATE_MODE)
     try:
+        _refuse_linked_lock(Path(lock.lock_file))
         lock.acquire()
     except Timeout:
-        raise LockHeldError(
-            holder_file.read_text(encoding="utf-8") if holder_file.exists() else "another process"
-        ) from None
+        raise LockHeldError(_read_holder(holder_file) or "another process") from None
     except OSError as error:
         raise _lock_error(lock.lock_file, error) from None
     try:
@@ -59,6 +60,16 @@ def hold_file_lock(database: Path, audit_name: str) -> Iterator[None]:
         lock.release()
 
 
+def _refuse_linked_lock(path: Path) -> None:
+    """Raise OSError if a lock's file is a link or has a second name: taking the lock would empty another file."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(status.st_mode) or status.st_nlink > 1:
+        raise OSError(errno.ELOOP, "it is a link", str(path))
+
+
 def _write_holder(holder_file: Path) -> None:
     """Write the description of this process to a file.
 
@@ -66,14 +77,15 @@ def _write_holder(holder_file: Path) -> None:
         StorageError: the file cannot be written.
     """
     try:
-        create_private(holder_file)
-        holder_file.write_text(describe_process(), encoding="utf-8")
+        replace_private(holder_file, describe_process())
     except OSError as error:
         raise _lock_error(str(holder_file), error) from None
 
 
 def _lock_error(file: str, error: OSError) -> StorageError:
-    """Build the error for a lock's file that cannot be written."""
+    """Build the error for a lock's file that cannot be written, or is a link."""
+    if error.errno == errno.ELOOP:
+        return StorageError(f"{file}: is a link, which is not followed.", "Delete the link, if it is safe.")
     how_to_fix = "Copy the database to a writable folder with free space."
     return StorageError(f"{file}: cannot be written: {error.strerror}.", how_to_fix)
 
@@ -83,14 +95,21 @@ def find_file_lock_holder(database: Path, audit_name: str) -> str | None:
 
     Reads the file next to the lock and does not touch the lock.
     """
-    try:
-        holder = _holder_file(database, audit_name).read_text(encoding="utf-8")
-    except OSError:
+    holder = _read_holder(_holder_file(database, audit_name))
+    if holder is None:
         return None
     match = re.fullmatch(r"process (\d+) on (.*)", holder, re.DOTALL)
     if match is None or (match[2] == platform.node()[:40] and not _is_alive(int(match[1]))):
         return None
     return holder
+
+
+def _read_holder(holder_file: Path) -> str | None:
+    """The description of a process in a file; None if there is no such file, or it is a link."""
+    try:
+        return read_unlinked(holder_file)
+    except OSError:
+        return None
 
 
 def _holder_file(database: Path, audit_name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -17,14 +18,16 @@ LOG_SUFFIXES = ("-wal", "-journal", "-shm")
 OPEN_FILES_FOLDER = Path("/proc/self/fd")
 """Linux's folder of this process's open files, which shows the new path of a file that was moved."""
 MAX_LISTED_ANSWERS = 5
+MAX_HOLDER_CHARS = 1_000
 
 
 def create_database_file(path: Path) -> None:
     """Create a private file for SQLite, which gives its log files the same permissions.
 
     Raises:
-        StorageError: the folder cannot be written to.
+        StorageError: the folder cannot be written to, or as `refuse_links`.
     """
+    refuse_links(path)
     try:
         create_private(path)
     except OSError as error:
@@ -36,14 +39,64 @@ def create_private(path: Path) -> None:
     """Create an empty file that only its owner may read and write; an existing file is left as it is.
 
     Raises:
-        OSError: the folder cannot be written to.
+        OSError: the folder cannot be written to, or the name is that of a link, which is not followed.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_MODE)
     except FileExistsError:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "it is a link", str(path)) from None
         return
+    os.fchmod(descriptor, PRIVATE_MODE)  # the umask may have removed the owner's permissions
     os.close(descriptor)
-    path.chmod(PRIVATE_MODE)  # the umask may have removed the owner's permissions
+
+
+def replace_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read and write; what is at the path, such as a link, is removed first.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_MODE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        os.fchmod(descriptor, PRIVATE_MODE)
+        file.write(text)
+
+
+def read_unlinked(path: Path) -> str:
+    """The text of a small file of ours, at most 1,000 characters; a link or a pipe at its name is not opened.
+
+    Raises:
+        OSError: there is no such file, or it is a link.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, encoding="utf-8", errors="replace") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file", str(path))
+        return file.read(MAX_HOLDER_CHARS)
+
+
+def refuse_links(path: Path) -> None:
+    """Check that neither a database nor a file that SQLite keeps beside it is a link, which SQLite would follow.
+
+    In a folder of somebody else, a link could lead to any file of this user. Links among the parents are followed.
+
+    Raises:
+        StorageError: one of them is a link; the advice has the `--storage` to type for a database.
+    """
+    if path.is_symlink():
+        target = path.resolve()
+        raise StorageError(
+            f"{path}: is a link to {target}, and databases are not opened through links.",
+            f"If it is yours, name the file itself: --storage sqlite:///{target}",
+        )
+    for suffix in LOG_SUFFIXES:
+        log = path.with_name(f"{path.name}{suffix}")
+        if log.is_symlink():
+            raise StorageError(
+                f"{log}: is a link to {log.resolve()}, which SQLite would overwrite.", "Delete the link, if it is safe."
+            )
 
 
 def list_permissions(path: Path) -> Iterator[tuple[Path, int]]:

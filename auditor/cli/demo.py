@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import StorageOption, output_file
+from auditor.cli.options import StorageOption, output_file, resolve_output
 from auditor.cli.output import format_command, print_message, print_table
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def demo(
     from auditor.reports.output import render_report
 
     config = build_demo_config(seed)
-    output = output or Path(f"{config.name}.html")
+    output = resolve_output(output, f"{config.name}.html")
     if output.suffix != ".html":
         raise UsageError(f"--output: {output} is not an HTML file.", "Use a name that ends in .html.")
     print_message("Worked example with simulated models: their properties are known, and no real model is asked.")

@@ -16,6 +16,7 @@ from auditor.cli.options import (
     StorageOption,
     output_file,
     output_folder,
+    resolve_output,
 )
 from auditor.cli.output import print_data, print_json, print_message
 from auditor.cli.tracker_exports import export_inspect, export_mlflow, export_wandb
@@ -168,7 +169,7 @@ def export_tables(
 
     with open_database(resolve_storage_url(storage), create=False) as db:
         table_export = export(
-            db, audit, output or Path(f"{audit}-tables"), file_format.value, keep_rater_names=keep_names
+            db, audit, resolve_output(output, f"{audit}-tables"), file_format.value, keep_rater_names=keep_names
         )
     if as_json:
         print_json(
@@ -198,7 +199,7 @@ def export_paper(
     from auditor.exports.tables import export_paper as export
     from auditor.run import open_audit
 
-    files = export(open_audit(audit, storage=storage).report(), output or Path(f"{audit}-paper"))
+    files = export(open_audit(audit, storage=storage).report(), resolve_output(output, f"{audit}-paper"))
     for path in files:
         print_message(str(path))
 
@@ -230,7 +231,7 @@ def export_plots(
     from auditor.run import open_audit
 
     audit_report = open_audit(audit, storage=storage).report()
-    for path in write_plots(audit_report, output or Path(f"{audit}-plots"), file_format.value):
+    for path in write_plots(audit_report, resolve_output(output, f"{audit}-plots"), file_format.value):
         print_message(str(path))
 
 

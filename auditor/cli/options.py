@@ -85,6 +85,22 @@ class OutputPath:
         return path
 
 
+def resolve_output(output: Path | None, default_name: str) -> Path:
+    """The path to write: the one that the user named, else the default one, which may not be a link.
+
+    Raises:
+        UsageError: the default one is a link: whoever made the folder may have chosen where it leads.
+    """
+    from auditor.errors import UsageError
+
+    path = output or Path(default_name)
+    if output is None and path.is_symlink():
+        raise UsageError(
+            f"{path}: is a link, which the default output does not follow.", f"Name the output: -o {path.resolve()}"
+        )
+    return path
+
+
 def output_file(help_text: str = "Write to a file.", *names: str, metavar: str = "FILE", replaces: str = "") -> Any:
     """An option for a file to write, `-o` unless other names are given; `replaces` as in `OutputPath`."""
     parser = OutputPath(*filter(None, (replaces,)))

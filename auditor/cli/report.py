@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import AuditArgument, StorageOption, output_file
+from auditor.cli.options import AuditArgument, StorageOption, output_file, resolve_output
 from auditor.cli.output import print_data, print_json_text, print_message
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def report(
             render_report(audit_report, report_format, is_brief=brief)
         )
         return
-    path = output or Path(f"{audit}{'-brief' * brief}.html")
+    path = resolve_output(output, f"{audit}{'-brief' * brief}.html")
     if with_traces:
         audit_report = _write_traces(audit_report, audit, path, storage)
     write_report(audit_report, path, report_format, is_brief=brief)
@@ -67,7 +67,8 @@ def _write_traces(audit_report: Report, audit: str, path: Path, storage: str | N
     from auditor.storage.database import open_database
 
     with open_database(resolve_storage_url(storage), create=False) as db:
-        pages = write_trace_pages(db, audit, path.with_name(f"{path.stem}-traces"), path.name)
+        folder = resolve_output(None, str(path.with_name(f"{path.stem}-traces")))
+        pages = write_trace_pages(db, audit, folder, path.name)
     if pages.n_omitted_cells:
         print_message(
             f"{pages.n_omitted_cells} countries and topics have no page, since there are too many. To read their "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import output_file
+from auditor.cli.options import output_file, resolve_output
 from auditor.cli.output import print_message
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def import_survey_file(
     """
     from auditor.errors import UsageError
 
-    target = output_path or Path(f"{name or file.stem + '.survey'}.csv")
+    target = resolve_output(output_path, f"{name or file.stem + '.survey'}.csv")
     if shares:
         _import_shares(file, target, name, low, high, overwrite=force)
         return

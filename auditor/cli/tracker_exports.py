@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption, output_folder
+from auditor.cli.options import AuditArgument, JsonOption, StorageOption, output_folder, resolve_output
 from auditor.cli.output import print_json, print_message
 
 
@@ -29,7 +29,7 @@ def export_inspect(
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    folder = output or Path(f"{audit}-inspect")
+    folder = resolve_output(output, f"{audit}-inspect")
     with open_database(resolve_storage_url(storage), create=False) as db:
         logs = export(db, audit, folder)
     if as_json:
@@ -97,7 +97,7 @@ def export_wandb(
     from auditor.run import open_audit
 
     report = open_audit(audit, storage=storage).report()
-    tracked = export(report, output or Path(f"{audit}-wandb"), project=project, online=online)
+    tracked = export(report, resolve_output(output, f"{audit}-wandb"), project=project, online=online)
     if as_json:
         print_json(tracked._asdict())
     for run_folder in tracked.runs:

@@ -14,6 +14,7 @@ from auditor.cli.app import build_app
 from auditor.cli.options import OutputPath
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
+from tests.support.synthetic_audit import populate
 
 INPUTS = {"config", "thresholds_path", "file", "items", "models", "permutations", "recorded", "source", "target"}
 """Parameters of commands that are paths of inputs."""
@@ -110,3 +111,29 @@ def test_no_command_replaces_a_thing_of_another_kind(tmp_path: Path, output: Out
         assert f"{name}: is a" in result.stderr, name
         assert "Name a" in result.stderr
         assert {path.name: path.read_bytes() for path in sorted(tmp_path.iterdir())} == before, name
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["report", "a"], "a.html"),
+        (["report", "a", "--brief"], "a-brief.html"),
+        (["export", "tables", "a"], "a-tables"),
+        (["export", "paper", "a"], "a-paper"),
+        (["export", "plots", "a"], "a-plots"),
+        (["export", "inspect", "a"], "a-inspect"),
+        (["surveys", "import", "wvs.csv"], "wvs.survey.csv"),
+        (["demo"], "simulated-demo.html"),
+    ],
+)
+def test_a_default_output_follows_no_link(tmp_path: Path, command: list[str], name: str) -> None:
+    storage = f"sqlite:///{tmp_path / 'audits.db'}"
+    with open_database(storage) as db:
+        populate(db, models=2, countries=3, topics=3, samples=1, name="a")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+    result = auditor(*command, cwd=tmp_path, AUDITOR_STORAGE=storage)
+    assert result.returncode == 2, result.stderr
+    assert f"{name}: is a link" in result.stderr
+    assert f"-o {tmp_path / 'elsewhere'}" in result.stderr
+    assert list((tmp_path / "elsewhere").iterdir()) == []

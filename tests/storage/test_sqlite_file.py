@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import StorageError
+from auditor.storage.database import open_database
 from auditor.storage.sqlite_file import (
     WatchedFile,
     create_database_file,
     create_private,
     list_permissions,
+    read_unlinked,
     refuse_unread_log,
+    replace_private,
 )
 
 
@@ -104,3 +107,50 @@ def test_a_moved_replaced_or_deleted_file_is_reported(tmp_path: Path, monkeypatc
         "These answers may not be on disk: m direct 1, m direct 2."
     )
     assert error.how_to_fix.startswith("Restore it or a copy")
+
+
+@pytest.mark.parametrize("is_dangling", [False, True])
+@pytest.mark.parametrize("create", [False, True])
+def test_a_linked_database_is_refused_with_the_storage_to_type(
+    tmp_path: Path, *, create: bool, is_dangling: bool
+) -> None:
+    target, link = tmp_path / "real.db", tmp_path / "auditor.db"
+    if not is_dangling:
+        with open_database(f"sqlite:///{target}"):
+            pass
+    link.symlink_to(target)
+    with pytest.raises(StorageError, match="is a link to") as caught:
+        open_database(f"sqlite:///{link}", create=create)
+    assert f"--storage sqlite:///{target}" in str(caught.value)
+    assert target.exists() is not is_dangling
+    with open_database(f"sqlite:///{target}"):
+        assert mode(target) == 0o600
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_a_link_at_the_name_of_a_side_file_is_refused(tmp_path: Path, suffix: str) -> None:
+    precious = tmp_path / ".bashrc"
+    precious.write_text("export PRECIOUS=1")
+    (tmp_path / f"auditor.db{suffix}").symlink_to(precious)
+    for create in (True, False):
+        with pytest.raises(StorageError, match=r"is a link to|there is no database"):
+            open_database(f"sqlite:///{tmp_path / 'auditor.db'}", create=create)
+    with pytest.raises(StorageError, match="is a link to"):
+        create_database_file(tmp_path / "auditor.db")
+    assert precious.read_text() == "export PRECIOUS=1"
+
+
+def test_linked_parents_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    with open_database(f"sqlite:///{tmp_path / 'link' / 'auditor.db'}"):
+        assert mode(tmp_path / "folder" / "auditor.db") == 0o600
+
+
+def test_a_private_file_is_not_created_through_a_dangling_link(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    with pytest.raises(OSError, match="it is a link"):
+        create_private(tmp_path / "a")
+    replace_private(tmp_path / "a", "text")
+    assert (mode(tmp_path / "a"), read_unlinked(tmp_path / "a")) == (0o600, "text")
+    assert not (tmp_path / "b").exists()
