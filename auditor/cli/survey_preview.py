@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.options import JsonOption
+from auditor.cli.options import JsonOption, output_file
 from auditor.cli.output import print_json, print_message, print_table
 from auditor.cli.survey_imports import print_reading
 
@@ -35,8 +35,11 @@ def preview_survey_file(
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option(
-            "--write", metavar="M.toml", help="Write a mapping to start from; `import` refuses it until edited."
+        output_file(
+            "Write a mapping to start from; `import` refuses it until edited.",
+            "--write",
+            metavar="M.toml",
+            replaces="a file of settings",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file with --write.")] = False,

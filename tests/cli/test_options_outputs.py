@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from auditor.cli.app import build_app
 from auditor.cli.options import OutputPath
+from auditor.file_kinds import identify_file
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.synthetic_audit import populate
@@ -81,11 +82,10 @@ def write_targets(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def is_own_kind(output: Output, name: str) -> bool:
-    """Whether a command replaces files of this kind on purpose: `init --force`, and `surveys import --force`."""
-    return ("a configuration" in output.parser.replaces and name.startswith("audit.")) or (
-        "a survey" in output.parser.replaces and name in ("survey.csv", "survey.html")
-    )
+def is_own_kind(output: Output, path: Path) -> bool:
+    """Whether a command replaces files of this kind, with `--force`: `init`, `surveys import` and `surveys preview`."""
+    kind = identify_file(path)
+    return kind is not None and kind.name in output.parser.replaces
 
 
 def build_words(output: Output, command: Any, target: Path) -> list[str]:
@@ -104,7 +104,7 @@ def test_no_command_replaces_a_thing_of_another_kind(tmp_path: Path, output: Out
     before = write_targets(tmp_path)
     command = dict(ALL_COMMANDS)[output.command]
     for name in before:
-        if is_own_kind(output, name):
+        if is_own_kind(output, tmp_path / name):
             continue
         result = auditor(*build_words(output, command, tmp_path / name), cwd=tmp_path)
         assert result.returncode == 2, name
