@@ -238,6 +238,11 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
         "Correct the environment variable, or list the server's host in NO_PROXY.",
     ),
     ((_NO_RESPONSE,), r"^\S+ is an address on this machine's network", "Correct `api_base`."),
+    (
+        (_NO_RESPONSE,),
+        r"^Microsoft Entra ID issues no access token",
+        "Sign in with `az login`, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET. Or add `api_key`.",
+    ),
     ((_NO_RESPONSE,), r"credentials|(?:missing|no)\b[^.]{0,20} api[ _]?key|api_key client option", _CHECK_KEY),
     ((), r"llm provider not provided", "Begin `model` with the provider's name, such as openai/ or hosted_vllm/."),
     ((401,), None, _CHECK_KEY),

@@ -9,10 +9,11 @@ from typing import Any
 
 from auditor.config import EMBEDDED_PREFIX, ENV_PREFIX, ModelSection, resolve_secret
 from auditor.config.secret_headers import secret_header_variables
-from auditor.config.signed_providers import find_signed_provider
+from auditor.config.signed_providers import find_signed_provider, uses_entra_id
 from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
+from auditor.models.entra_id import SECRET_VARIABLES, EntraIdTokens, require_azure_identity
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
 from auditor.models.reasoning import add_reasoning
@@ -67,6 +68,7 @@ class Endpoint:
         replicas: base URL and key of each of an embedded model's servers, which are interchangeable.
         api_key: the secret, or None; never stored or shown.
         stream: whether all answers are requested as streams.
+        tokens: of Microsoft Entra ID, which replace the key; None for other models.
         secret_headers: values of the headers for which the config names an environment variable; never stored or shown.
     """
 
@@ -77,6 +79,7 @@ class Endpoint:
     replicas: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     api_key: str | None = field(default=None, repr=False)
     stream: bool = False
+    tokens: EntraIdTokens | None = field(default=None, repr=False, compare=False)
     secret_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def request_kwargs(
@@ -220,7 +223,12 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
         name: resolve_secret(f"{ENV_PREFIX}{variable}") for name, variable in secret_header_variables(section).items()
     }
     api_key = resolve_secret(section.api_keys[0]) if section.api_keys else None
-    if find_signed_provider(section.model, section.api_key):
+    tokens = None
+    if uses_entra_id(section.model, section.api_key):
+        require_azure_identity(section.name)
+        api_key, tokens = PLACEHOLDER_KEY, EntraIdTokens()  # litellm would take a key from the environment
+        register_secrets(*(os.environ.get(variable) for variable in SECRET_VARIABLES))
+    elif find_signed_provider(section.model, section.api_key):
         register_secrets(*(os.environ.get(variable) for variable in SIGNING_VARIABLES))
     if section.stream and not litellm_client.speaks_openai(section.model):
         raise ConfigError(
@@ -233,6 +241,7 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
         price=token_price(section),
         api_key=api_key,
         stream=section.stream,
+        tokens=tokens,
         secret_headers=secret_headers,
     )
 

@@ -25,6 +25,7 @@ from auditor.error_messages import (
     clean_message,
     provider_message,
 )
+from auditor.models.entra_id import AccessTokenRefused
 from auditor.models.litellm_client import load_litellm
 from auditor.models.retry_after import parse_limit_reset, parse_retry_after, parse_retry_info, parse_worded_wait
 from auditor.models.transport import HttpExchange, RedirectRefused, UnacceptableExchange, UnreadableResponse
@@ -156,7 +157,9 @@ def _says_blocked(text: str) -> bool:
 def _classify_unsent(error: Exception, text: str) -> RequestFailure:
     """Classify a request that litellm did not send, by litellm's exception class."""
     litellm = load_litellm()
-    if isinstance(error, (litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)):
+    if isinstance(
+        error, (AccessTokenRefused, litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)
+    ):
         return RequestFailure(Outcome.CLIENT_ERROR, False, True, text)
     if isinstance(error, litellm.BadRequestError):
         return RequestFailure(Outcome.CLIENT_ERROR, False, _says_blocked(text), text)

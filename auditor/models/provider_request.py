@@ -75,6 +75,8 @@ async def send_request(
         # litellm's timeout holds for each read, so a server that sends byte by byte never exceeds it. litellm also
         # caches one client per timeout value, so that value must stay the same.
         async with asyncio.timeout(total_timeout_s):
+            if endpoint.tokens is not None:
+                exchange.access_token = await endpoint.tokens.fetch()
             response = await _send_and_repair(endpoint, call, timeout_s, exchange, capability)
         answer = _response_parser(call, capability)(call, response, exchange.json_body)
         usage, cached_tokens = litellm_token_usage(response)

@@ -66,10 +66,12 @@ class HttpExchange:
         headers: of the response; empty before a response begins.
         json_body: the JSON object of a successful response; None if it is not one, or was not read in full.
         unreachable: whether no connection could be made for the last request.
+        access_token: replaces the credentials that litellm sends; None to leave them.
         is_streamed: whether the body is left to be read by the caller, as that of a large file.
     """
 
     __slots__ = (
+        "access_token",
         "body_start",
         "headers",
         "is_streamed",
@@ -93,6 +95,7 @@ class HttpExchange:
         """Create an empty record, with the limits of the request that will be recorded."""
         self.max_response_bytes, self.total_timeout_s = max_response_bytes, total_timeout_s
         self.is_streamed = is_streamed
+        self.access_token: str | None = None
         self.n_requests = 0
         self.start_request(b"")
 
@@ -183,6 +186,10 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         exchange = current_exchange or HttpExchange()
         exchange.n_requests += 1
         exchange.start_request(await request.aread())
+        if exchange.access_token is not None:
+            for name in CREDENTIAL_HEADERS:
+                request.headers.pop(name, None)
+            request.headers["authorization"] = f"Bearer {exchange.access_token}"
         _remember_credentials(request.headers)
         response = await self._forward_request(request, exchange)
         exchange.status, exchange.headers = response.status_code, response.headers

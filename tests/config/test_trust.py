@@ -486,3 +486,15 @@ def test_no_metadata_service_is_asked_for_credentials(tmp_path: Path) -> None:
     )
     assert process.returncode == 0, process.stderr
     assert "ASKED []" in process.stdout, process.stdout
+
+
+@pytest.mark.parametrize(("provider", "api_key"), [("azure", None), ("azure_ai", None), ("azure", "os.environ/MY_KEY")])
+def test_a_model_of_azure_without_a_key_sends_tokens_of_this_machines_credentials(
+    provider: str, api_key: str | None
+) -> None:
+    section = {"name": "m", "model": f"{provider}/x", "api_base": "https://mine.openai.azure.com", "api_key": api_key}
+    audit = AuditConfig.model_validate(
+        {"name": "a", "survey": {"source": "wvs7-sample"}, "models": [section], "judges": [], "probes": {"direct": {}}}
+    )
+    key = "AZURE_CREDENTIALS" if api_key is None else "MY_KEY"
+    assert [str(binding) for binding in required_bindings(audit)] == [f"{key}@mine.openai.azure.com"]
