@@ -43,6 +43,7 @@ class InputLimits:
         members: files in an archive.
         columns: columns of a table, or keys of an object of JSON Lines.
         json_values: values, objects and lists in a JSON document.
+        cells: cells of a spreadsheet, with the empty ones to the left of a full one.
     """
 
     unpacked_bytes: int = 1_000_000_000
@@ -51,6 +52,7 @@ class InputLimits:
     members: int = 100_000
     columns: int = 10_000
     json_values: int = 5_000_000
+    cells: int = 20_000_000
 
     def multiply(self, factor: float) -> InputLimits:
         """All limits, multiplied by a factor and rounded up."""

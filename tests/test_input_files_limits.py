@@ -12,6 +12,9 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import openpyxl
+import openpyxl.utils
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -95,7 +98,7 @@ def write_repeated_text(path: Path, n_characters: int, n_rows: int) -> Path:
 
 
 def test_the_limits_are_the_documented_ones() -> None:
-    assert get_limits() == DEFAULT_LIMITS == InputLimits(10**9, 64 * 10**6, 200, 100_000, 10_000, 5_000_000)
+    assert get_limits() == DEFAULT_LIMITS == InputLimits(10**9, 64 * 10**6, 200, 100_000, 10_000, 5_000_000, 20_000_000)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +109,11 @@ def test_the_limits_are_the_documented_ones() -> None:
         (lambda path: write_archive(path / "a.eval", 70, stated_size=10), "more than 200 times its size"),
         (lambda path: write_repeated_text(path / "a.parquet", 1_000_000, 100_000), "more than 1 GB"),
         (lambda path: write_wide_csv(path / "a.csv", 200_000), "more than 10,000 columns"),
+        (lambda path: write_text(path / "a.csv", "," * 60_000_000), "more than 10,000 columns"),
+        (lambda path: write_repeated_rows(path / "a.csv.gz", 150_000_000), "more than 200 times its size"),
+        (lambda path: write_sparse_sheet(path / "a.xlsx", 9_990, 60_000), "more than 20,000,000 cells"),
+        (lambda path: write_sparse_sheet(path / "a.xlsx", 16_000, 9), "more than 10,000 columns"),
+        (lambda path: write_archive(path / "a.xlsx", 3 << 10, "xl/worksheets/sheet1.xml"), "more than 1 GB"),
         (lambda path: write_text(path / "a.json", "[" + "[]," * 6_000_000 + "0]"), "more than 5,000,000 values"),
     ],
 )
@@ -124,6 +132,30 @@ def test_a_bomb_ends_soon_in_little_memory(tmp_path: Path, write: Callable[[Path
     assert LIMIT_OPTION in ended.stderr
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < MAX_CPU_S
     assert after.ru_maxrss * 1024 < MAX_MEMORY_BYTES
+
+
+def write_repeated_rows(path: Path, n_bytes: int) -> Path:
+    """A packed table of one row, repeated."""
+    header, row = f"{','.join(COLUMNS)}\n".encode(), b"m,Japan,divorce,1,SCORE = 0.5\n" * 100_000
+    path.write_bytes(gzip.compress(header) + gzip.compress(row) * (n_bytes // len(row)))
+    return path
+
+
+def write_sparse_sheet(path: Path, column: int, n_rows: int) -> Path:
+    """A spreadsheet whose rows, the header apart, have one cell each, in a column far to the right."""
+    workbook = openpyxl.Workbook()
+    workbook.active.append(COLUMNS)
+    workbook.save(path)
+    name = openpyxl.utils.get_column_letter(column)
+    with zipfile.ZipFile(path) as source:
+        members = {member: source.read(member) for member in source.namelist()}
+    sheet = members["xl/worksheets/sheet1.xml"].decode()
+    rows = "".join(f'<row r="{n}"><c r="{name}{n}"><v>1</v></c></row>' for n in range(2, n_rows + 2))
+    members["xl/worksheets/sheet1.xml"] = sheet.replace("</sheetData>", f"{rows}</sheetData>").encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
+        for member, content in members.items():
+            target.writestr(member, content)
+    return path
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -231,3 +263,19 @@ def test_the_option_raises_all_limits_wherever_it_stands(tmp_path: Path) -> None
 def test_a_factor_below_one_does_not_lower_the_limits() -> None:
     set_limit_factor(0.1)
     assert get_limits() == DEFAULT_LIMITS
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".zsav", ".dta"])
+def test_rows_of_statistics_programs_are_limited(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    path = tmp_path / f"a{suffix}"
+    frame = pd.DataFrame({"country": [392.0] * 100})
+    if suffix == ".dta":
+        pyreadstat.write_dta(frame, str(path))
+    else:
+        pyreadstat.write_sav(frame, str(path), compress=suffix == ".zsav")
+    assert read_columns(path, [["country"]])[0].value_index.size == 100
+    monkeypatch.setattr(input_files, "DEFAULT_LIMITS", InputLimits(unpacked_bytes=32 * 99))
+    with pytest.raises(ImportFileError, match="has more than 99 rows") as caught:
+        read_columns(path, [["country"]])
+    assert LIMIT_OPTION in caught.value.how_to_fix

@@ -379,6 +379,7 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
         lines = _CountedLines(iterate_lines(file, str(path), ImportFileError))
         first_line = next(lines, "")
         delimiter = find_delimiter(first_line, find_suffix(path))
+        require_columns(first_line.count(delimiter) + 1, str(path), ImportFileError)  # before a list of them is made
         reader = csv.reader(itertools.chain([first_line], lines), strict=True, delimiter=delimiter)
         try:
             names = _rename_columns([name.strip() for name in next(reader, [])], known_columns)

@@ -59,11 +59,14 @@ def read_statistics_file(
         _, metadata = read(str(path), metadataonly=True)
         require_columns(metadata.column_names, str(path), ImportFileError)
         names = select_columns(metadata.column_names)
-        _require_size(path, metadata.number_rows, len(names))
+        row_bytes = sum(max(VALUE_BYTES, metadata.variable_storage_width.get(name, 0)) for name in names)
+        max_rows = get_limits().unpacked_bytes // max(row_bytes, 1)
+        _require_rows(path, metadata.number_rows, max_rows)
         values_by_column, _ = read(
             str(path), usecols=list(dict.fromkeys(names)), user_missing=keep_missing, output_format="dict",
-            disable_datetime_conversion=True,
+            disable_datetime_conversion=True, row_limit=max_rows + 1,
         )  # fmt: skip
+        _require_rows(path, max(map(len, values_by_column.values()), default=0), max_rows)
     except (pyreadstat.ReadstatError, UnicodeDecodeError) as error:
         raise ImportFileError(
             f"{path}: is not {article} {program} file: {error}.", "Check that the suffix matches the format."
@@ -91,9 +94,8 @@ def _to_stored_value(value: Any) -> StoredValue:
     return None if value is None or math.isnan(value) else float(value)
 
 
-def _require_size(path: Path, n_rows: int | None, n_columns: int) -> None:
-    """Raise ImportFileError if the columns that are read would need more memory than files may unpack to."""
-    n_bytes, limit = (n_rows or 0) * n_columns * VALUE_BYTES, get_limits().unpacked_bytes
-    if n_bytes > limit:
-        problem = f"has {n_rows:,} rows, which unpack to more than {limit / 1e9:g} GB"
-        raise make_limit_error(str(path), problem, n_bytes, limit, ImportFileError)
+def _require_rows(path: Path, n_rows: int | None, max_rows: int) -> None:
+    """Raise ImportFileError if a file has more rows than files may unpack to; a file need not state their number."""
+    if n_rows is not None and n_rows > max_rows:
+        problem = f"has more than {max_rows:,} rows, which unpack to more than {get_limits().unpacked_bytes / 1e9:g} GB"
+        raise make_limit_error(str(path), problem, n_rows, max_rows, ImportFileError)

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import ImportFileError
-from auditor.input_files import SAVE_AS_UTF8, check_archive, find_non_utf8_line, open_binary
+from auditor.input_files import (
+    SAVE_AS_UTF8,
+    check_archive,
+    find_non_utf8_line,
+    get_limits,
+    make_limit_error,
+    open_binary,
+    require_columns,
+)
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".dta", ".sav", ".zsav")
 PACKED_SUFFIXES = (".csv.gz", ".tsv.gz", ".jsonl.gz")
@@ -201,7 +209,13 @@ def iterate_spreadsheet(path: Path) -> Iterator[list[Any]]:
         raise ImportFileError(
             f"{path}: is not a spreadsheet that can be read: {error}.", "Save the sheet as CSV."
         ) from None
+    n_cells, limit = 0, get_limits().cells
     for number, cells in enumerate(rows, start=1):
+        require_columns(len(cells), str(path), ImportFileError)
+        n_cells += len(cells)  # empty ones too: a row with one cell far to the right is filled up with them
+        if n_cells > limit:
+            problem = f"has more than {limit:,} cells"
+            raise make_limit_error(str(path), problem, n_cells, limit, ImportFileError)
         if error_value := next((cell for cell in cells if cell in _SPREADSHEET_ERRORS), None):
             raise ImportFileError(f"{path}: row {number} has the error {error_value}.", "Correct the formula.")
         yield list(cells)
