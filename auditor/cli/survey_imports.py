@@ -58,7 +58,7 @@ def import_survey_file(
 
     Built-in mappings: wvs7, pew2013, evs-wvs-2017, wvs-trend-wave6. Three more files are written: a description, facts
     from the respondents' answers (kinds of nonresponse, scores under each treatment of it, and reliability), and the
-    shares of answers by country, topic and group of respondents.
+    shares of answers by country, topic and group of respondents. `surveys preview` shows first what values become.
 
     Example: auditor surveys import WVS_Cross-National_Wave_7.csv --mapping wvs7 -o my_wvs.csv
     """

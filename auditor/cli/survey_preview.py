@@ -39,10 +39,8 @@ def preview_survey_file(
             "Write a mapping to start from; `import` refuses it until edited.",
             "--write",
             metavar="M.toml",
-            replaces="a file of settings",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file with --write.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a file's columns, their values with counts, and what these become when the file is imported.
@@ -56,10 +54,6 @@ def preview_survey_file(
     from auditor.surveys.mapping import load_mapping
     from auditor.surveys.preview import preview_file
 
-    if write is not None and write.exists() and not force:
-        from auditor.errors import UsageError
-
-        raise UsageError(f"{write}: already exists.", "Choose another name, or add --force.")
     preview = preview_file(file, None if mapping is None else load_mapping(mapping), columns or ())
     if as_json:
         print_json(_preview_to_dict(preview))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -13,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
-from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn
+from auditor.surveys.column_reader import NA, ColumnValue, DistinctValueColumn, is_missing_marker
 from auditor.surveys.mapping import (
     BLANK_KIND,
     CodeGroup,
     LabelIndex,
     SurveyMapping,
     SurveyScale,
-    normalize_label,
     starts_with_phrase,
 )
 
@@ -28,8 +26,6 @@ ANSWERED = -1
 """Index of the kind of nonresponse if the respondent gave an answer."""
 MAX_UNKNOWN_LISTED = 40
 """Values without a meaning that an error message lists."""
-# What R, Stata, pandas, Excel and databases write for a missing value.
-_MISSING_MARKER = re.compile(r"n/?a|#n/a|nan|<na>|null|none|\.[a-z]?|-+")
 
 
 class _Unscored(Enum):
@@ -84,11 +80,6 @@ def parse_number(value: ColumnValue) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def is_missing_marker(value: ColumnValue) -> bool:
-    """Whether a value is empty or what programs write for a missing value, such as `NA`, `N/A`, `.` or `NaN`."""
-    return value is None or (isinstance(value, str) and _MISSING_MARKER.fullmatch(normalize_label(value)) is not None)
-
-
 class AnswerDecoder:
     """What the values of one column of answers mean under a mapping."""
 
@@ -114,7 +105,7 @@ class AnswerDecoder:
             return BLANK
         number = parse_number(value)
         # In a column of numbers, NA is no label: R writes missing values so.
-        if value == "NA" and label is None and self._is_numeric:
+        if value == NA and label is None and self._is_numeric:
             return BLANK
         label_text = label or (value if isinstance(value, str) and number is None else None)
         if label_text is not None:

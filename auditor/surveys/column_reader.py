@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import difflib
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,10 @@ from auditor.surveys.table_formats import (
     normalize_numbers,
 )
 
+NA = "NA"
+"""The code of Namibia, and what R writes for a missing value."""
+# What R, Stata, pandas, Excel and databases write for a missing value.
+_MISSING_MARKER = re.compile(r"n/?a|#n/a|nan|<na>|null|none|\.[a-z]?|-+")
 READ_BLOCK_BYTES = 4 << 20
 """Bytes that pyarrow parses at a time: 4 MiB."""
 
@@ -59,6 +65,14 @@ class DistinctValueColumn:
         used_positions, new_index = np.unique(self.value_index[rows], return_inverse=True)
         values = tuple(self.values[i] for i in used_positions)
         return DistinctValueColumn(self.name, values, self.labels, new_index.astype(np.int32), self.row_numbers[rows])
+
+    def replace_rows(self, rows: NDArray[np.bool_], value: ColumnValue) -> DistinctValueColumn:
+        """Return the column with another value in the rows for which the mask is true."""
+        if not rows.any():
+            return self
+        values = self.values if value in self.values else (*self.values, value)
+        value_index = np.where(rows, values.index(value), self.value_index).astype(np.int32)
+        return dataclasses.replace(self, values=values, value_index=value_index)
 
     def first_row_number(self, value_position: int) -> int:
         """Number of the first row that has `values[value_position]`; 0 if none has it."""
@@ -276,6 +290,50 @@ def find_quoted_rows(path: Path, name: str) -> NDArray[np.bool_] | None:
     values = read([]).unique().to_pylist()
     is_quoted: NDArray[np.bool_] = read(values).is_valid().to_numpy()
     return is_quoted
+
+
+def classify_na(column: DistinctValueColumn, path: Path) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Find out by quotation marks where the text NA is a missing value, and where it is a text.
+
+    R writes texts in quotation marks, and missing values as NA without them.
+
+    Returns:
+        Two masks, shape (rows,): rows with a missing value, and rows with the text. In neither where nothing tells.
+    """
+    is_na = np.zeros(column.value_index.size, bool)
+    if NA in column.values:
+        is_na = column.value_index == column.values.index(NA)
+    quoted_rows = find_quoted_rows(path, column.name) if is_na.any() else None
+    if quoted_rows is None:
+        return np.zeros_like(is_na), np.zeros_like(is_na)
+    is_quoted = quoted_rows[column.row_numbers - 1]
+    is_text = np.array([_is_text(value) for value in column.values])[column.value_index] & ~is_na
+    quotes_all_texts = bool(is_text.any()) and bool(is_quoted[is_text].all())
+    # Some programs put only those texts in quotation marks that could be taken for something else.
+    quotes_some_na = bool(is_quoted[is_na].any()) and not is_quoted[is_text].any()
+    is_certain = is_na & (quotes_all_texts or quotes_some_na)
+    return is_certain & ~is_quoted, is_certain & is_quoted
+
+
+def blank_missing_na(column: DistinctValueColumn, path: Path) -> DistinctValueColumn:
+    """Return a column with an empty field where NA is certain to be a missing value."""
+    return column.replace_rows(classify_na(column, path)[0], None)
+
+
+def _is_text(value: ColumnValue) -> bool:
+    """Whether a value is a text that is no number and does not mean a missing value."""
+    if not isinstance(value, str) or is_missing_marker(value):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def is_missing_marker(value: ColumnValue) -> bool:
+    """Whether a value is empty or what programs write for a missing value, such as `NA`, `N/A`, `.` or `NaN`."""
+    return value is None or (isinstance(value, str) and _MISSING_MARKER.fullmatch(value.strip().casefold()) is not None)
 
 
 def _column_from_arrow(name: str, chunked: Any, delimiter: str) -> DistinctValueColumn:

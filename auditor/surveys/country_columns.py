@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
-from auditor.surveys.answer_codes import describe_value, is_missing_marker, parse_number
-from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, find_quoted_rows
+from auditor.surveys.answer_codes import describe_value, parse_number
+from auditor.surveys.column_reader import NA, ColumnValue, DistinctValueColumn, classify_na, is_missing_marker
 from auditor.surveys.countries import country_codes, country_key, country_name, is_english_name, suggest_country
 from auditor.surveys.mapping import SurveyMapping, normalize_value
 
-NA = "NA"
-"""The code of Namibia, and what R writes for a missing value."""
 UNKNOWN_NAME = "unknown name"
 _TWO_LETTERS = re.compile(r"[A-Za-z]{2}")
 MAX_PROBLEMS_LISTED = 20
@@ -51,42 +49,19 @@ class CountryValue:
 
 
 def separate_missing_na(column: DistinctValueColumn, mapping: SurveyMapping, path: Path) -> DistinctValueColumn:
-    """Return the country column with each NA replaced by an empty field where quotation marks show that it is missing.
+    """Return the country column with NA replaced by an empty field, or by Namibia, where it is certain which it is.
 
-    R writes texts in quotation marks, and missing values as NA without them. Numbers have no country named NA. Where
-    neither tells, NA stays in the column.
+    Quotation marks tell, and numbers, among which NA is a missing value. Elsewhere NA stays in the column.
     """
-    texts = [value for value in column.values if isinstance(value, str) and not column.labels.get(value)]
-    if NA not in texts or _is_listed(NA, mapping):
+    if NA not in column.values or _is_listed(NA, mapping) or column.labels.get(NA):
         return column
-    is_na = column.value_index == column.values.index(NA)
-    names = [text for text in texts if text != NA and not is_missing_marker(text) and parse_number(text) is None]
-    if not names:
-        has_numbers = any(parse_number(value) is not None for value in column.values)
-        return _replace_rows(column, is_na, None) if has_numbers else column
-    quoted_rows = find_quoted_rows(path, column.name)
-    if quoted_rows is None:
-        return column
-    is_quoted = quoted_rows[column.row_numbers - 1]
-    is_name = np.isin(column.value_index, [column.values.index(name) for name in names])
-    has_quoted_names = bool(is_quoted[is_name].all())
-    # Some programs put only those texts in quotation marks that could be taken for something else.
-    is_certain = has_quoted_names or (bool(is_quoted[is_na].any()) and not is_quoted[is_name].any())
-    if not is_certain:
-        return column
-    column = _replace_rows(column, is_na & ~is_quoted, None)
-    only_codes = all(_TWO_LETTERS.fullmatch(name) for name in names)
-    return _replace_rows(column, is_na & is_quoted, country_name(NA)) if only_codes else column
-
-
-def _replace_rows(column: DistinctValueColumn, rows: NDArray[np.bool_], value: ColumnValue) -> DistinctValueColumn:
-    """Return the column with another value in some rows."""
-    if not rows.any():
-        return column
-    values = column.values if value in column.values else (*column.values, value)
-    value_index = column.value_index.copy()
-    value_index[rows] = values.index(value)
-    return dataclasses.replace(column, values=values, value_index=value_index)
+    others = [value for value in column.values if value != NA and not is_missing_marker(value)]
+    if others and all(parse_number(value) is not None for value in others):
+        return column.replace_rows(column.value_index == column.values.index(NA), None)
+    is_missing, is_text = classify_na(column, path)
+    column = column.replace_rows(is_missing, None)
+    only_codes = all(isinstance(value, str) and _TWO_LETTERS.fullmatch(value) for value in others)
+    return column.replace_rows(is_text, country_name(NA)) if only_codes else column
 
 
 def explain_countries(column: DistinctValueColumn, mapping: SurveyMapping) -> list[CountryValue]:

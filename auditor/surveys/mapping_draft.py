@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from auditor.surveys.answer_codes import format_value, is_missing_marker, parse_number
-from auditor.surveys.column_reader import DistinctValueColumn
+from auditor.surveys.answer_codes import format_value, parse_number
+from auditor.surveys.column_reader import DistinctValueColumn, is_missing_marker
 from auditor.surveys.mapping import locate_mapping, normalize_label
 from auditor.surveys.microdata import find_newest_wave
 from auditor.surveys.preview import ColumnPreview, FilePreview
@@ -174,7 +174,7 @@ def _collect_values(columns: Sequence[DistinctValueColumn]) -> tuple[dict[float,
             number = parse_number(value)
             if number is not None:
                 codes[number] = codes.get(number) or column.labels.get(value) or ""
-            elif not is_missing_marker(value):
+            elif column.labels.get(value) or not is_missing_marker(value):
                 label = column.labels.get(value) or format_value(value)
                 labels.setdefault(normalize_label(label), label)
     return dict(sorted(codes.items())), list(labels.values())

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
 from auditor.surveys.answer_codes import decode_answers, format_value, make_unknown_values_error, parse_number
-from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, read_columns
+from auditor.surveys.column_reader import (
+    ColumnValue,
+    DistinctValueColumn,
+    blank_missing_na,
+    is_missing_marker,
+    read_columns,
+)
 from auditor.surveys.country_columns import CountryValue, decode_countries
 from auditor.surveys.group_codes import decode_groups, list_ungrouped_values
 from auditor.surveys.mapping import SurveyMapping
@@ -208,21 +214,17 @@ def _read_mapped_columns(path: Path, mapping: SurveyMapping) -> _MappedColumns:
         key: [present[name.casefold()] for name in names if name.casefold() in present]
         for key, names in optional.items()
     }
-    filters = required_columns["filters"]
-    is_kept, excluded_rows = _select_mapped_rows(filters, mapping, country.value_index.size, path)
-    filter_names = {column.name for column in filters}
+    is_kept, excluded_rows = _select_mapped_rows(required_columns["filters"], mapping, country.value_index.size, path)
 
     def select(selected_columns: Iterable[DistinctValueColumn]) -> list[DistinctValueColumn]:
         """Return columns with the rows that the mapping keeps."""
         return [column if is_kept.all() else column.select_rows(is_kept) for column in selected_columns]
 
-    waves = [
-        column for column in present_columns["wave"] if column.name not in filter_names and looks_like_wave(column)
-    ]
+    waves = [column for column in present_columns["wave"] if looks_like_wave(column)]
     return _MappedColumns(
         country=select([country])[0],
         **{name: next(iter(select(required_columns[name])), None) for name in single_columns},
-        topics=select(required_columns["topics"]),
+        topics=[blank_missing_na(column, path) for column in select(required_columns["topics"])],
         waves=select([*required_columns["wave"], *waves]),
         ballots=select([*required_columns["ballot"], *present_columns["ballot"]]),
         groups=select(present_columns["groups"]),
@@ -342,9 +344,10 @@ def find_newest_wave(column: DistinctValueColumn) -> ColumnValue:
 
 def require_one_wave(waves: Sequence[DistinctValueColumn], mapping: SurveyMapping, path: Path) -> None:
     """Raise ImportFileError if the file has several waves, and the mapping neither selects nor pools them."""
+    selected_columns = {name.casefold() for name in mapping.keep}
     for column in waves:
         rows_by_wave = count_values(column)
-        if len(rows_by_wave) > 1 and not mapping.pool:
+        if len(rows_by_wave) > 1 and not mapping.pool and column.name.casefold() not in selected_columns:
             counts = ", ".join(f"{wave} ({count} rows)" for wave, count in rows_by_wave.items())
             newest = format_value(find_newest_wave(column))
             raise ImportFileError(
@@ -405,7 +408,7 @@ def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float6
     """Weight of each row, shape (rows,), nan if empty; raise ImportFileError for a negative or non-numeric one."""
     numbers = [parse_number(value) for value in column.values]
     for value_position, (value, number) in enumerate(zip(column.values, numbers, strict=True)):
-        if value is not None and (number is None or number < 0):
+        if not is_missing_marker(value) and (number is None or number < 0):
             problem = "is not a number" if number is None else "is negative"
             raise ImportFileError(
                 f"{path}: row {column.first_row_number(value_position)}, column '{column.name}': "

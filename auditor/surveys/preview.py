@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auditor.errors import ImportFileError, did_you_mean
-from auditor.surveys.answer_codes import BLANK, UNKNOWN, AnswerDecoder, format_value, is_missing_marker, parse_number
-from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, list_column_names, read_columns
+from auditor.surveys.answer_codes import BLANK, UNKNOWN, AnswerDecoder, format_value, parse_number
+from auditor.surveys.column_reader import (
+    ColumnValue,
+    DistinctValueColumn,
+    blank_missing_na,
+    is_missing_marker,
+    list_column_names,
+    read_columns,
+)
 from auditor.surveys.countries import country_codes
 from auditor.surveys.country_columns import explain_countries, separate_missing_na
 from auditor.surveys.group_codes import find_group
@@ -167,6 +174,8 @@ def _preview_values(
     mapping = mapping or _make_empty_mapping(column.name)
     if role == "country":
         column = separate_missing_na(column, mapping, path)
+    elif role.startswith("topic: "):
+        column = blank_missing_na(column, path)
     explain = _make_explainer(column, role if is_mapped or role == "country" else "", mapping, path)
     order = sorted(range(len(column.values)), key=lambda position: _sort_key(column.values[position]))
     for position in order:
@@ -233,7 +242,10 @@ def _make_answer_explainer(
     column: DistinctValueColumn, mapping: SurveyMapping, path: Path
 ) -> Callable[[int], tuple[str, bool]]:
     """Return a function from the position of an answer to its meaning, and whether it has none."""
-    decoder = AnswerDecoder(column, mapping, path)
+    try:
+        decoder = AnswerDecoder(column, mapping, path)
+    except ImportFileError:  # its message follows after the values
+        return lambda position: ("the labels of the file contradict the scale", True)
     kinds: Mapping[str, bool] = {name: kind.asked for name, kind in mapping.nonresponse_kinds.items()}
 
     def explain_answer(position: int) -> tuple[str, bool]:

@@ -42,7 +42,7 @@ def test_import_overwrites_a_survey_only_with_force(folder: Path) -> None:
     assert "my_wvs.csv: already exists." in refused_import.stderr
     assert auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", "--force", cwd=folder).returncode == 0
     self_overwrite = auditor("surveys", "import", "wvs.csv", "-o", "wvs.csv", "--force", cwd=folder)
-    assert (self_overwrite.returncode, "is the official file itself" in self_overwrite.stderr) == (2, True)
+    assert (self_overwrite.returncode, "is an input of this command" in self_overwrite.stderr) == (1, True)
 
 
 def test_import_with_another_surveys_mapping_fails(folder: Path) -> None:
@@ -132,7 +132,7 @@ def test_preview_shows_what_values_become_and_writes_a_draft(folder: Path, tmp_p
     refused = auditor("surveys", "import", "wvs.csv", "--mapping", str(draft), "-o", "draft.csv", cwd=folder)
     assert (refused.returncode, "the mapping is a draft" in refused.stderr) == (1, True)
     existing = auditor(*options, cwd=folder)
-    assert (existing.returncode, "already exists" in existing.stderr) == (2, True)
+    assert (existing.returncode, "is not replaced" in existing.stderr) == (2, True)
 
 
 def test_preview_exits_with_1_where_an_import_would_stop(tmp_path: Path) -> None:

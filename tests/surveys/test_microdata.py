@@ -108,3 +108,24 @@ def test_values_in_no_group_are_listed(tmp_path: Path) -> None:
     imported = import_text(tmp_path, "c,s,q1,q2\nFR,1,1,1\nFR,2,1,9\nFR,2,1,9\nFR,,1,9\n", groups)
     assert imported.reading is not None
     assert imported.reading.ungrouped_values == {"sex": {"2": 2, "(empty)": 1}}
+
+
+def test_an_unquoted_na_beside_quoted_labels_is_empty_even_if_the_mapping_lists_na(tmp_path: Path) -> None:
+    keys = 'nonresponse = { "no answer" = { labels = ["NA"] } }'
+    text = MAPPING.format(keys=keys, columns="").split("[answers]")[0]
+    choices = '[choices]\nyes = { labels = ["Yes"], score = 1 }\n'
+    (tmp_path / "my.toml").write_text(text + choices, encoding="utf-8")
+    path = tmp_path / "my.csv"
+    path.write_text('c,q1,q2\nFR,"Yes","Yes"\nFR,"Yes",NA\n', encoding="utf-8")
+    with pytest.raises(ImportFileError, match=r"row 2, column 'q2' \(1 row\)"):
+        import_survey(path, tmp_path / "my.toml")
+    path.write_text("c,q1,q2\nFR,Yes,Yes\nFR,Yes,NA\n", encoding="utf-8")
+    assert nonresponse(import_survey(path, tmp_path / "my.toml")) == {"France": 0.5}
+
+
+def test_a_wave_that_was_selected_is_shown(tmp_path: Path) -> None:
+    content = "c,ROUND,q1,q2\nFR,1,1,1\nFR,2,1,9\nFR,3,1,9\n"
+    for keys, columns in (("keep = { ROUND = [2, 3] }", 'wave = "round"'), ("keep = { round = [2, 3] }", "")):
+        imported = import_text(tmp_path, content, keys, columns)
+        assert imported.reading is not None
+        assert imported.reading.rows_by_wave == {"ROUND": {"2": 1, "3": 1}}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
+import pyreadstat
 import pytest
 
 from auditor.domain import Cell
@@ -127,3 +130,17 @@ def test_under_a_mapping_every_value_says_what_it_becomes(tmp_path: Path) -> Non
     assert good.problem is None
     assert good.reading is not None
     assert good.reading.ungrouped_values == {"sex": {"0": 20}}
+
+
+def test_missing_values_of_stata_are_kinds_of_nonresponse_by_their_labels(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"cntry": ["NO", "NO", "SE", "SE"], "q": [1, 2, "d", "i"]})
+    labels: Any = {"q": {1: "Agree", 2: "Disagree", "d": "don't know", "i": "iap"}}
+    path, draft = tmp_path / "gss.dta", tmp_path / "my.toml"
+    pyreadstat.write_dta(frame, str(path), variable_value_labels=labels, missing_user_values={"q": ["d", "i"]})
+    text = draft_mapping(path, preview_file(path)).replace("draft = true\n", "").replace('"?"', "1", 1)
+    assert '"iap" = { labels = ["iap"], asked = false }' in text
+    draft.write_text(text.replace('"?"', "-1"), encoding="utf-8")
+    imported = import_survey(path, draft)
+    assert [cell.nonresponse for cell in imported.survey.cells] == [0.0, 1.0]
+    assert imported.reading is not None
+    assert imported.reading.answer_counts == {"don't know": 1, "iap": 1, "missing": 0}
