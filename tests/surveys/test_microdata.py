@@ -110,7 +110,7 @@ def test_values_in_no_group_are_listed(tmp_path: Path) -> None:
     assert imported.reading.ungrouped_values == {"sex": {"2": 2, "(empty)": 1}}
 
 
-def test_na_without_quotation_marks_beside_labels_with_them_is_empty(tmp_path: Path) -> None:
+def test_unquoted_na_among_quoted_labels_is_empty(tmp_path: Path) -> None:
     keys = 'nonresponse = { "no answer" = { labels = ["NA"] } }'
     text = MAPPING.format(keys=keys, columns="").split("[answers]")[0]
     choices = '[choices]\nyes = { labels = ["Yes"], score = 1 }\n'
