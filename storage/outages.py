@@ -100,9 +100,11 @@ class Outages:
             self._is_announced = True
         name, wait = database_name(self._engine), f"for up to {self._max_wait_s:.0f} s"
         if is_locked(error):
-            self._tell(f"Another program has locked the database {name}. Waiting {wait} until it can be written to.")
+            self._send_notice(
+                f"Another program has locked the database {name}. Waiting {wait} until it can be written to."
+            )
         else:
-            self._tell(f"The connection to the database {name} was lost. Reconnecting {wait}.")
+            self._send_notice(f"The connection to the database {name} was lost. Reconnecting {wait}.")
 
     def _announce_end(self) -> None:
         """Tell the user, once for all threads, that the database can be used again."""
@@ -110,9 +112,9 @@ class Outages:
             was_announced, self._is_announced = self._is_announced, False
         self._is_over = False
         if was_announced:
-            self._tell(f"The database {database_name(self._engine)} can be used again.")
+            self._send_notice(f"The database {database_name(self._engine)} can be used again.")
 
-    def _tell(self, notice: str) -> None:
+    def _send_notice(self, notice: str) -> None:
         """Give the user a notice."""
         with suppress(Exception):  # an answer that waits to be stored outlives any error of a user's own reporter
             self._notify(notice)

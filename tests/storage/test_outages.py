@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,22 @@ def end_sessions(server: Postgres) -> None:
         )
 
 
-def restart_later(server: Postgres, stop_signal: signal.Signals, down_s: float = 1.0) -> threading.Thread:
-    """Stop the server now, and start it again after a time."""
+@contextmanager
+def stopped(server: Postgres) -> Iterator[None]:
+    """Stop the server, and start it again in the end."""
+    server.process.stop(signal.SIGINT)
+    try:
+        yield
+    finally:
+        server.process.start()
+
+
+def restart_later(server: Postgres, stop_signal: signal.Signals) -> threading.Thread:
+    """Stop the server now, and start it again after a second."""
     server.process.stop(stop_signal)
 
     def start() -> None:
-        time.sleep(down_s)
+        time.sleep(1)
         server.process.start()
 
     thread = threading.Thread(target=start)
@@ -102,28 +113,22 @@ def test_writes_and_reads_of_a_run_wait_for_a_server_that_restarts(
 
 def test_without_a_run_an_outage_is_an_error_at_once(server: Postgres) -> None:
     with open_database(server.schema()) as db:
-        starting = restart_later(server, signal.SIGINT)
-        try:
+        with stopped(server):
             for use in (lambda: db.write(insert_row("a")), lambda: stored_names(db)):
                 with pytest.raises(StorageError) as refused:
                     use()
                 assert refused.value.how_to_fix.startswith("Check that its server is running and can be reached")
-        finally:
-            starting.join()
         db.write(insert_row("a"))
         assert stored_names(db) == ["a"]
 
 
 def test_a_run_waits_no_longer_than_it_may(server: Postgres) -> None:
     with open_database(server.schema()) as db, run_lock(db, "a"), db.outages.wait_for_database(1, lambda _: None):
-        starting = restart_later(server, signal.SIGINT, down_s=4)
-        try:
+        with stopped(server):
             futures = [db.writer.submit(insert_row(str(number))) for number in range(20)]
             with pytest.raises(UnavailableError, match=r"The run waited 1 s for it\."):
                 futures[0].result()
             assert all(isinstance(future.exception(), UnavailableError) for future in futures)
-        finally:
-            starting.join()
         db.write(insert_row("after"))
         assert stored_names(db) == ["after"]
         assert find_runner(db, "a") == describe_process()
@@ -199,17 +204,14 @@ def test_a_second_lock_of_one_database_is_refused(server: Postgres) -> None:
 
 
 def test_an_end_of_the_run_ends_its_waits(server: Postgres) -> None:
-    with open_database(server.schema()) as db, run_lock(db, "a"):
-        server.process.stop(signal.SIGINT)
-        try:
-            with db.outages.wait_for_database(600, lambda _: None):
-                future = db.writer.submit(insert_row("a"))
-                time.sleep(1)
-                assert not future.done()
-            with pytest.raises(StorageError):
-                future.result(timeout=60)
-        finally:
-            server.process.start()
+    waiting = threading.Event()
+    with open_database(server.schema()) as db, run_lock(db, "a"), stopped(server):
+        with db.outages.wait_for_database(600, lambda _: waiting.set()):
+            future = db.writer.submit(insert_row("a"))
+            assert waiting.wait(60)
+            assert not future.done()
+        with pytest.raises(StorageError):
+            future.result(timeout=60)
 
 
 # --- SQLite ------------------------------------------------------------------------------------------------------
@@ -221,15 +223,15 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.storage.engine.PRAGMAS", ("busy_timeout=100", "journal_mode=WAL"))
 
 
-def hold_lock(path: Path, seconds: float) -> threading.Thread:
-    """Hold the write lock of a file, as another program that writes slowly does; returns when it is held."""
+def hold_lock(path: Path, release: threading.Event) -> threading.Thread:
+    """Hold the write lock of a file until an event, as another program that writes slowly; returns when it is held."""
     is_held = threading.Event()
 
     def hold() -> None:
         connection = sqlite3.connect(path, isolation_level=None, timeout=30)
         connection.execute("BEGIN IMMEDIATE")
         is_held.set()
-        time.sleep(seconds)
+        release.wait(60)
         connection.execute("COMMIT")
         connection.close()
 
@@ -241,9 +243,15 @@ def hold_lock(path: Path, seconds: float) -> threading.Thread:
 
 def test_a_run_waits_for_a_file_that_another_program_has_locked(impatient: None, file_storage: str) -> None:
     notices: list[str] = []
-    with open_database(file_storage) as db, db.outages.wait_for_database(60, notices.append):
+    release = threading.Event()
+
+    def notify(notice: str) -> None:
+        notices.append(notice)
+        release.set()
+
+    with open_database(file_storage) as db, db.outages.wait_for_database(60, notify):
         assert db.path is not None
-        holding = hold_lock(db.path, 2)
+        holding = hold_lock(db.path, release)
         futures = [db.writer.submit(insert_row(str(number))) for number in range(3)]
         assert [future.result() for future in futures] == ["0", "1", "2"]
         holding.join()
@@ -257,9 +265,11 @@ def test_a_run_waits_for_a_file_that_another_program_has_locked(impatient: None,
 def test_a_locked_file_is_explained(impatient: None, file_storage: str) -> None:
     with open_database(file_storage) as db:
         assert db.path is not None
-        holding = hold_lock(db.path, 2)
+        release = threading.Event()
+        holding = hold_lock(db.path, release)
         with pytest.raises(StorageError, match="is locked by another program: database is locked") as refused:
             db.write(insert_row("a"))
+        release.set()
         holding.join()
         assert refused.value.how_to_fix.startswith("Wait until the program that writes to it has ended")
 
@@ -268,7 +278,9 @@ def test_a_new_file_that_stays_locked_is_explained(
     impatient: None, file_storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.storage.engine.BUSY_TIMEOUT_S", 0.1)
-    holding = hold_lock(tmp_path / "audits.db", 2)
+    release = threading.Event()
+    holding = hold_lock(tmp_path / "audits.db", release)
     with pytest.raises(StorageError, match="is locked by another program"):
         open_database(file_storage)
+    release.set()
     holding.join()
