@@ -143,8 +143,7 @@ def parse_score(text: str) -> float | None:
     percentages, numbers outside [-1, 1], and several lines with different numbers. Digits may be of any script.
     """
     scores = {
-        _parse_number(match["open"], match["value"], match["rest"])
-        for match in _match_score_lines(text.translate(TO_ASCII))
+        _parse_number(match["open"], match["value"], match["rest"]) for match in _match_score_lines(_to_ascii(text))
     }
     return scores.pop() if len(scores) == 1 else None
 
@@ -152,6 +151,8 @@ def parse_score(text: str) -> float | None:
 def _match_score_lines(text: str) -> Iterator[re.Match[str]]:
     """Yield one match per line that states a score, with the groups `open`, `value` and `rest`."""
     for line in text.split("\n"):
+        if "score" not in line.casefold():  # saves most of the time: few lines state a score
+            continue
         match = _SCORE_LINE.match(line) or _INLINE_SCORE.search(line)
         if match:
             yield match
@@ -160,8 +161,13 @@ def _match_score_lines(text: str) -> Iterator[re.Match[str]]:
 def _strip_score_lines(text: str) -> str:
     """Return a text without the lines that state a score; empty if nothing else is left."""
     lines = text.split("\n")
-    other_lines = [line for line in lines if not _SCORE_LINE.match(line.translate(TO_ASCII))]
+    other_lines = [line for line in lines if not _SCORE_LINE.match(_to_ascii(line))]
     return "\n".join(other_lines).strip()
+
+
+def _to_ascii(text: str) -> str:
+    """A text with signs, separators and full-width letters in ASCII."""
+    return text if text.isascii() else text.translate(TO_ASCII)
 
 
 def _parse_number(opening: str, number_text: str, suffix: str) -> float | None:

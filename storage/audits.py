@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, case, func, insert, select, update
@@ -228,11 +228,10 @@ def _serialize_survey(survey: Survey) -> str:
 def _survey_cell_rows(audit_id: int, survey: Survey) -> list[dict[str, Any]]:
     """Convert the cells of a survey to rows; `position` keeps their order."""
     rows = []
+    names = [field.name for field in fields(SurveyCell) if field.name in SurveyCellRow.model_fields]
     for position, cell in enumerate(survey.cells):
-        values = asdict(cell)
-        country, topic = values.pop("cell")
-        columns = {name: value for name, value in values.items() if name in SurveyCellRow.model_fields}
-        rows.append({"audit_id": audit_id, "position": position, "country": country, "topic": topic, **columns})
+        values = {name: getattr(cell, name) for name in names}
+        rows.append({"audit_id": audit_id, "position": position, **cell.cell._asdict(), **values})
     return rows
 
 

@@ -33,7 +33,7 @@ from auditor.storage.database import Database
 from auditor.storage.record_parsing import field_parsers, make_row_parser
 from auditor.storage.result_tables import ScoreRow, SentencePairRow, TraceRow, VerdictRow
 from auditor.storage.review_tables import ClaimRow, ConflictRow, RatingRow
-from auditor.storage.row_writing import coerce_values, table_of, upsert
+from auditor.storage.row_writing import coerce_values, insert_rows, replace_rows, table_of, upsert
 
 ROWS_PER_STATEMENT = 10_000
 """Rows that are converted at a time: a million of them, as dictionaries, would need a gigabyte."""
@@ -93,8 +93,9 @@ def save_recorded_audit(
     """
 
     def write_results(connection: Connection, audit_id: int) -> None:
-        write_rows(connection, audit_id, TraceRow, traces)
-        write_rows(connection, audit_id, ScoreRow, scores)
+        for row_class, records in ((TraceRow, traces), (ScoreRow, scores)):
+            replace_rows(connection, row_class, audit_id, [])
+            write_rows(connection, audit_id, row_class, records, is_new=True)
         audits.write_stage(connection, audit_id, audits.FINISHED)
 
     audits.save_audit(
@@ -262,11 +263,20 @@ def save_rows(db: Database, audit_id: int, row_class: type[SQLModel], records: S
         db.write(lambda connection: write_rows(connection, audit_id, row_class, records))
 
 
-def write_rows(connection: Connection, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:
-    """Do what `save_rows` does within a transaction that has more to write."""
+def write_rows(
+    connection: Connection, audit_id: int, row_class: type[SQLModel], records: Sequence[Any], *, is_new: bool = False
+) -> None:
+    """Do what `save_rows` does within a transaction that has more to write.
+
+    Args:
+        is_new: whether no row with the same key is stored, which is faster.
+    """
     for start in range(0, len(records), ROWS_PER_STATEMENT):
         rows = [_to_row(audit_id, record) for record in records[start : start + ROWS_PER_STATEMENT]]
-        upsert(connection, row_class, rows)
+        if is_new:
+            insert_rows(connection, row_class, rows)
+        else:
+            upsert(connection, row_class, rows)
 
 
 def _to_row(audit_id: int, record: Any) -> dict[str, Any]:

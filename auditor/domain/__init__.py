@@ -32,7 +32,14 @@ from auditor.domain.comparisons import Comparison, ComparisonChoice, Item, ItemS
 from auditor.domain.conflict_kinds import ConflictKind, ConflictSides
 from auditor.domain.decisions import Decision
 from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell
-from auditor.domain.identifiers import canonical_hash, canonical_json, derive_seed, method_side_name, parse_method_side
+from auditor.domain.identifiers import (
+    canonical_hash,
+    canonical_json,
+    derive_seed,
+    hash_rows,
+    method_side_name,
+    parse_method_side,
+)
 from auditor.domain.languages import ENGLISH, LANGUAGES, NATIVE
 from auditor.domain.tasks import OPTION_LETTERS, AnswerKind, Task, TaskItem, lettered_options
 from auditor.domain.terms import (
@@ -105,6 +112,7 @@ __all__ = [
     "canonical_hash",
     "canonical_json",
     "derive_seed",
+    "hash_rows",
     "lettered_options",
     "method_side_name",
     "parse_method_side",

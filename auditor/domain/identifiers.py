@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -26,6 +27,14 @@ def canonical_json(value: Any) -> str:
 def canonical_hash(value: Any) -> str:
     """SHA-256, in hex, of the canonical JSON; different lone surrogates give different hashes."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def hash_rows(rows: Iterable[Sequence[str | float | None]]) -> str:
+    """SHA-256, in hex, of rows of texts and numbers, of which one is in memory at a time."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(repr(row).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def derive_seed(seed: int, *identity: object) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from auditor.domain import (
     Outcome,
     Survey,
     Trace,
-    canonical_hash,
+    hash_rows,
 )
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, RecordedAnswer, read_recorded_answers
@@ -218,15 +219,13 @@ def save_imported_audit(
     previous_audit = audits.find_audit(db, name)
     if previous_audit is not None and previous_audit.config is not None:
         raise UsageError(f"audit '{name}' was run, not imported.", "Choose another name with --audit.")
-    score_rows = [
-        [score.model, *score.cell, score.method, score.score, score.n_ok, score.n_planned] for score in scores
-    ]
-    digest = canonical_hash(
-        [
-            *score_rows,
-            *([trace.model, *trace.cell, trace.sample, trace.outcome, trace.score, trace.text] for trace in traces),
-        ]
+    score_rows = (
+        (score.model, *score.cell, score.method, score.score, score.n_ok, score.n_planned) for score in scores
     )
+    trace_rows = (
+        (trace.model, *trace.cell, trace.sample, trace.outcome.value, trace.score, trace.text) for trace in traces
+    )
+    digest = hash_rows(itertools.chain(score_rows, trace_rows))
     results.save_recorded_audit(
         db,
         name=name,

@@ -52,18 +52,25 @@ class ScoreTable:
 
     def average_samples(self) -> list[CellScore]:
         """Build the score of each cell by each model and method: mean and variance of its usable samples."""
-        ends = [*self.group_starts[1:].tolist(), self.scores.size]
-        positions = self.group_index[self.group_starts].tolist()
-        values = self.scores.tolist()
+        usable = ~np.isnan(self.scores)
+        n_planned = np.diff(self.group_starts, append=self.scores.size)
+        n_ok = np.add.reduceat(usable, self.group_starts, dtype=np.int64)
+        means = _sum_exactly(self.scores[usable], n_ok) / np.maximum(n_ok, 1)
+        deviations = self.scores[usable] - np.repeat(means, n_ok)
+        variances = _sum_exactly(deviations**2, n_ok) / np.maximum(n_ok - 1, 1)
+        figures = zip(means.tolist(), variances.tolist(), n_ok.tolist(), n_planned.tolist(), strict=True)
         return [
-            _average(
-                self.models[model],
-                Cell(self.countries[country], self.topics[topic]),
-                self.methods[method],
-                values[start:end],
+            CellScore(
+                model=self.models[model],
+                cell=Cell(self.countries[country], self.topics[topic]),
+                method=self.methods[method],
+                score=mean if n else None,
+                variance=variance if n > 1 else None,
+                n_ok=n,
+                n_planned=planned,
             )
-            for (model, country, topic, method), start, end in zip(
-                positions, self.group_starts.tolist(), ends, strict=True
+            for (model, country, topic, method), (mean, variance, n, planned) in zip(
+                self.group_index[self.group_starts].tolist(), figures, strict=True
             )
         ]
 
@@ -165,21 +172,8 @@ def parse_row_score(row: TextRow) -> float | None:
     return value
 
 
-def _average(model: str, cell: Cell, method: str, samples: list[float]) -> CellScore:
-    """Build the score of a cell from its samples' scores; nan stands for a failed sample.
-
-    The sums are exact, so that the order of the rows does not matter.
-    """
-    usable = [score for score in samples if score == score]
-    mean = math.fsum(usable) / len(usable) if usable else None
-    return CellScore(
-        model=model,
-        cell=cell,
-        method=method,
-        score=mean,
-        variance=math.fsum((score - mean) ** 2 for score in usable) / (len(usable) - 1)
-        if mean is not None and len(usable) > 1
-        else None,
-        n_ok=len(usable),
-        n_planned=len(samples),
-    )
+def _sum_exactly(values: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sums of consecutive groups of the given sizes, rounded once, so that the order of the rows does not matter."""
+    ends = np.cumsum(sizes).tolist()
+    numbers = values.tolist()
+    return np.array([math.fsum(numbers[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True)])

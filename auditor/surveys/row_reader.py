@@ -96,6 +96,8 @@ class TextRow(NamedTuple):
             ImportFileError: it is not such a number.
         """
         text = self.cells[column] or "0"
+        if text.isdecimal() and len(text) < 10:
+            return int(text)
         number = parse_number(text, self.find_style(column) if "," in text else NumberStyle.POINT)
         if "%" in text or not 0 <= number <= MAX_WHOLE_NUMBER or not number.is_integer():
             raise self.make_cell_error(
