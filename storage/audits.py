@@ -185,6 +185,7 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         phrasings={code: _parse_phrasing(phrasing) for code, phrasing in metadata.get("phrasings", {}).items()},
         task=tasks.load_audit_task(db, audit.id, metadata.get("task")),
         n_unplanned=metadata.get("n_unplanned", 0),
+        question=metadata.get("question"),
     )
 
 
@@ -216,8 +217,11 @@ def _serialize_survey(survey: Survey) -> str:
     """Canonical JSON of a survey without its cells and its task's items, which have tables of their own."""
     metadata = asdict(replace(survey, cells=(), task=None))
     metadata.pop("cells")
-    if not survey.n_unplanned:  # earlier versions did not store it: their audits would count as changed
+    # Earlier versions did not store these: their audits would count as changed.
+    if not survey.n_unplanned:
         metadata.pop("n_unplanned")
+    if survey.question is None:
+        metadata.pop("question")
     metadata["words"] = {topic: list(words) for topic, words in survey.words.items()}
     metadata["native"] = {country: list(codes) for country, codes in survey.native.items()}
     metadata["topic_families"] = {family: list(topics) for family, topics in survey.topic_families.items()}

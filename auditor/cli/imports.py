@@ -60,6 +60,13 @@ ScoreKeyOption: TypeAlias = Annotated[
         help="Name under which a log holds scores from -1 to 1; by default, scores are read from the text.",
     ),
 ]
+QuestionOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--question", metavar="TEXT", help="The question that the models were asked; reports quote it."),
+]
+StrictOption: TypeAlias = Annotated[
+    bool, typer.Option("--strict", help="Stop if a row is about a country or topic that the survey does not have.")
+]
 
 
 @import_app.command("scores")
@@ -70,17 +77,22 @@ def import_scores(
     survey: SurveyOption,
     audit: NewAuditOption,
     regions: RegionsOption = "western",
+    question: QuestionOption = None,
+    strict: StrictOption = False,
     storage: StorageOption = None,
 ) -> None:
     """Create an audit from scores that were measured elsewhere.
 
-    No model is asked. An empty score counts as a failed sample. Several samples of a cell are averaged.
+    No model is asked. The audit is about the cells of the file: a row with an empty score is a sample that was lost,
+    and other cells of the survey were not planned. Several samples of a cell are averaged.
 
     Example: auditor import scores scores.csv --survey wvs7-sample --audit published
     """
     from auditor.imports.recorded_audits import import_scores as import_recorded_scores
 
-    counts = import_recorded_scores(file, survey=survey, audit=audit, storage=storage, regions=regions)
+    counts = import_recorded_scores(
+        file, survey=survey, audit=audit, storage=storage, regions=regions, question=question, is_strict=strict
+    )
     _print_import_summary(audit, counts, "without a score: stored as failed answers; reports give their number")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
@@ -102,6 +114,8 @@ def import_traces(
     ] = "topic",
     score: ScoreKeyOption = None,
     regions: RegionsOption = "western",
+    question: QuestionOption = None,
+    strict: StrictOption = False,
     storage: StorageOption = None,
 ) -> None:
     """Create an audit from answers that were recorded elsewhere.
@@ -119,7 +133,15 @@ def import_traces(
 
     file_format, keys = AnswerFileFormat(source_format.value), LogKeys(country, topic, score)
     counts = import_recorded_traces(
-        file, survey=survey, audit=audit, storage=storage, regions=regions, file_format=file_format, keys=keys
+        file,
+        survey=survey,
+        audit=audit,
+        storage=storage,
+        regions=regions,
+        file_format=file_format,
+        keys=keys,
+        question=question,
+        is_strict=strict,
     )
     _print_import_summary(audit, counts, "without a readable score: the report gives their number by cause")
     verdicts_command = format_command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
@@ -139,11 +161,10 @@ def _print_import_summary(audit: str, counts: ImportedScores, empty_rows: str) -
     )
     if counts.empty:
         print_message(f"  {pluralize(counts.empty, 'row')} {empty_rows}.")
-    if counts.not_in_survey:
-        print_message(
-            f"  {pluralize(counts.not_in_survey, 'row')} about countries and topics that the survey does not have: "
-            "stored, but not compared with people."
-        )
+    for line in counts.unmatched.describe():
+        print_message(f"  {line}.")
+    if counts.unmatched.rows:
+        print_message(f"  Stored, but not compared with people: {pluralize(counts.unmatched.rows, 'row')}.")
     for note in counts.notes:
         print_message(f"  {note}")
 

@@ -81,7 +81,10 @@ class Survey:
         phrasings: by language, configured wordings that replace the survey's own.
         topic_families: topics that are about one thing, by the name of their family; topics in none stand alone.
         task: the user's task if the audit asks one instead of a survey; each item has a cell without a country.
-        n_unplanned: number of cells that models could be asked about but are not, because of `limits.max_cells`.
+        n_unplanned: number of cells that models could be asked about but are not, because of `limits.max_cells` or
+            because imported answers are not about them.
+        question: the question that models were asked elsewhere, as the importer of their answers states it; None if it
+            is not known, and for an audit that was run, which asks `wording`.
     """
 
     name: str
@@ -97,6 +100,7 @@ class Survey:
     task: Task | None = None
     topic_families: Mapping[str, Sequence[str]] = field(default_factory=dict)
     n_unplanned: int = 0
+    question: str | None = None
 
     @cached_property
     def countries(self) -> tuple[str, ...]:

@@ -180,6 +180,8 @@ def _parse_comparison(row: TextRow, position: int) -> Comparison:
 def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: str) -> list[Comparison]:
     """Add to each comparison people's decision on the same pair, whatever the order or relation they were asked in.
 
+    People are not compared with themselves.
+
     Raises:
         UsageError: the file has no decision of a judge `people_judge`.
     """
@@ -195,8 +197,9 @@ def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: 
     return [
         replace(
             comparison,
-            people=comparison.people
-            or decision_by_pair.get((comparison.context, comparison.item_a, comparison.item_b)),
+            people=None
+            if comparison.judge == people_judge
+            else comparison.people or decision_by_pair.get((comparison.context, comparison.item_a, comparison.item_b)),
         )
         for comparison in judge_comparisons
     ]

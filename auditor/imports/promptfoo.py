@@ -136,7 +136,8 @@ def _output_text(output: Any) -> str | None:
 def _call_outcome(result: dict[str, Any], response: dict[str, Any], text: str | None) -> Outcome:
     """Outcome of a result's call: from a refusal or stop reason, else from its error message, else `ok`.
 
-    A failed assertion of a test is no failure of the call. An unknown error, or a missing text, is `client_error`.
+    A failed assertion of a test is no failure of the call: without a text, its answer was empty, which is `unparsed`.
+    An unknown error, or a missing text for no known reason, is `client_error`.
     """
     reason = response.get("finishReason")
     stop_outcome = finish_reason_outcome(reason) if isinstance(reason, str) else None
@@ -145,6 +146,8 @@ def _call_outcome(result: dict[str, Any], response: dict[str, Any], text: str | 
     failure_reason = result.get("failureReason")
     failed = failure_reason == CALL_FAILED or (failure_reason is None and text is None)
     error = response.get("error") or (result.get("error") if failed else None)
+    if text is None and failure_reason is not None and not failed and not error:
+        return Outcome.UNPARSED
     if error or text is None:
         error_message = error if isinstance(error, str) else ""
         return next(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -26,12 +26,14 @@ from auditor.domain import (
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, RecordedAnswer, read_recorded_answers
 from auditor.imports.score_table import read_score_table
+from auditor.imports.unmatched_rows import UnmatchedRows, count_unmatched_rows
 from auditor.run import describe_environment, resolve_storage_url
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
 from auditor.surveys import group_countries, load_survey
-from auditor.surveys.country_spelling import make_country_speller
+from auditor.surveys.country_spelling import make_country_speller, make_topic_speller
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
+from auditor.surveys.selection import keep_cells
 
 
 class ImportedVerdicts(NamedTuple):
@@ -50,7 +52,7 @@ class ImportedScores(NamedTuple):
         models: different models.
         scores: combinations of model, cell and method that have a score.
         empty: rows without a score, which are failed samples.
-        not_in_survey: rows about cells for which the survey has no score.
+        unmatched: rows about cells for which the survey has no score.
         replaced: whether an earlier import of this name was replaced.
         notes: a line for each log that lacks some of its answers; empty for scores.
     """
@@ -59,13 +61,20 @@ class ImportedScores(NamedTuple):
     models: int
     scores: int
     empty: int
-    not_in_survey: int
+    unmatched: UnmatchedRows
     replaced: bool
     notes: tuple[str, ...] = ()
 
 
 def import_scores(
-    file: Path, *, survey: str, audit: str, storage: str | None = None, regions: str = "western"
+    file: Path,
+    *,
+    survey: str,
+    audit: str,
+    storage: str | None = None,
+    regions: str = "western",
+    question: str | None = None,
+    is_strict: bool = False,
 ) -> ImportedScores:
     """Store a file of scores as an audit. An earlier import of the same name is replaced.
 
@@ -76,25 +85,44 @@ def import_scores(
         audit: the audit's name.
         storage: database URL.
         regions: groups of countries to compare, as in `surveys.group_countries`.
+        question: the question that the models were asked; None if it is not known.
+        is_strict: whether a row that does not match the survey is an error.
 
     Raises:
         ImportFileError: a row cannot be used; the message names it, and nothing is stored.
         UsageError: the name is invalid, or belongs to an audit that was run.
     """
     require_audit_name(audit)
-    truth = group_countries(load_survey(survey), regions)
-    table = read_score_table(file, make_country_speller(truth))
+    truth = load_survey(survey)
+    table = read_score_table(file, make_country_speller(truth), make_topic_speller(truth))
     scores = table.average_samples()
+    rows_by_cell = Counter[Cell]()
+    for score in scores:
+        rows_by_cell[score.cell] += score.n_planned
+    unmatched = count_unmatched_rows(truth, rows_by_cell)
+    if is_strict:
+        unmatched.require_none(str(file))
     with open_database(resolve_storage_url(storage)) as db:
-        replaced = save_imported_audit(db, audit, truth, scores)
+        replaced = save_imported_audit(db, audit, _select_truth(truth, rows_by_cell, regions, question), scores)
     return ImportedScores(
         rows=table.scores.size,
         models=len(table.models),
         scores=sum(score.score is not None for score in scores),
         empty=int(np.count_nonzero(np.isnan(table.scores))),
-        not_in_survey=sum(score.n_planned for score in scores if score.cell not in truth.scores),
+        unmatched=unmatched,
         replaced=replaced,
     )
+
+
+def _select_truth(survey: Survey, recorded_cells: Collection[Cell], regions: str, question: str | None) -> Survey:
+    """The cells of a survey that recorded answers are about: only these were planned. Without any, the whole survey.
+
+    Args:
+        regions, question: as in `import_scores`.
+    """
+    is_about_survey = any(cell in survey.scores for cell in recorded_cells)
+    selected = keep_cells(survey, set(recorded_cells)) if is_about_survey else survey
+    return replace(group_countries(selected, regions), question=question)
 
 
 def import_traces(
@@ -106,6 +134,8 @@ def import_traces(
     regions: str = "western",
     file_format: AnswerFileFormat = AnswerFileFormat.AUTO,
     keys: LogKeys | None = None,
+    question: str | None = None,
+    is_strict: bool = False,
 ) -> ImportedScores:
     """Store recorded answers as an audit. An earlier import of the same name is replaced, its verdicts included.
 
@@ -113,19 +143,19 @@ def import_traces(
         file: a table with `model,country,topic,sample,text[,score]`, a log of Inspect AI or results of promptfoo, or a
             folder of logs. An answer without a score is parsed in the format of the paper: "SCORE = x" at its end, or
             a refusal. An answer without text is a failed sample.
-        survey, audit, storage, regions: as in `import_scores`.
+        survey, audit, storage, regions, question, is_strict: as in `import_scores`.
         file_format, keys: as in `imports.recorded_answers.read_recorded_answers`.
 
     Raises:
         ImportFileError, UsageError: as in `import_scores`; UsageError also if Inspect is needed and not installed.
     """
     require_audit_name(audit)
-    truth = group_countries(load_survey(survey), regions)
-    spell = make_country_speller(truth)
+    truth = load_survey(survey)
+    spell, spell_topic = make_country_speller(truth), make_topic_speller(truth)
     groups: dict[tuple[str, Cell], dict[int, Trace]] = defaultdict(dict)
     notes: list[str] = []
     for recorded_answer in read_recorded_answers(file, file_format, keys, notes.append):
-        cell = Cell(spell(recorded_answer.country), recorded_answer.topic)
+        cell = Cell(spell(recorded_answer.country), spell_topic(recorded_answer.topic))
         group = groups[recorded_answer.model, cell]
         number = len(group) if recorded_answer.sample is None else recorded_answer.sample
         if number in group:
@@ -141,14 +171,18 @@ def import_traces(
         compute_cell_score(*group_key, list(group.values()), len(group), None, "")
         for group_key, group in groups.items()
     ]
+    rows_by_cell = Counter(trace.cell for trace in traces)
+    unmatched = count_unmatched_rows(truth, rows_by_cell)
+    if is_strict:
+        unmatched.require_none(str(file))
     with open_database(resolve_storage_url(storage)) as db:
-        replaced = save_imported_audit(db, audit, truth, scores, traces)
+        replaced = save_imported_audit(db, audit, _select_truth(truth, rows_by_cell, regions, question), scores, traces)
     return ImportedScores(
         rows=len(traces),
         models=len({score.model for score in scores}),
         scores=sum(score.score is not None for score in scores),
         empty=sum(trace.outcome is not Outcome.OK for trace in traces),
-        not_in_survey=sum(trace.cell not in truth.scores for trace in traces),
+        unmatched=unmatched,
         replaced=replaced,
         notes=tuple(notes),
     )

@@ -75,24 +75,25 @@ class ScoreTable:
         ]
 
 
-def read_score_table(file: Path, spell_country: Callable[[str], str]) -> ScoreTable:
+def read_score_table(file: Path, spell_country: Callable[[str], str], spell_topic: Callable[[str], str]) -> ScoreTable:
     """Read a file with the columns `model,country,topic,method,score[,sample]`.
 
     Args:
-        spell_country: returns a country in the survey's spelling.
+        spell_country, spell_topic: return a name in the survey's spelling.
 
     Raises:
         ImportFileError: the file has no rows, a row cannot be used, or two rows are the same sample.
     """
     codes = {column: _Codes() for column in (*GROUP_COLUMNS, "sample")}
-    spelling = _Spelling(spell_country)
+    countries, topics = _Spelling(spell_country), _Spelling(spell_topic)
     parts: list[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]] = []
     place = ""
     for batch in read_batches(file, SCORE_COLUMNS, ["sample"]):
         _require_texts(batch)
         columns = {
             **batch.columns,
-            "country": [spelling[name] for name in batch.columns["country"]],
+            "country": [countries[name] for name in batch.columns["country"]],
+            "topic": [topics[name] for name in batch.columns["topic"]],
             "sample": [sample or "0" for sample in batch.columns["sample"]],
         }
         index = np.stack([codes[name].encode(columns[name]) for name in codes], axis=1)
@@ -124,14 +125,14 @@ def read_score_table(file: Path, spell_country: Callable[[str], str]) -> ScoreTa
 
 
 class _Spelling(dict[str, str]):
-    """The survey's spelling of each country that was asked for."""
+    """The survey's spelling of each name that was asked for."""
 
-    def __init__(self, spell_country: Callable[[str], str]) -> None:
-        self._spell_country = spell_country
+    def __init__(self, spell: Callable[[str], str]) -> None:
+        self._spell = spell
 
     def __missing__(self, name: str) -> str:
-        self[name] = country = self._spell_country(name)
-        return country
+        self[name] = spelled = self._spell(name)
+        return spelled
 
 
 def _require_texts(batch: ColumnBatch) -> None:

@@ -70,10 +70,15 @@ def limit_cells(survey: Survey, max_cells: int, seed: int) -> Survey:
         seed: seed of the shuffles.
     """
     askable_cells = set(survey.asked_cells)
-    selected_cells = set(itertools.islice(_iterate_diagonals(survey, askable_cells, seed), max_cells))
-    if len(selected_cells) == len(askable_cells):
-        return survey
+    return keep_cells(survey, set(itertools.islice(_iterate_diagonals(survey, askable_cells, seed), max_cells)))
+
+
+def keep_cells(survey: Survey, selected_cells: Collection[Cell]) -> Survey:
+    """Keep only the selected cells of a survey; the others count as not planned."""
     cells = tuple(survey_cell for survey_cell in survey.cells if survey_cell.cell in selected_cells)
+    n_unplanned = sum(cell not in selected_cells for cell in survey.asked_cells)
+    if not n_unplanned:
+        return survey
     topics = {survey_cell.cell.topic for survey_cell in cells}
     countries = {survey_cell.cell.country for survey_cell in cells}
     task = survey.task and dataclasses.replace(
@@ -85,7 +90,7 @@ def limit_cells(survey: Survey, max_cells: int, seed: int) -> Survey:
         words={topic: words for topic, words in survey.words.items() if topic in topics},
         native={country: codes for country, codes in survey.native.items() if country in countries},
         task=task,
-        n_unplanned=len(askable_cells) - len(selected_cells),
+        n_unplanned=n_unplanned,
     )
 
 

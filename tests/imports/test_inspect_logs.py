@@ -36,7 +36,7 @@ def test_an_exported_audit_is_imported_unchanged(
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, audits.get_audit(db, "back").id)
     assert {(t.model, t.cell, t.sample): (t.outcome, t.score) for t in traces} == original_traces
-    assert (counts.models, counts.not_in_survey) == (3, 0)
+    assert (counts.models, counts.unmatched.rows) == (3, 0)
     exported_report, imported_report = (
         open_audit("population", storage=made_audit.url).report(),
         open_audit("back", storage=storage).report(),

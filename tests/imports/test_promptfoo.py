@@ -81,7 +81,7 @@ def test_repeats_are_samples_and_failed_assertions_are_no_failures(tmp_path: Pat
         ({"response": {"output": "So far", "finishReason": "error"}}, Outcome.SERVER_ERROR),
         ({"response": {"output": "fine", "finishReason": "end_turn"}}, Outcome.OK),
         ({"response": {"output": "No.", "isRefusal": True}}, Outcome.REFUSED),
-        ({"response": {"output": ""}}, Outcome.CLIENT_ERROR),
+        ({"response": {"output": ""}}, Outcome.UNPARSED),
         ({"response": {"output": "fine"}}, Outcome.OK),
     ],
 )
@@ -161,3 +161,16 @@ def test_an_unusable_file_is_an_error_and_nothing_is_stored(
 def test_a_folder_without_logs_is_refused(tmp_path: Path, storage: str) -> None:
     with pytest.raises(ImportFileError, match="contains no log"):
         import_traces(tmp_path, survey="wvs7-sample", audit="a", storage=storage)
+
+
+def test_an_empty_output_with_a_failed_assertion_is_no_failed_call(tmp_path: Path) -> None:
+    result = {
+        "testIdx": 0,
+        "failureReason": 1,
+        "provider": {"id": "p:x"},
+        "response": {"output": ""},
+        "vars": {"country": "Brazil", "topic": "divorce"},
+    }
+    (tmp_path / "results.json").write_text(json.dumps({"evalId": "e", "results": {"results": [result]}}))
+    [answer] = read_promptfoo(tmp_path / "results.json", LogKeys())
+    assert (answer.outcome, answer.text) == (Outcome.UNPARSED, None)

@@ -219,16 +219,17 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
         phrasings={"en": Phrasing("{topic} {country}?", ("bad", "good"), {"divorce": "parting"})},
         topic_families={"family": ("divorce",)},
         n_unplanned=7,
+        question="How bad is it?",
     )
     audit = audits.save_audit(db, name="b", config="{}", config_hash="h", survey=detailed_survey, environment={})
     assert audits.load_audit_survey(db, audit) == detailed_survey
     assert fields_at_default(detailed_survey, cell, task, item) == []
     survey_json = json.loads(audit.survey)
-    for key in ("grouping", "native", "phrasings", "topic_families", "n_unplanned"):
+    for key in ("grouping", "native", "phrasings", "topic_families", "n_unplanned", "question"):
         del survey_json[key]
     bare_survey = audits.load_audit_survey(db, replace(audit, survey=json.dumps(survey_json)))
     assert (bare_survey.grouping, bare_survey.native, bare_survey.phrasings) == (None, {}, {})
-    assert (bare_survey.topic_families, bare_survey.n_unplanned) == ({}, 0)
+    assert (bare_survey.topic_families, bare_survey.n_unplanned, bare_survey.question) == ({}, 0, None)
 
 
 def test_a_damaged_file_is_a_storage_error_on_writing(db: Database) -> None:

@@ -66,6 +66,8 @@ class SurveySummary(ReportModel):
     title: str
     source: str
     wording: str
+    question: str | None
+    """The question that models were asked; null where answers were imported and their importer did not state it."""
     scale: tuple[str, str]
     """Meanings of the scores -1 and +1."""
     cells: int
@@ -113,6 +115,8 @@ class AuditSummary(ReportModel):
     finished_at: str | None
     seed: int | None
     config_hash: str | None
+    imported: bool
+    """Whether the answers were recorded elsewhere and imported."""
     samples: int | None
     """Planned number of samples for each cell and language; null where scores were imported."""
     survey: SurveySummary

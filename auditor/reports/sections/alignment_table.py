@@ -86,8 +86,8 @@ def build_alignment_remarks(report: Report) -> Paragraph:
     n_not_asked = report.audit.survey.cells - report.audit.survey.asked
     not_asked = f"People were not asked in {n_not_asked} of them; in the others," if n_not_asked else "In these,"
     return Paragraph(
-        f"Cells (a country and a topic) without a score of people or of the model are dropped. {not_asked} no answer "
-        "of the model was usable. Cells of one country or topic are correlated, so the 95% CI is a two-way jackknife "
+        f"Cells (a country and a topic) without a score of people or of the model are dropped. {not_asked} the model "
+        "has no usable answer. Cells of one country or topic are correlated, so the 95% CI is a two-way jackknife "
         f"over countries and topics. It generalizes to other countries and topics, and needs at least {MIN_UNITS} of "
         "each.",
         "note",

@@ -64,7 +64,12 @@ def build_coverage_section(report: Report) -> Section | None:
             blocks.append(Disclosure(f"By {noun}" if noun else "In total", [table], is_open=is_open))
     if complete:
         blocks.append(Paragraph(f"All planned answers of each {join_with_and(complete)} are usable."))
-    return Section("coverage", "What is missing?", [*blocks, *map(Paragraph, _list_notes(coverage))], "Coverage")
+    return Section(
+        "coverage",
+        "What is missing?",
+        [*blocks, *map(Paragraph, _list_notes(coverage, is_imported=report.audit.imported))],
+        "Coverage",
+    )
 
 
 def _summarize_coverage(rows: Sequence[CoverageRow]) -> str:
@@ -111,9 +116,12 @@ def _count_losses(row: CoverageRow, cause: str) -> int:
     return row.losses.get(cause, 0)
 
 
-def _list_notes(coverage: CoverageReport) -> Iterable[Text]:
+def _list_notes(coverage: CoverageReport, *, is_imported: bool) -> Iterable[Text]:
     """Yield limits of the answers: cells that were not planned, undocumented finish reasons, and shortened traces."""
-    if n_unplanned := coverage.unplanned_cells:
+    n_unplanned = coverage.unplanned_cells
+    if n_unplanned and is_imported:
+        yield f"The imported file is not about {pluralize(n_unplanned, 'cell')} of the survey, which are not missing."
+    elif n_unplanned:
         yield [
             f"Not planned, and therefore not missing: {pluralize(n_unplanned, 'cell')} of the configured countries and "
             "topics (",

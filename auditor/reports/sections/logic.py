@@ -58,7 +58,8 @@ def build_logic_section(report: Report) -> Section | None:
         return None
     rows = [*logic.judges, *logic.wordings]
     findings = [
-        build_finding(row.judge, "; ".join(_describe_judge(row)) or "gave no usable answer") for row in logic.judges
+        build_finding(row.judge, "; ".join(_describe_judge(row)) or _describe_unknown_consistency(row))
+        for row in logic.judges
     ]
     blocks: list[Block | None] = [
         Paragraph(_describe_comparisons(logic)),
@@ -124,6 +125,16 @@ def _describe_judge(row: LogicRow) -> Iterator[str]:
     measured = (entry for entry in row.transitivity if not entry.calibrated and entry.share.value is not None)
     if (entry := next(measured, None)) is not None:
         yield f"has no cycles in {_describe_share(entry.share)} of fully decided subsets of {entry.k} items"
+
+
+def _describe_unknown_consistency(row: LogicRow) -> str:
+    """Predicate for a judge of whom no property is known."""
+    if not row.ok:
+        return "gave no usable answer"
+    agreement = ""
+    if row.human_agreement.value is not None:
+        agreement = f"answers {_describe_share(row.human_agreement)} of the questions that people decided as they do; "
+    return f"{agreement}decided no pair in both orders or forms, so that its consistency is not known"
 
 
 def _describe_share(share: Estimate) -> str:

@@ -10,6 +10,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.requests import build_requests_subsection
+from auditor.reports.sections.summary import describe_asked_question
 from auditor.reports.sections.tables import tabulate
 
 HASH_DIGITS = 16
@@ -42,7 +43,7 @@ def _describe_question(report: Report) -> Iterator[Text]:
     """Yield the question, the source of people's scores, and a sentence for each rewording of the configuration."""
     survey = report.audit.survey
     if survey.title:
-        yield ["The models were asked: “", Name(survey.wording), "”"]
+        yield describe_asked_question(report)
         yield ["Source of people’s scores: ", Name(survey.source)]
     for code, rewording in survey.rephrased.items():
         topics = "".join(f"; “{topic}” as “{wording}”" for topic, wording in rewording.topics.items())

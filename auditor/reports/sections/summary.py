@@ -124,17 +124,30 @@ def _limit(items: Sequence[ListItem | Text], noun: str, *, is_brief: bool, is_fi
 
 
 def _describe_question(report: Report) -> list[Inline]:
-    """The question that was asked, and the scale of the scores."""
+    """The question that was asked, as far as it is known, and the scale of the scores."""
     survey = report.audit.survey
     low, high = survey.scale
     return [
-        "Each model was asked: “",
-        Name(survey.wording),
-        "” Scores range from −1 (",
+        *describe_asked_question(report),
+        " Scores range from −1 (",
         Name(low),
         ") to +1 (",
         Name(high),
         "). r = 1: the model’s scores rise and fall exactly as people’s do. r = 0: they are unrelated.",
+    ]
+
+
+def describe_asked_question(report: Report) -> list[Inline]:
+    """The question that models were asked: our own, or what the importer of recorded answers states."""
+    survey = report.audit.survey
+    if not report.audit.imported:
+        return ["Each model was asked: “", Name(survey.wording), "”"]
+    if survey.question is None:
+        return ["The answers were imported; the question that the models were asked is not recorded."]
+    return [
+        "The answers were imported. According to their importer, each model was asked: “",
+        Name(survey.question),
+        "”",
     ]
 
 

@@ -134,13 +134,16 @@ def test_each_judge_has_its_share_of_first_items_whether_or_not_the_interval_exc
     )
 
 
-def test_a_judge_without_figures_gave_no_usable_answer(report: Report) -> None:
+def test_a_judge_without_figures_has_unknown_consistency_or_no_usable_answer(report: Report) -> None:
     row = make_row(NAME, first=NOT_ASKED, share=NOT_ASKED, transitivity=NOT_ASKED)
     unknown = PartialTransitivity(
         value=None, n=0, reason="not asked", averaged="pooled", sets=0, pairs_present=None, answered_subsets=None
     )
     entries = [entry.model_copy(update={"partial": unknown}) for entry in row.transitivity]
-    section = build(report, [row.model_copy(update={"transitivity": entries})])
+    unmeasured = row.model_copy(update={"transitivity": entries})
+    [(finding, _)] = findings_of(build(report, [unmeasured]))
+    assert finding == f"{NAME} decided no pair in both orders or forms, so that its consistency is not known."
+    section = build(report, [unmeasured.model_copy(update={"ok": 0})])
     assert findings_of(section) == [(f"{NAME} gave no usable answer.", "neutral")]
     assert "The 95% CIs generalize" not in text_of(section)
 

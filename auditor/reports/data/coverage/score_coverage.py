@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import Counter
 
 from auditor.domain import Method
 from auditor.prompts.sentence_pairs import load_sentence_pairs
@@ -35,7 +34,7 @@ def _score_coverage(source: ReportSource, method: str) -> StageCoverage:
 
 
 def _trace_coverage(source: ReportSource) -> StageCoverage:
-    """Measure the coverage of direct samples; planned samples are inferred where there is no configuration."""
+    """Measure the coverage of direct samples; without a configuration, the recorded ones were planned and no others."""
     outcome_counts = [
         UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
         for count in source.trace_counts
@@ -43,44 +42,23 @@ def _trace_coverage(source: ReportSource) -> StageCoverage:
     n_recorded = Counter[CoverageUnit]()
     for count in outcome_counts:
         n_recorded[count.unit] += count.n
-    planned = _planned_samples(source, Method.DIRECT) or _infer_planned_samples(source, list(n_recorded.items()))
+    planned = _planned_samples(source, Method.DIRECT) or dict(n_recorded)
     return StageCoverage("direct", Method.DIRECT.value, planned, outcome_counts)
 
 
 def _imported_score_coverage(source: ReportSource, method: str) -> StageCoverage:
-    """Coverage of imported scores, from the numbers of samples that were imported with them."""
+    """Coverage of imported scores: each row of the file was planned, and one with an empty score was lost.
+
+    What the file does not mention was not planned: an import of some of the survey's cells is an audit of these cells.
+    """
     unit_scores = [(CoverageUnit(score.model, *score.cell), score) for score in source.scores if score.method == method]
     planned = _planned_samples(source, method) if method in tuple(Method) else {}
     return StageCoverage(
         stage="direct",
         method=method,
-        planned=planned or _infer_planned_samples(source, [(unit, score.n_planned) for unit, score in unit_scores]),
+        planned=planned or {unit: score.n_planned for unit, score in unit_scores},
         recorded=[UnitOutcomeCount(unit, OK, score.n_ok) for unit, score in unit_scores],
     )
-
-
-def _infer_planned_samples(
-    source: ReportSource, recorded_samples: Sequence[tuple[CoverageUnit, int]]
-) -> dict[CoverageUnit, int]:
-    """Infer the planned samples of imported scores: every cell of the survey, at the model's most common sample size.
-
-    Cells that were not imported count as missing, since otherwise an import of a few cells would have full coverage.
-    A cell with more samples than that has them all planned.
-    """
-    size_frequencies: dict[str, Counter[int]] = defaultdict(Counter)
-    for unit, n_samples in recorded_samples:
-        size_frequencies[unit.name][n_samples] += 1
-    # The most common number of samples of each model, and of equally common ones the largest.
-    typical_sizes = {
-        name: max(1, *(n_samples for n_samples, n_cells in frequencies.items() if n_cells == max(frequencies.values())))
-        for name, frequencies in size_frequencies.items()
-    }
-    planned = {
-        CoverageUnit(name, *cell): n_samples
-        for name, n_samples in typical_sizes.items()
-        for cell in source.survey.scores
-    }
-    return planned | {unit: max(n_samples, planned.get(unit, 0)) for unit, n_samples in recorded_samples}
 
 
 def _planned_samples(source: ReportSource, method: str) -> dict[CoverageUnit, int]:

@@ -1,0 +1,87 @@
+"""Files about some cells of a survey: what they name was planned, and what does not match the survey is listed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import ImportFileError
+from auditor.imports.comparisons import import_comparisons
+from auditor.imports.recorded_audits import import_scores, import_traces
+from auditor.reports.output import render_report
+from auditor.run import open_audit
+
+COUNTRIES = ("Germany", "Japan", "Brazil", "Nigeria", "Australia", "Canada")
+TOPICS = ("divorce", "abortion", "suicide", "euthanasia", "prostitution", "homosexuality")
+
+
+def write_scores(path: Path, *extra: str) -> Path:
+    """A file with one score for each of 36 cells of the built-in survey, the first of them empty."""
+    rows = [f"m,{country},{topic},direct,0.1" for country in COUNTRIES for topic in TOPICS]
+    rows[0] = rows[0].removesuffix("0.1")
+    path.write_text("\n".join(["model,country,topic,method,score", *rows, *extra]) + "\n")
+    return path
+
+
+def test_only_the_cells_of_the_file_were_planned(tmp_path: Path, storage: str) -> None:
+    import_scores(write_scores(tmp_path / "s.csv"), survey="wvs7-sample", audit="a", storage=storage)
+    report = open_audit("a", storage=storage).report()
+    [row] = report.coverage.models
+    assert (row.planned, row.ok) == (36, 35)
+    assert len(report.audit.cells) == 36
+    assert report.coverage.unplanned_cells > 200
+
+
+def test_topics_and_countries_that_do_not_match_are_listed(tmp_path: Path, storage: str) -> None:
+    file = write_scores(
+        tmp_path / "s.csv", "m,Atlantis,divorce,direct,0", "m,Germany,divorse,direct,0", "m,DE,Divorce ,other,0"
+    )
+    unmatched = import_scores(file, survey="wvs7-sample", audit="a", storage=storage).unmatched
+    assert (unmatched.rows, dict(unmatched.countries), dict(unmatched.topics)) == (2, {"Atlantis": 1}, {"divorse": 1})
+    assert unmatched.describe() == [
+        "1 rows about countries that the survey does not have: Atlantis (1)",
+        "1 rows about topics that the survey does not have: divorse (1; did you mean divorce?)",
+    ]
+    with pytest.raises(ImportFileError, match=r"2 rows do not match the survey: .*Atlantis.*divorse"):
+        import_scores(file, survey="wvs7-sample", audit="b", storage=storage, is_strict=True)
+
+
+def test_reports_quote_only_the_question_that_the_importer_states(tmp_path: Path, storage: str) -> None:
+    file = write_scores(tmp_path / "s.csv")
+    import_scores(file, survey="wvs7-sample", audit="a", storage=storage)
+    text = render_report(open_audit("a", storage=storage).report(), "markdown")
+    assert "Each model was asked" not in text
+    assert "models were asked is not recorded" in text
+    assert "were asked: " not in text
+    import_scores(file, survey="wvs7-sample", audit="a", storage=storage, question="How bad is it?")
+    text = render_report(open_audit("a", storage=storage).report(), "markdown")
+    assert "According to their importer, each model was asked: “How bad is it?”" in text
+
+
+def test_traces_of_some_cells(tmp_path: Path, storage: str) -> None:
+    rows = [f"m,{country},{topic},0,SCORE = 0.1" for country in COUNTRIES for topic in TOPICS]
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["model,country,topic,sample,text", *rows, "m,Nowhere,divorce,0,"]) + "\n"
+    )
+    counts = import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="a", storage=storage)
+    assert dict(counts.unmatched.countries) == {"Nowhere": 1}
+    report = open_audit("a", storage=storage).report()
+    [row] = report.coverage.models
+    assert (row.planned, row.ok) == (37, 36)
+
+
+def test_judges_that_were_asked_in_one_order_have_usable_answers(tmp_path: Path, storage: str) -> None:
+    file = tmp_path / "c.csv"
+    file.write_text(
+        "judge,context,item_a,item_b,relation,decision\nj,c1,x,y,standard,A\nj,c2,x,y,standard,B\n"
+        "people,c1,x,y,standard,A\npeople,c2,x,y,standard,A\n"
+    )
+    import_comparisons(file, audit="a", storage=storage, people="people")
+    report = open_audit("a", storage=storage).report()
+    assert report.logic is not None
+    agreement = {row.judge: row.human_agreement.value for row in report.logic.judges}
+    assert agreement == {"j": 0.5, "people": None}  # people are not compared with themselves
+    text = render_report(report, "markdown")
+    assert "gave no usable answer" not in text
+    assert "its consistency is not known" in text
