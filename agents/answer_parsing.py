@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from auditor.domain import ENGLISH, SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Trace
 from auditor.models.answer_schemas import MoralJudgement
-from auditor.models.structured import parse_structured_answer
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts.refusals import load_refusal_patterns
 
@@ -51,7 +51,9 @@ _HARMLESS_SUFFIX = re.compile(rf"^{_CLOSING_MARKS}(?:\([^()\d]*\))?{_CLOSING_MAR
 """What may follow a score on its line: closing marks, and a remark in parentheses without digits."""
 
 
-def parse_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str, language: str = ENGLISH) -> Trace:
+def parse_trace(
+    answer: Answer, model: str, cell: Cell, sample: int, mode: str, language: str = ENGLISH, request: str = ""
+) -> Trace:
     """Parse the answer to a direct question into a trace.
 
     A readable score is used regardless of the text around it; only an answer without one is checked for a refusal, and
@@ -64,20 +66,31 @@ def parse_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str, 
         cell, sample: the cell, and the index of the sample.
         mode: `structured` or `text`.
         language: ISO 639-1 code of the language of the question.
+        request: what the model was asked; an answer that only repeats it does not count.
     """
     score, text, outcome = None, answer.text, answer.outcome
     if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
         visible_text = strip_thinking(text)
-        if mode == "structured":
-            score, text = _parse_judgement(text, language) if outcome is Outcome.OK else (None, visible_text)
-        else:
-            complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
-            score, text = parse_score(complete_lines), _strip_score_lines(visible_text) or visible_text
+        score, text = _read_score(text, visible_text, mode, language, request, is_complete=outcome is Outcome.OK)
         if score is not None:
             outcome, score = Outcome.OK, score + 0.0  # turns -0.0 into 0.0, as SQLite does and PostgreSQL does not
         elif outcome is Outcome.OK:
             outcome = Outcome.REFUSED if is_refusal(visible_text, language) else Outcome.UNPARSED
     return Trace(model, cell, sample, outcome, score, text, answer.key, language)
+
+
+def _read_score(
+    text: str, visible_text: str, mode: str, language: str, request: str, *, is_complete: bool
+) -> tuple[float | None, str]:
+    """Read the score and the reasoning; in text mode, a text without a score line may be the JSON of a judgement."""
+    if mode == "structured":
+        return _parse_judgement(text, language, request) if is_complete else (None, visible_text)
+    complete_lines = visible_text if is_complete else visible_text[: visible_text.rfind("\n") + 1]
+    if is_complete and "{" in text and not any(_match_score_lines(visible_text.translate(TO_ASCII))):
+        score, reasoning = _parse_judgement(text, language, request)
+        if score is not None:
+            return score, reasoning
+    return parse_score(complete_lines), _strip_score_lines(visible_text) or visible_text
 
 
 def merge_repaired_trace(trace: Trace, repaired_trace: Trace, mode: str) -> Trace:
@@ -124,12 +137,12 @@ def _find_refusals(text: str, language: str) -> list[int]:
     return [match.start() for pattern in patterns if (match := pattern.search(normalized_text))]
 
 
-def _parse_judgement(text: str, language: str) -> tuple[float | None, str]:
+def _parse_judgement(text: str, language: str, request: str) -> tuple[float | None, str]:
     """Parse a structured answer into its score and its reasoning; score None and the visible text if invalid.
 
     An answer whose texts are all refusals is invalid.
     """
-    judgement = parse_structured_answer(MoralJudgement, text)
+    judgement = parse_structured_answer(MoralJudgement, text, request)
     if isinstance(judgement, str) or all(is_refusal(part, language) for part in (judgement.norms, judgement.reasoning)):
         return None, strip_thinking(text)
     return judgement.score, f"{judgement.norms.strip()}\n\n{judgement.reasoning.strip()}"

@@ -28,7 +28,7 @@ from auditor.domain import (
     derive_seed,
 )
 from auditor.models.review_schemas import BlindGuess, Restated
-from auditor.models.structured import parse_structured_answer
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
 from auditor.storage import judge_tests
@@ -46,7 +46,7 @@ async def ask_for_guesses(context: RunContext, traces: Iterable[Trace]) -> None:
             requests.append((judge, trace, *_build_guess_call(context, judge, trace, text)))
     answers = await run_calls(context, "review", [call for *_, call in requests])
     guesses = [
-        _parse_guess(answers[call.key], judge.name, trace, options)
+        _parse_guess(answers[call.key], judge.name, trace, options, call.request_text)
         for judge, trace, options, call in requests
         if call.key in answers
     ]
@@ -116,7 +116,7 @@ def _draw_options(rng: random.Random, correct: str, candidates: Sequence[str]) -
     return GuessOptions(options, correct)
 
 
-def _parse_guess(answer: Answer, judge: str, trace: Trace, options: Sequence[GuessOptions]) -> Guess:
+def _parse_guess(answer: Answer, judge: str, trace: Trace, options: Sequence[GuessOptions], request: str = "") -> Guess:
     """Parse a judge's guess, and compare it with the truth; without hits if the call failed or the answer is invalid.
 
     Args:
@@ -130,7 +130,7 @@ def _parse_guess(answer: Answer, judge: str, trace: Trace, options: Sequence[Gue
     )  # fmt: skip
     if answer.outcome is not Outcome.OK or answer.text is None:
         return unanswered
-    guess = parse_structured_answer(BlindGuess, answer.text)
+    guess = parse_structured_answer(BlindGuess, answer.text, request)
     if isinstance(guess, str):
         return replace(unanswered, outcome=Outcome.UNPARSED)
     numbers = (guess.country, guess.practice, guess.analyst)
@@ -229,7 +229,7 @@ async def judge_altered_traces(
     altered_verdicts = []
     for (judge, trace), call in zip(judges_and_traces, calls, strict=True):
         if call.key in answers:
-            verdict = parse_verdict(answers[call.key], judge.name, trace, max_words)
+            verdict = parse_verdict(answers[call.key], judge.name, trace, max_words, request=call.request_text)
             altered_verdicts.append(
                 AlteredTraceVerdict(
                     alteration,

@@ -17,7 +17,7 @@ from auditor.config import DirectProbe, ModelSection
 from auditor.domain import ENGLISH, Answer, Call, Cell, Message, Outcome, Trace
 from auditor.metrics.stopping import is_settled
 from auditor.models.answer_schemas import MoralJudgement
-from auditor.models.structured import parse_structured_answer
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
 from auditor.storage import results
@@ -146,7 +146,7 @@ async def _take_samples(
     repair_answers = await run_calls(context, STAGE, [call for call in repair_calls if call is not None])
     final_traces = [
         merge_repaired_trace(
-            trace, _parse_sample(context, repair_answers[call.key], trace.model, trace.cell, trace.sample), mode
+            trace, _parse_sample(context, call, repair_answers[call.key], trace.model, trace.cell, trace.sample), mode
         )
         if call is not None and call.key in repair_answers
         else trace
@@ -167,6 +167,7 @@ class _Arrivals:
         """Set up for requests: call, model's name, cell and sample of each."""
         self._context = context
         self.traces: dict[tuple[str, Cell, int], Trace] = {}
+        self._calls = {call.key: call for call, *_ in requests}
         self._samples_by_key: dict[str, list[tuple[str, Cell, int]]] = {}
         self._samples_by_cell: dict[tuple[str, Cell], list[int]] = {}
         for call, model, cell, sample in requests:
@@ -177,7 +178,9 @@ class _Arrivals:
     def add(self, call_key: str, answer: Answer) -> None:
         """Parse an answer; called once for each call's key."""
         for model, cell, sample in self._samples_by_key[call_key]:
-            trace = self.traces[model, cell, sample] = _parse_sample(self._context, answer, model, cell, sample)
+            trace = self.traces[model, cell, sample] = _parse_sample(
+                self._context, self._calls[call_key], answer, model, cell, sample
+            )
             self._context.unread_answers.record(model, trace.outcome)
             self._n_missing[model, cell] -= 1
             if not self._n_missing[model, cell]:
@@ -192,13 +195,13 @@ class _Arrivals:
         self._context.consistency.submit((model, cell), texts_by_language(traces))
 
 
-def _parse_sample(context: RunContext, answer: Answer, model: str, cell: Cell, sample: int) -> Trace:
+def _parse_sample(context: RunContext, call: Call, answer: Answer, model: str, cell: Cell, sample: int) -> Trace:
     """Parse the answer to a survey question or a task item into a trace."""
     config, task = context.config, context.survey.task
     if task is not None:
-        return parse_task_trace(answer, task, model, cell, sample, config.direct.mode)
+        return parse_task_trace(answer, task, model, cell, sample, config.direct.mode, call.request_text)
     language = language_of_sample(config, cell.country, sample)
-    return parse_trace(answer, model, cell, sample, config.direct.mode, language)
+    return parse_trace(answer, model, cell, sample, config.direct.mode, language, call.request_text)
 
 
 def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str | None) -> Call | None:
@@ -217,7 +220,7 @@ def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str |
     task = context.survey.task
     if task is not None:
         prompt, field_values = load_prompt(f"repair.task.{probe.mode}"), dict[str, str]()
-        problem = describe_parse_problem(task, text)
+        problem = describe_parse_problem(task, text, call.request_text)
     else:
         fields = question_prompt_fields(context.survey, trace.cell, ENGLISH)
         prompt, field_values = (
@@ -225,7 +228,7 @@ def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str |
             # The labels of the scale's ends, -1 and +1.
             {field_name: fields[field_name] for field_name in ("never", "always")},
         )
-        problem = str(parse_structured_answer(MoralJudgement, text))
+        problem = str(parse_structured_answer(MoralJudgement, text, call.request_text))
     question = prompt.render(
         **field_values, **({"problem": truncate_middle(problem, max_chars)} if probe.mode == "structured" else {})
     )[-1]

@@ -28,7 +28,7 @@ from auditor.domain import (
     derive_seed,
 )
 from auditor.models.review_schemas import SidePreference
-from auditor.models.structured import parse_structured_answer
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
 from auditor.storage import judge_tests, results
@@ -140,7 +140,7 @@ async def run_contests(context: RunContext, max_conflicts: int) -> None:
                 )
     answers = await run_calls(context, "review", [call for *_, call in requests])
     contests = [
-        _parse_contest(answers[call.key], judge.name, conflict, swapped)
+        _parse_contest(answers[call.key], judge.name, conflict, swapped, call.request_text)
         for judge, conflict, swapped, call in requests
         if call.key in answers
     ]
@@ -175,7 +175,7 @@ def _build_contest_call(
     )
 
 
-def _parse_contest(answer: Answer, judge: str, conflict: Conflict, swapped: bool) -> Contest:
+def _parse_contest(answer: Answer, judge: str, conflict: Conflict, swapped: bool, request: str = "") -> Contest:
     """Parse a judge's preference; without one if the call failed or the answer is invalid.
 
     Args:
@@ -184,7 +184,7 @@ def _parse_contest(answer: Answer, judge: str, conflict: Conflict, swapped: bool
     unanswered = Contest(judge, conflict.cell, conflict.left, conflict.right, swapped, answer.outcome, key=answer.key)
     if answer.outcome is not Outcome.OK or answer.text is None:
         return unanswered
-    preference = parse_structured_answer(SidePreference, answer.text)
+    preference = parse_structured_answer(SidePreference, answer.text, request)
     if isinstance(preference, str):
         return replace(unanswered, outcome=Outcome.UNPARSED)
     return replace(unanswered, prefers_first=preference.better == "FIRST")

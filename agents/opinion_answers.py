@@ -14,7 +14,7 @@ from auditor.agents.sentence_pairs import sum_letter_logprobs
 from auditor.domain import OPTION_LETTERS, Answer, Call, LogprobMeasure, Message, Outcome
 from auditor.domain.opinions import MAX_SUM_ERROR, Opinion, OpinionMode, ScaleOrder
 from auditor.models.answer_schemas import OpinionAnswer, OpinionCounts, counts_schema
-from auditor.models.structured import parse_structured_answer
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import fill_placeholders
 from auditor.prompts.opinion_wording import load_english_words
@@ -104,17 +104,17 @@ def parse_shares(
     if question.mode is OpinionMode.TOKENS:
         shown = _parse_letters(call, text, len(distributions.points), min_mass)
     elif question.mode is OpinionMode.SAMPLED:
-        shown = _parse_single_answer(text, point_labels(distributions, question.scale_order))
+        shown = _parse_single_answer(text, point_labels(distributions, question.scale_order), call.request_text)
     else:
-        shown = _parse_counts(text, len(distributions.points))
+        shown = _parse_counts(text, len(distributions.points), call.request_text)
     if shown.shares is None or question.scale_order is ScaleOrder.UP:
         return shown
     return shown._replace(shares=shown.shares[::-1])
 
 
-def _parse_counts(text: str, n_points: int) -> ParsedShares:
+def _parse_counts(text: str, n_points: int, request: str) -> ParsedShares:
     """Shares from counts out of 100, in the order shown; a sum up to 10% off is divided by itself."""
-    counts = parse_structured_answer(counts_schema(n_points), text)
+    counts = parse_structured_answer(counts_schema(n_points), text, request)
     if isinstance(counts, str):
         return ParsedShares(None, counts)
     assert isinstance(counts, OpinionCounts)
@@ -126,9 +126,9 @@ def _parse_counts(text: str, n_points: int) -> ParsedShares:
     return ParsedShares(tuple(count / total for count in counts.counts), is_rescaled=total != N_PEOPLE)
 
 
-def _parse_single_answer(text: str, labels: Sequence[str]) -> ParsedShares:
+def _parse_single_answer(text: str, labels: Sequence[str], request: str) -> ParsedShares:
     """A share of 1 for the chosen answer, in the order shown."""
-    chosen = parse_structured_answer(OpinionAnswer, text)
+    chosen = parse_structured_answer(OpinionAnswer, text, request)
     if isinstance(chosen, str):
         return ParsedShares(None, chosen)
     if str(chosen.answer) not in labels:

@@ -147,6 +147,7 @@ async def _ask_judges(context: RunContext, assignments: Sequence[Assignment]) ->
                 probe.max_words,
                 shorter_answer,
                 review_schema(call),
+                call.request_text,
             )
             verdicts.append(
                 replace(verdict, turn=assignment.turn, always=assignment.always or not config.panel.adaptive)

@@ -6,7 +6,7 @@ import functools
 import json
 
 from auditor.domain import ENGLISH
-from auditor.models.structured import SCHEMA_BY_NAME, response_format
+from auditor.models.structured import SCHEMA_BY_NAME, limited_schema
 from auditor.prompts import load_prompt
 
 STRUCTURE_PROMPT = "structure"
@@ -21,6 +21,5 @@ def describe_structure(schema_name: str, max_words: int, language: str = ENGLISH
         max_words: limit on each text of the structure.
         language: ISO 639-1 code of the language of the question.
     """
-    json_schema = response_format(SCHEMA_BY_NAME[schema_name], max_words)["json_schema"]
-    schema_text = json.dumps(json_schema["schema"], ensure_ascii=False)
+    schema_text = json.dumps(limited_schema(SCHEMA_BY_NAME[schema_name], max_words), ensure_ascii=False)
     return load_prompt(STRUCTURE_PROMPT, language).render(schema=schema_text)[-1].content

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from auditor.agents.answer_parsing import TO_ASCII, is_refusal
 from auditor.domain import ENGLISH, Answer, AnswerKind, Cell, Outcome, Task, TaskItem, Trace
 from auditor.models.answer_schemas import ScoredAnswer, TaskAnswer
-from auditor.models.structured import parse_structured_answer
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.tasks import canonical_answer
 
@@ -25,7 +25,9 @@ _INLINE_ANSWER = re.compile(r"\bANSWER[\s*_`]*=[\s*_`]*(?:x\s*=)?(?P<value>[^\n]
 """The requested form, in capitals, anywhere in a line."""
 
 
-def parse_task_trace(answer: Answer, task: Task, model: str, cell: Cell, sample: int, mode: str) -> Trace:
+def parse_task_trace(
+    answer: Answer, task: Task, model: str, cell: Cell, sample: int, mode: str, request: str = ""
+) -> Trace:
     """Parse the answer to an item of a task into a trace; only the outcome `ok` has an answer.
 
     A scored item also gets its score in [-1, 1]. As in `parse_trace`, a readable answer is used regardless of the text
@@ -38,12 +40,15 @@ def parse_task_trace(answer: Answer, task: Task, model: str, cell: Cell, sample:
         model: name of the model.
         cell, sample: the cell of the item, and the index of the sample.
         mode: `structured` or `text`.
+        request: what the model was asked; an answer that only repeats it does not count.
     """
     item, canonical, text, outcome = task.item_for(cell), None, answer.text, answer.outcome
     if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
         visible_text = strip_thinking(text)
         if mode == "structured":
-            canonical, text = _parse_structured(task, item, text) if outcome is Outcome.OK else (None, visible_text)
+            canonical, text = (
+                _parse_structured(task, item, text, request) if outcome is Outcome.OK else (None, visible_text)
+            )
         else:
             complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
             canonical, text = (
@@ -70,9 +75,9 @@ def parse_answer_line(task: Task, item: TaskItem, text: str) -> str | None:
     return answers.pop() if len(answers) == 1 else None
 
 
-def describe_parse_problem(task: Task, text: str) -> str:
+def describe_parse_problem(task: Task, text: str, request: str = "") -> str:
     """Explain in one line why a structured answer is invalid, for the model that gave it."""
-    parsed_answer = parse_structured_answer(_answer_schema(task), text)
+    parsed_answer = parse_structured_answer(_answer_schema(task), text, request)
     return (
         parsed_answer
         if isinstance(parsed_answer, str)
@@ -85,13 +90,13 @@ def _answer_schema(task: Task) -> type[TaskAnswerSchema]:
     return ScoredAnswer if task.kind is AnswerKind.SCORE else TaskAnswer
 
 
-def _parse_structured(task: Task, item: TaskItem, text: str) -> tuple[str | None, str]:
+def _parse_structured(task: Task, item: TaskItem, text: str, request: str) -> tuple[str | None, str]:
     """Parse a structured answer into the canonical answer and the reasoning; None and the visible text if invalid.
 
     The canonical answer is also None if the answer is not valid for the item, or if all free texts are refusals: a
     server that enforces the structure makes a model that refuses add some answer.
     """
-    parsed_answer = parse_structured_answer(_answer_schema(task), text)
+    parsed_answer = parse_structured_answer(_answer_schema(task), text, request)
     if isinstance(parsed_answer, str):
         return None, strip_thinking(text)
     has_free_answer = task.kind is AnswerKind.EXACT and not task.numbers

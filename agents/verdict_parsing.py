@@ -9,7 +9,8 @@ from auditor.agents.answer_parsing import begins_with_refusal
 from auditor.domain import ENGLISH, Answer, Call, Message, Outcome, Ruling, Trace, Verdict
 from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEWS, aspect_questions
 from auditor.models.review_schemas import Review, TraceReview
-from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer
+from auditor.models.structured import SCHEMA_BY_NAME
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
 from auditor.text_safety import truncate_middle
@@ -22,6 +23,7 @@ def parse_verdict(
     max_words: int,
     shorter_answer: Answer | None = None,
     schema: type[Review] = TraceReview,
+    request: str = "",
 ) -> Verdict:
     """Parse the verdict from a judge's answer.
 
@@ -35,11 +37,12 @@ def parse_verdict(
         max_words: maximum length of the justification.
         shorter_answer: answer to the call from `build_shorter_call`, if there was one.
         schema: schema of the answer.
+        request: what the judge was asked; an answer that only repeats it does not count.
     """
     unanswered = Verdict(judge, trace.model, trace.cell, trace.sample, answer.outcome, key=answer.key)
     if answer.outcome is not Outcome.OK or answer.text is None:
         return unanswered
-    review = parse_structured_answer(schema, answer.text)
+    review = parse_structured_answer(schema, answer.text, request)
     if isinstance(review, str):
         return replace(unanswered, outcome=Outcome.UNPARSED)
     if begins_with_refusal(review.justification, ENGLISH):
@@ -47,7 +50,7 @@ def parse_verdict(
         return replace(unanswered, outcome=Outcome.REFUSED)
     justification = review.justification
     if shorter_answer is not None and shorter_answer.outcome is Outcome.OK and shorter_answer.text is not None:
-        shorter_review = parse_structured_answer(schema, shorter_answer.text)
+        shorter_review = parse_structured_answer(schema, shorter_answer.text, request)
         if not isinstance(shorter_review, str) and shorter_review.verdict == review.verdict:
             justification = min(justification, shorter_review.justification, key=_word_count)
     return replace(
@@ -75,7 +78,7 @@ def build_shorter_call(call: Call, answer: Answer, max_words: int, max_chars: in
     """
     if answer.outcome is not Outcome.OK or answer.text is None:
         return None
-    review = parse_structured_answer(review_schema(call), answer.text)
+    review = parse_structured_answer(review_schema(call), answer.text, call.request_text)
     if isinstance(review, str) or _word_count(review.justification) <= max_words:
         return None
     follow_up = load_prompt("review.shorter").render(

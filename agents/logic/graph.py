@@ -88,6 +88,7 @@ async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
             sets[question.set_index],
             question,
             find_people_decision(labels, _name_items(sets[question.set_index], question)),
+            call.request_text,
         )
         for call, judge, question in requests
         if call.key in answers

@@ -33,7 +33,7 @@ from auditor.domain import (
     derive_seed,
 )
 from auditor.metrics.preference import TIE_TOLERANCE
-from auditor.models.structured import parse_structured_answer
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.prompts import Prompt, fill_placeholders, load_prompt
 from auditor.prompts.comparison_wording import find_criterion, load_comparison_wording
 
@@ -204,6 +204,7 @@ def parse_comparison(
     item_set: ItemSet,
     question: LogicQuestion,
     people: ComparisonChoice | None = None,
+    request: str = "",
 ) -> Comparison:
     """Parse a judge's answer; without a decision if the call failed or the answer is invalid.
 
@@ -213,6 +214,7 @@ def parse_comparison(
         judge: name of the judge.
         item_set, question: the set and the question asked.
         people: people's decision on the standard question about these items.
+        request: what the judge was asked; an answer that only repeats it does not count.
     """
     outcome, decision, probability = answer.outcome, None, None
     if outcome is Outcome.OK and asks_for_letter(probe, question.sample):
@@ -223,7 +225,7 @@ def parse_comparison(
             probability = 1 / (1 + math.exp(-logprob_difference))  # P(i ≻ j) of Algorithm 1
             probability, decision = _decide_by_probability(probability, probe)
     elif outcome is Outcome.OK:
-        decision = _parse_decision(probe, answer.text or "")
+        decision = _parse_decision(probe, answer.text or "", request)
         outcome = Outcome.OK if decision else Outcome.UNPARSED
     return Comparison(
         judge=judge,
@@ -253,13 +255,7 @@ def _decide_by_probability(probability: float, probe: LogicProbe) -> tuple[float
     return probability, ComparisonChoice.FIRST if probability > 0.5 else ComparisonChoice.SECOND
 
 
-def _parse_decision(probe: LogicProbe, text: str) -> ComparisonChoice | None:
-    """Parse the choice from an answer with or without reasoning; None if it is invalid.
-
-    Both schemas are read, since a judge may leave out requested reasoning.
-    """
-    for is_reasoned in (False, True):
-        choice = parse_structured_answer(answer_schema(probe, is_reasoned=is_reasoned), text)
-        if not isinstance(choice, str):
-            return ComparisonChoice(choice.answer)
-    return None
+def _parse_decision(probe: LogicProbe, text: str, request: str = "") -> ComparisonChoice | None:
+    """Parse the choice from an answer with or without reasoning, which a judge may leave out; None if it is invalid."""
+    choice = parse_structured_answer(answer_schema(probe, is_reasoned=False), text, request)
+    return None if isinstance(choice, str) else ComparisonChoice(choice.answer)

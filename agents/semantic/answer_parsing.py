@@ -8,7 +8,7 @@ from typing import Literal
 from auditor.domain import Answer, Outcome, Purpose
 from auditor.metrics.paraphrase import normalize_text
 from auditor.models.answer_schemas import Choice, Contradiction, MoralAnswer, Paraphrases, RuleOfThumb, Support
-from auditor.models.structured import parse_structured_answer
+from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 
 AnswerMode = Literal["structured", "text"]
@@ -52,11 +52,11 @@ def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple
     return (Outcome.UNPARSED, None) if normalize_text(rule) in normalize_text(prompt_text) else _require_letters(rule)
 
 
-def parse_choice(answer: Answer, n_choices: int) -> tuple[Outcome, int | None, str | None]:
+def parse_choice(answer: Answer, n_choices: int, request: str = "") -> tuple[Outcome, int | None, str | None]:
     """Parse a choice: the outcome, and the number of the option, from 1, and the reason if it is `ok`."""
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None, None
-    choice = parse_structured_answer(Choice, answer.text)
+    choice = parse_structured_answer(Choice, answer.text, request)
     if isinstance(choice, str) or not 1 <= choice.choice <= n_choices:
         return Outcome.UNPARSED, None, None
     return Outcome.OK, choice.choice, choice.reason
@@ -82,7 +82,7 @@ def parse_paraphrases(answer: Answer) -> list[str]:
 
 
 def parse_pair_verdict(
-    answer: Answer, purpose: Purpose, *, is_paper_form: bool = False
+    answer: Answer, purpose: Purpose, *, is_paper_form: bool = False, request: str = ""
 ) -> tuple[Outcome, bool | None, str | None]:
     """Parse a verdict on a pair of answers: the outcome, whether the judge says yes, and the reason.
 
@@ -97,13 +97,13 @@ def parse_pair_verdict(
         verdict = _VERDICT.match(strip_thinking(answer.text))
         return (Outcome.OK, verdict[1] is not None, None) if verdict else (Outcome.UNPARSED, None, None)
     if purpose is Purpose.CONSISTENCY:
-        support = parse_structured_answer(Support, answer.text)
+        support = parse_structured_answer(Support, answer.text, request)
         return (
             (Outcome.UNPARSED, None, None)
             if isinstance(support, str)
             else (Outcome.OK, support.supported, support.reason)
         )
-    contradiction = parse_structured_answer(Contradiction, answer.text)
+    contradiction = parse_structured_answer(Contradiction, answer.text, request)
     return (
         (Outcome.UNPARSED, None, None)
         if isinstance(contradiction, str)

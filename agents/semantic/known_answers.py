@@ -99,7 +99,7 @@ async def accuracy_and_consistency(
         answers = await run_audit_calls(context, "answer", [call for group in calls for call in group])
         context.raise_if_stopped()
         parsed = [
-            [parse_choice(answers[call.key], len(question.choices)) for call in group]
+            [parse_choice(answers[call.key], len(question.choices), call.request_text) for call in group]
             for question, group in zip(questions, calls, strict=True)
         ]
         is_correct = [

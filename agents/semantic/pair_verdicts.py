@@ -117,7 +117,9 @@ async def _judge_pairs(
     for call, (first, _, left, right) in requests:
         if call.key in answers:
             answer = answers[call.key]
-            outcome, holds, reason = parse_pair_verdict(answer, purpose, is_paper_form=is_paper)
+            outcome, holds, reason = parse_pair_verdict(
+                answer, purpose, is_paper_form=is_paper, request=call.request_text
+            )
             key = (judge_name, purpose.value, first.model, first.question, left, right)
             verdicts.append(PairVerdict(*key, outcome, holds, reason, answer.key))
     await asyncio.to_thread(semantic_results.save_pair_verdicts, context.db, context.audit_id, verdicts)

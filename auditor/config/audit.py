@@ -162,6 +162,12 @@ class AuditConfig(ConfigSection):
         return {cell: count_samples(survey.native.get(cell.country, ())) for cell in survey.asked_cells}
 
     @property
+    def asks_for_structures(self) -> bool:
+        """Whether answers are requested as structures, and not only as free text and log-probabilities."""
+        has_structured_answers = self.probes.direct is not None and self.probes.direct.mode == "structured"
+        return has_structured_answers or bool(self.judge_models or self.probes.stages)
+
+    @property
     def direct(self) -> DirectProbe:
         """Settings of the direct probe; its defaults if the audit does not use it."""
         return self.probes.direct or DirectProbe()

@@ -90,7 +90,7 @@ def _parse_traces(
 ) -> list[Trace] | None:
     """The answers with a score to the calls of a cell, by the names of their models; None without any answer."""
     traces = [
-        parse_trace(answers[call.key], name, call.cell, 0, config.direct.mode, call.language)
+        parse_trace(answers[call.key], name, call.cell, 0, config.direct.mode, call.language, call.request_text)
         for name, call in calls
         if call.key in answers and call.cell is not None
     ]

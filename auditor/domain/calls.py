@@ -98,6 +98,11 @@ class Call:
         return self.base_model or self.model
 
     @property
+    def request_text(self) -> str:
+        """What the model was shown: the messages of the system and the user; answers of models are left out."""
+        return "\n\n".join(message.content for message in self.messages if message.role != "assistant")
+
+    @property
     def capability_key(self) -> CapabilityKey:
         """What the capability of this call's requests belongs to."""
         return CapabilityKey(self.model, self.server, self.reasoning.effort if self.reasoning else None)

@@ -27,6 +27,7 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, RecordedAnswer, read_recorded_answers
 from auditor.imports.score_table import read_score_table
 from auditor.imports.unmatched_rows import UnmatchedRows, count_unmatched_rows
+from auditor.models.thinking import strip_thinking
 from auditor.run import describe_environment, resolve_storage_url
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
@@ -191,7 +192,8 @@ def import_traces(
 def _build_trace(recorded_answer: RecordedAnswer, cell: Cell, number: int) -> Trace:
     """Build the trace of a recorded answer; without a recorded score, the score is parsed from its text."""
     if recorded_answer.score is not None:
-        return Trace(recorded_answer.model, cell, number, Outcome.OK, recorded_answer.score, recorded_answer.text)
+        text = None if recorded_answer.text is None else strip_thinking(recorded_answer.text)
+        return Trace(recorded_answer.model, cell, number, Outcome.OK, recorded_answer.score, text)
     return replace(
         parse_trace(
             Answer("", recorded_answer.outcome, recorded_answer.text), recorded_answer.model, cell, number, "text"

@@ -177,7 +177,7 @@ async def _ask_comparisons(
     answers = await run_audit_calls(context, "rank", calls)
     context.raise_if_stopped()
     parsed = [
-        parse_comparison(answers[call.key], probe, judge.name, item_set, question)
+        parse_comparison(answers[call.key], probe, judge.name, item_set, question, request=call.request_text)
         for call, question in zip(calls, questions, strict=True)
     ]
     return [comparisons.preference_value(comparison) for comparison in parsed]

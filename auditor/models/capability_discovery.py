@@ -12,7 +12,7 @@ from auditor.models import litellm_client
 from auditor.models.endpoint import STREAM_OPTIONS
 from auditor.models.reasoning import OUTPUT_LIMIT_PARAMS, output_limit, thinking_room
 from auditor.models.refused_features import ALL_BOUNDS, ANY_FORM, Feature, Refusal
-from auditor.models.structured import SCHEMA_BY_NAME, response_format
+from auditor.models.structured import SCHEMA_BY_NAME, limited_schema
 
 OPTIONAL_PARAMS = ("seed",)
 """Parameters that are left out from the beginning for a provider that litellm lists as not supporting them."""
@@ -196,9 +196,9 @@ def _schema_keywords(schema: str, max_words: int) -> frozenset[str]:
         subschemas = [*node.get("properties", {}).values(), *(v for k, v in node.items() if k != "properties")]
         return {*node, *iter_keywords(subschemas)}
 
-    requested_format = response_format(SCHEMA_BY_NAME[schema], max_words)["json_schema"]
     structural = {"type", "properties", "items", "enum"}
-    return frozenset({STRICT_KEYWORD, *iter_keywords(requested_format["schema"])} - structural)
+    keywords = iter_keywords(limited_schema(SCHEMA_BY_NAME[schema], max_words))
+    return frozenset({STRICT_KEYWORD, *keywords} - structural)
 
 
 def _is_form_refused(capability: Capability, refusal: Refusal) -> bool:

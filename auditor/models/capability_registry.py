@@ -29,7 +29,8 @@ from auditor.models.refused_features import (
     find_refusals,
     flatten_error,
 )
-from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer, response_format
+from auditor.models.structured import SCHEMA_BY_NAME, limited_schema
+from auditor.models.structured_reading import parse_structured_answer
 
 if TYPE_CHECKING:
     from auditor.models.provider_request import ProviderReply
@@ -49,7 +50,7 @@ Resend = Callable[[Answer], Awaitable[Answer]]
 
 def describe_schema(schema: str, max_words: int, language: str) -> str:
     """The JSON schema of a structure, as compact JSON; it is the same in every language."""
-    return json.dumps(response_format(SCHEMA_BY_NAME[schema], max_words)["json_schema"]["schema"])
+    return json.dumps(limited_schema(SCHEMA_BY_NAME[schema], max_words))
 
 
 def prepare_call(call: Call, capability: Capability, describe_structure: StructureDescriber) -> Call:
@@ -276,7 +277,7 @@ def _refusal_text(reply: ProviderReply) -> tuple[int | None, str]:
 def _is_readable(call: Call, answer: Answer) -> bool:
     """Whether an answer can be read as the requested structure."""
     assert call.schema is not None
-    parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], answer.text or "")
+    parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], answer.text or "", call.request_text)
     return answer.outcome in READABLE_OUTCOMES and not isinstance(parsed, str)
 
 

@@ -234,9 +234,11 @@ def parse_choice_logprobs(call: Call, response: Any, body: ResponseBody = None) 
         [candidate.token, float(candidate.logprob)] for candidate in top_logprobs if math.isfinite(candidate.logprob)
     ]
     candidate_logprobs = [float(logprob) for _, logprob in token_logprob_pairs]
-    if not candidate_logprobs or (problem := _find_impossible(candidate_logprobs, candidate_logprobs)) is not None:
-        error = problem if candidate_logprobs else "the provider does not return log-probabilities of the next token"
-        return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=error)
+    problem: str | None = "the provider does not return log-probabilities of the next token"
+    if candidate_logprobs:
+        problem = _find_impossible(candidate_logprobs, candidate_logprobs)
+    if problem is not None:
+        return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=problem)
     return build_answer(call, response, body, Outcome.OK, text=json.dumps(token_logprob_pairs, ensure_ascii=False))
 
 

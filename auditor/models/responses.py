@@ -22,7 +22,7 @@ from auditor.models.response_body import (
     join_text_parts,
     native_finish_reason,
 )
-from auditor.models.structured import is_complete_structure
+from auditor.models.structured_reading import is_complete_structure
 from auditor.redaction import redact
 from auditor.text_safety import map_strings
 

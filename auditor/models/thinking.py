@@ -96,7 +96,7 @@ _NEXT_TURN = re.compile(
 _QUOTES = "`\"'“”‘’«»„"
 _MAX_TOKENS = 32
 """Chat tokens that are removed from either end of a text."""
-_MAY_HAVE_MARKS = re.compile(r"[<\[◁]|\A\s*(?:analysis|Here)")
+_MAY_HAVE_MARKS = re.compile(r"<[|/a-z｜]|\[/?(?:THINK|INST)\]|◁|\A\s*(?:analysis|Here)", re.IGNORECASE)
 
 
 def strip_thinking(text: str) -> str:

@@ -18,7 +18,7 @@ from auditor.run.config_changes import describe_config_change, keep_earlier_defa
 from auditor.run.encoders import direct_encoder_loader
 from auditor.run.engines import require_engine
 from auditor.run.fingerprints import describe_environment, fingerprint, was_run_with
-from auditor.run.model_access import run_with_models, wait_for_database
+from auditor.run.model_access import require_instructor, run_with_models, wait_for_database
 from auditor.run.survey_plan import check_probe_input, load_planned_survey, planned_cells
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database, run_lock
@@ -60,6 +60,7 @@ def run_audit(
     check_probe_input(config, survey)
     url = resolve_storage_url(storage, config)
     require_engine(config)
+    require_instructor(config)
     progress = progress or SilentProgress()
     with open_database(url) as db, run_lock(db, config.name):
         with wait_for_database(db, config, progress.on_notice):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib.util
 import sys
 import threading
 import uuid
@@ -35,6 +36,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 THREAD_SWITCH_INTERVAL_S = 0.0002
 """How long a thread waits for the interpreter before it requests it; Python's default is 0.005 s."""
+
+
+def require_instructor(config: AuditConfig) -> None:
+    """Require the package that requests structured answers, if an audit asks for any.
+
+    Raises:
+        ModelSetupError: it cannot be imported.
+    """
+    if not config.asks_for_structures:
+        return
+    try:
+        is_installed = importlib.util.find_spec("instructor") is not None
+    except (ImportError, ValueError):
+        is_installed = False
+    if not is_installed:
+        from auditor.models.instructor_client import load_instructor  # loads pydantic's models
+
+        load_instructor()
 
 
 def run_with_models(
@@ -71,6 +90,7 @@ def run_with_models(
     from auditor.agents.run_context import SilentProgress  # loads numpy (0.1 s)
 
     require_engine(config)
+    require_instructor(config)
     remember_secrets(list_secret_variables(config))
     if progress is not None and (warning := short_secrets_warning(config)):
         progress.on_notice(warning)

@@ -131,8 +131,8 @@ def _describe_param(name: str, call: Call, answer: Answer) -> str | None:
 
 def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, str | None]:
     """Whether an answer shows that the model can be used, what is wrong otherwise, and how to fix it."""
-    from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer  # loads pydantic's models
-    from auditor.models.thinking import strip_thinking
+    from auditor.models.structured import SCHEMA_BY_NAME  # loads pydantic's models
+    from auditor.models.structured_reading import parse_structured_answer
 
     status = answer.attempts[-1].http_status if answer.attempts else None
     is_failed_request = status is None or status >= HTTPStatus.BAD_REQUEST
@@ -149,7 +149,7 @@ def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, st
         return "FAIL", answer.error or "it gave no answer.", how_to_fix(status, answer.error)
     if call.schema is None:
         return "ok", None, None
-    parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], strip_thinking(answer.text or ""))
+    parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], answer.text or "", call.request_text)
     if answer.outcome is Outcome.OK and not isinstance(parsed, str):
         return "ok", None, None
     return "warn", "its answer does not have the requested structure.", UNREADABLE_FIX

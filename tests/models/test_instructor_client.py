@@ -1,13 +1,13 @@
-"""instructor is used by its public interface only, makes no request of its own, and adds no words of its own."""
+"""instructor builds requests by its public interface only, sends none of its own, and adds no words of its own."""
 
 from __future__ import annotations
 
 import ast
-import contextlib
-import copy
 import json
 import logging
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,24 @@ import pytest
 import auditor
 from auditor.models import instructor_client
 from auditor.models.answer_schemas import MoralJudgement, Structure
-from auditor.models.instructor_client import read_structured_answer
-from auditor.models.review_schemas import MAX_WORDS_FIELD
-from auditor.models.structured import ALL_SCHEMAS, parse_structured_answer, response_format, to_required_tool
+from auditor.models.instructor_client import build_request, explain_invalid
+from auditor.models.structured import ALL_SCHEMAS, limited_schema, response_format, to_required_tool
+from auditor.models.structured_reading import parse_structured_answer
 
+ROOT = Path(auditor.__file__).parents[1]
+BLOCK_INSTRUCTOR = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "instructor":
+            raise ModuleNotFoundError("No module named 'instructor'")
+sys.meta_path.insert(0, Block())
+"""
+PARSE_INVALID = """
+from auditor.models.answer_schemas import MoralJudgement
+from auditor.models.structured_reading import parse_structured_answer
+print(parse_structured_answer(MoralJudgement, "no JSON"))
+"""
 VALID = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
 PUBLIC_MODULES = {"instructor", "instructor.core"}
 
@@ -36,20 +50,17 @@ def test_only_public_modules_of_instructor_are_imported_and_by_one_module() -> N
 
 
 @pytest.mark.parametrize("structure", ALL_SCHEMAS)
-def test_requests_have_the_schema_that_instructor_would_send(structure: type[Structure]) -> None:
-    requested_format = copy.deepcopy(response_format(structure, 20))
+def test_requests_are_those_that_instructor_builds_with_our_schema(structure: type[Structure]) -> None:
+    schema = limited_schema(structure, 20)
+    requested_format = response_format(structure, 20)
+    request = build_request(structure.__name__, schema, "JSON_SCHEMA")
+    expected = {"name": structure.__name__, "schema": schema, "strict": True}
+    assert json.dumps(requested_format) == json.dumps({"type": "json_schema", "json_schema": expected})
+    assert {**request["response_format"]["json_schema"], "strict": True} == expected
+    tool_request = build_request(structure.__name__, schema, "TOOLS")
     tool = to_required_tool(requested_format)
-    schema = requested_format["json_schema"].pop("schema")
-    for field in schema["properties"].values():
-        field.pop("maxLength", None)
-    request = _instructors_request(structure, "JSON_SCHEMA")
-    instructors_schema = json.dumps(request["response_format"]["json_schema"].pop("schema"))
-    assert json.loads(instructors_schema.replace(MAX_WORDS_FIELD, "20")) == schema
-    assert requested_format["json_schema"].pop("strict") is True
-    assert request["response_format"] == requested_format
-    instructors_tool = _instructors_request(structure, "TOOLS")
-    assert instructors_tool["tools"][0]["function"]["name"] == tool["tools"][0]["function"]["name"]
-    assert instructors_tool["tool_choice"] == tool["tool_choice"]
+    assert tool_request["tools"][0]["function"]["name"] == tool["tools"][0]["function"]["name"]
+    assert tool_request["tool_choice"] == tool["tool_choice"]
 
 
 def test_the_tool_has_the_schema_of_the_response_format() -> None:
@@ -81,22 +92,61 @@ def test_instructor_makes_one_request_whatever_the_text(text: str, monkeypatch: 
 
     instructor_client._client.cache_clear()
     monkeypatch.setattr(instructor_client, "_complete", count)
-    assert read_structured_answer(MoralJudgement, text) is None
+    assert "\n" not in explain_invalid(MoralJudgement, text)
     instructor_client._client.cache_clear()
     assert requests == [[]]
 
 
-@pytest.mark.parametrize("score", ["-0.5", "1", "0", "1e-3", '"0.5"', "2", "null", "true"])
-@pytest.mark.parametrize("extra", ["", ', "more": 1', ', "score": 0.25'])
-def test_pydantic_and_instructor_read_the_same(score: str, extra: str) -> None:
-    text = f'{{"norms": "a", "reasoning": "b\\u00e9", "score": {score}{extra}}}'
-    assert read_structured_answer(MoralJudgement, text) == instructor_client._read_by_instructor(MoralJudgement, text)
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"norms": "a", "reasoning": "b"}', "score: Field required"),
+        ('{"norms": "a", "reasoning": "b", "score": 1.5}', "score: Input should be less than or equal to 1"),
+        ('{"norms": 1, "reasoning": "hunter2", "score": "x"}', "norms: Input should be a valid string"),
+        ("hunter2", "Invalid JSON: expected value at line 1 column 1"),
+    ],
+)
+def test_the_reason_is_the_first_error_without_the_answer(text: str, reason: str) -> None:
+    assert explain_invalid(MoralJudgement, text) == reason
 
 
-def test_an_answer_is_read_as_the_structure_itself() -> None:
-    answer = read_structured_answer(MoralJudgement, VALID)
-    assert type(answer) is MoralJudgement
-    assert answer == MoralJudgement(norms="a", reasoning="b", score=-0.5)
+@pytest.mark.parametrize("command", ["run", "dry-run", "text", "parse"])
+def test_without_instructor_structured_answers_say_so_and_stop(command: str, tmp_path: Path) -> None:
+    """Free text without judges needs no instructor; everything else stops before a question is asked."""
+    (tmp_path / "sitecustomize.py").write_text(BLOCK_INSTRUCTOR, encoding="utf-8")
+    mode, judges = ("text", "[]") if command == "text" else ("structured", "[]")
+    (tmp_path / "a.toml").write_text(
+        f'''name = "simulated-blocked"
+survey = {{ source = "wvs7-sample", countries = ["Germany"], topics = ["divorce"] }}
+judges = {judges}
+embedding = {{ model = "none" }}
+[[models]]
+name = "m"
+model = "simulated/inconsistent"
+[probes]
+direct = {{ samples = 1, mode = "{mode}" }}
+''',
+        encoding="utf-8",
+    )
+    arguments = {
+        "parse": ["-c", PARSE_INVALID],
+        "dry-run": ["-m", "auditor", "run", "a.toml", "--dry-run"],
+    }.get(command, ["-m", "auditor", "run", "a.toml"])
+    result = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if command in ("text", "dry-run"):
+        assert result.returncode == 0, result.stderr
+    else:
+        assert result.returncode == 1, result.stdout + result.stderr
+        assert "structured answers need the package instructor, which cannot be imported" in result.stderr
+        assert "pip install" in result.stderr
 
 
 def test_an_unreadable_answer_is_not_logged(
@@ -106,23 +156,6 @@ def test_an_unreadable_answer_is_not_logged(
         assert isinstance(parse_structured_answer(MoralJudgement, '{"norms": "hunter2"}'), str)
     assert "hunter2" not in caplog.text
     assert capfd.readouterr() == ("", "")
-
-
-def _instructors_request(structure: type[Structure], mode: str) -> dict[str, Any]:
-    """The keyword arguments that instructor would send for a structured answer."""
-    import instructor
-
-    requests: list[dict[str, Any]] = []
-
-    def record(**request: Any) -> None:
-        requests.append(request)
-
-    with contextlib.suppress(Exception):  # instructor cannot read the missing completion
-        instructor.from_litellm(record, mode=instructor.Mode[mode]).create(
-            response_model=structure, messages=[], max_retries=0
-        )
-    (request,) = requests
-    return request
 
 
 def _sources() -> list[Path]:

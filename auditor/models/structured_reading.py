@@ -1,0 +1,432 @@
+"""Read a model's structured answer from its text: what a person would read without doubt, and nothing else.
+
+Every JSON value that fits the schema is considered, after hidden reasoning and chat tokens are removed. Values that
+stand in the request do not count. If the others differ in a measured field, the answer is ambiguous. Every number,
+boolean and label that is read stands in the text as a whole token.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from auditor.models.instructor_client import explain_invalid
+from auditor.models.json_extraction import (
+    FoundJson,
+    JsonObject,
+    NumberText,
+    decode_json,
+    find_json,
+    parse_number,
+    to_plain,
+)
+from auditor.models.structured import SCHEMA_BY_NAME
+from auditor.models.thinking import strip_thinking
+from auditor.text_safety import map_strings
+
+S = TypeVar("S", bound=BaseModel)
+FieldKind = Literal["number", "integer", "boolean", "label", "text", "numbers", "texts"]
+
+MAX_FIELDS = 100
+"""Members of an object that may be an answer."""
+MAX_NESTING = 6
+"""Wrappers around an answer, such as a list of one or `{"answer": {...}}`, that are removed."""
+MAX_OBJECTS = 1000
+"""Objects of one text that are compared with the schema."""
+MAX_EXPLAINED_CHARS = 64 * 1024
+"""Longest text without any field whose problem is described: each key that the schema lacks costs time."""
+TWO_ANSWERS = "two answers"
+REPEATS_REQUEST = "the answer only repeats the request"
+_FREE_TEXTS = frozenset({"norms", "reasoning", "reason", "justification"})
+"""Texts that explain an answer, and do not decide which of two is meant."""
+_ADDED_WORDS = frozenset({"final", "revised", "new", "updated", "corrected", "adjusted", "overall", "value", "number"})
+"""Words that make another name for a field, as in `score_final`."""
+_OTHER_QUANTITIES = frozenset({"confidence", "certainty", "probability"})
+_WORD_OF_KEY = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
+
+_SIGNED = r"[-+\u2212\u2013]?(?:\d+(?:\.\d*)?|\.\d+)"
+_NUMBER = re.compile(rf"\s*({_SIGNED}(?:[eE][-+]?\d+)?|[-+\u2212]?(?:0?,\d+|\d+,\d{{1,2}}))\s*(%?)\s*\Z")
+"""A number in a text, with a decimal point or a comma that separates no thousands, and a percent sign."""
+_LABEL = re.compile(r"[\s*_`\"'(\[]*([A-Za-z]+)(?![?\w])(.*)\Z", re.DOTALL)
+_SEPARATOR = re.compile(r"[\s*_`\"')\].!]*\Z|[\s*_`\"'\].!]*(?:[-\u2013\u2014:;,.()\n]|\b(?:because|since|as)\b)")
+_DOUBT = re.compile(
+    r"\W*(?:not?|never|nor|neither|or|but|however|except|unless|if|maybe|perhaps|part(?:ly|ially)|mostly|only)\b|.*\?\s*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What, after a label, takes it back or asks."""
+
+
+class _Field(NamedTuple):
+    """One field of a schema: its name, kind, labels, and whether two answers that differ in it are two answers."""
+
+    name: str
+    kind: FieldKind
+    labels: tuple[str, ...]
+    is_measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[S]):
+    """What was read of an answer.
+
+    Attributes:
+        answer: the validated structure; None if there is none, or more than one.
+        problem: why there is none, in one line, for the model that gave the answer; None if there is one.
+        ignored_keys: keys that the schema lacks.
+    """
+
+    answer: S | None
+    problem: str | None = None
+    ignored_keys: tuple[str, ...] = ()
+
+
+class _Fit(NamedTuple):
+    """A value that fits the schema: the structure, its keys that the schema lacks, and where it stands in the text."""
+
+    answer: Any
+    ignored_keys: tuple[str, ...]
+    span: tuple[int, int]
+
+
+class _Misfit(NamedTuple):
+    """A value that does not fit: its fields as read, or why it is ambiguous."""
+
+    fields: Mapping[str, Any]
+    problem: str | None
+
+
+def parse_structured_answer(structure: type[S], text: str, request: str = "") -> S | str:
+    """Parse a structured answer; see `read_structured_answer`.
+
+    Returns:
+        The validated structure, or a one-line error message if the text has none, or more than one.
+    """
+    reading = read_structured_answer(structure, text, request)
+    return reading.problem or "the answer cannot be read" if reading.answer is None else reading.answer
+
+
+def read_structured_answer(structure: type[S], text: str, request: str = "") -> Reading[S]:
+    """Read the one answer that a text gives to a question.
+
+    Args:
+        structure: the pydantic model of the answer.
+        text: the model's text.
+        request: what the model was asked; a value that stands there word for word does not count.
+
+    Raises:
+        ModelSetupError: the answer is invalid, and the package that describes the problem cannot be imported.
+    """
+    visible_text, found = _find_visible_json(text)
+    if found is None:
+        return Reading(None, "the answer is too long or too deeply nested to be read")
+    fits: list[_Fit] = []
+    misfits: list[_Misfit] = []
+    is_repetition = False
+    rest: list[str] = []
+    end = 0
+    for value in found.values:
+        results = list(_compare_with_schema(structure, value.node, (value.start, value.end)))
+        if not results:
+            continue
+        is_repeated = bool(request) and visible_text[value.start : value.end] in request
+        if is_repeated or any(isinstance(result, _Fit) for result in results):
+            rest.append(visible_text[end : value.start])
+            end = value.end
+        if is_repeated:
+            is_repetition = True
+            continue
+        fits += [result for result in results if isinstance(result, _Fit)]
+        misfits += [result for result in results if isinstance(result, _Misfit)]
+    if problem := next((misfit.problem for misfit in misfits if misfit.problem is not None), None):
+        return Reading(None, problem)
+    if not fits:
+        return Reading(None, REPEATS_REQUEST if is_repetition else _explain(structure, visible_text, misfits))
+    rest.append(visible_text[end:])
+    fields = _fields(structure)
+    if any(_differs(fields.values(), fit.answer, fits[-1].answer) for fit in fits[:-1]):
+        return Reading(None, TWO_ANSWERS)
+    if _is_contradicted(fields.values(), fits[-1].answer, rest):
+        return Reading(None, TWO_ANSWERS)
+    return Reading(fits[-1].answer, ignored_keys=fits[-1].ignored_keys)
+
+
+def is_complete_structure(schema_name: str, text: str) -> bool:
+    """Whether all that is visible of a text, and not only a part of it, is valid JSON for the schema of this name."""
+    try:
+        SCHEMA_BY_NAME[schema_name].model_validate_json(strip_thinking(text))
+    except ValidationError:
+        return False
+    return True
+
+
+# --- finding values ---------------------------------------------------------------------------------------------------
+
+
+def _find_visible_json(text: str) -> tuple[str, FoundJson | None]:
+    """The text without thinking and chat tokens, and the JSON in it; None if it takes too long to find."""
+    visible_text = strip_thinking(text)
+    try:
+        if visible_text is not text and (whole := _strip_inside(text)) is not None:
+            return whole
+        return visible_text, find_json(visible_text)
+    except ValueError:
+        return visible_text, None
+
+
+def _strip_inside(text: str) -> tuple[str, FoundJson] | None:
+    """The JSON that a text consists of, without thinking inside its texts; None if the tags are around the JSON."""
+    start, end = text.find("{"), text.rfind("}") + 1
+    around = f"{text[:start]}\n{text[end:]}"
+    if start < 0 or strip_thinking(around) is not around:
+        return None
+    found = find_json(text)
+    if len(found.values) != 1:
+        return None
+    return text, FoundJson([found.values[0]._replace(node=_map_texts(found.values[0].node))], None)
+
+
+def _map_texts(node: Any) -> Any:
+    """Copy decoded JSON without thinking in its texts."""
+    if isinstance(node, JsonObject):
+        return JsonObject((name, _map_texts(value)) for name, value in node)
+    return node if isinstance(node, NumberText) else map_strings(node, strip_thinking)
+
+
+def _compare_with_schema(structure: type[BaseModel], node: Any, span: tuple[int, int]) -> Iterator[_Fit | _Misfit]:
+    """Yield each object in a value that fits the schema, or has some of its fields, but for those inside a fit."""
+    stack: list[tuple[Any, int]] = [(node, 0)]
+    n_objects = 0
+    while stack and n_objects < MAX_OBJECTS:
+        current, depth = stack.pop()
+        if isinstance(current, str) and not isinstance(current, NumberText):
+            if depth == 0 or not current.lstrip().startswith(("{", "[", '"')):
+                continue
+            try:
+                current = decode_json(current)
+            except ValueError:
+                continue
+        children: Sequence[Any] = ()
+        if isinstance(current, JsonObject) and len(current) <= MAX_FIELDS:
+            n_objects += 1
+            result = _read_object(structure, current, span)
+            if result is not None:
+                yield result
+            children = () if isinstance(result, _Fit) else [value for _, value in current]
+        elif isinstance(current, list) and any(isinstance(value, (JsonObject, list, str)) for value in current[:1]):
+            children = current
+        if depth < MAX_NESTING:
+            stack += [(child, depth + 1) for child in reversed(children) if isinstance(child, (JsonObject, list, str))]
+
+
+def _read_object(structure: type[BaseModel], members: JsonObject, span: tuple[int, int]) -> _Fit | _Misfit | None:
+    """Compare one object with the schema; None if it has none of its fields."""
+    fields = _fields(structure)
+    values: dict[str, Any] = {}
+    unknown: list[tuple[str, Any]] = []
+    has_conflict = False
+    for key, value in members:
+        field = fields.get(key) or fields.get(_normalize_key(key))
+        if field is None:
+            unknown.append((key, value))
+            continue
+        read = _read_value(field, value)
+        has_conflict |= field.name in values and values[field.name] != read
+        values[field.name] = read
+    if not values:
+        return None
+    try:
+        answer = structure.model_validate(values)
+    except ValidationError:
+        return _Misfit(values, None)
+    if has_conflict:
+        return _Misfit(values, "a key has two different values")
+    if unknown and any(_rivals(field, getattr(answer, field.name), unknown) for field in fields.values()):
+        return _Misfit(values, TWO_ANSWERS)
+    return _Fit(answer, tuple(key for key, _ in unknown), span)
+
+
+# --- reading one value ------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _fields(structure: type[BaseModel]) -> Mapping[str, _Field]:
+    """The fields of a schema by their names, and by their names in another spelling."""
+    kinds: dict[Any, FieldKind] = {float: "number", int: "integer", bool: "boolean", str: "text"}
+    fields: dict[str, _Field] = {}
+    for name, info in structure.model_fields.items():
+        annotations = [kind for kind in (info.annotation, *get_args(info.annotation)) if kind is not type(None)]
+        labels = get_args(info.annotation) if get_origin(info.annotation) is Literal else ()
+        kind = "label" if labels else next(kinds[part] for part in _flatten(annotations) if part in kinds)
+        if get_origin(info.annotation) is list:
+            kind = "texts" if kind == "text" else "numbers"
+        field = _Field(name, kind, tuple(map(str, labels)), name not in _FREE_TEXTS)
+        fields[name] = fields[_normalize_key(name)] = field
+    return fields
+
+
+def _flatten(annotations: Sequence[Any]) -> Iterator[Any]:
+    """Yield annotations and, for those with arguments, the arguments."""
+    for annotation in annotations:
+        yield annotation
+        yield from _flatten(get_args(annotation)) if get_origin(annotation) is not Literal else ()
+
+
+def _normalize_key(key: str) -> str:
+    """A key in lower case without spaces, hyphens and underscores."""
+    return re.sub(r"[\s_\-]+", "", key).casefold()
+
+
+def _read_value(field: _Field, value: Any) -> Any:
+    """Convert a value to the kind of its field, or return it in the form in which validation rejects it."""
+    if field.kind == "text":
+        if isinstance(value, NumberText):
+            return str(value) if field.name == "answer" else parse_number(value)
+        if field.name in _FREE_TEXTS and isinstance(value, list) and value and all(type(part) is str for part in value):
+            return "\n".join(value)
+        return to_plain(value)
+    if field.kind in ("number", "integer"):
+        return _read_number(field, value)
+    if field.kind == "boolean":
+        return {"true": True, "false": False}.get(value.strip().lower(), value) if type(value) is str else value
+    if field.kind == "label":
+        return _read_label(value, field.labels) if type(value) is str else to_plain(value)
+    if field.kind == "numbers" and isinstance(value, list):
+        return [_read_number(field, element) for element in value]
+    return to_plain(value)
+
+
+def _read_number(field: _Field, value: Any) -> Any:
+    """A number as it is, or in a text of its own; a percentage for a confidence. Other values unchanged."""
+    if not isinstance(value, str):
+        return to_plain(value)
+    match = _NUMBER.match(value)
+    if match is None or (match[2] and field.name != "confidence"):
+        return str(value)
+    number = parse_number(match[1].replace("\u2212", "-").replace("\u2013", "-").replace(",", "."))
+    if not math.isfinite(number):
+        return str(value)
+    if match[2]:
+        return int(number) if number == int(number) else str(value)
+    return float(number) if field.kind == "number" else number
+
+
+def _read_label(text: str, labels: Sequence[str]) -> str:
+    """The label with which a text begins, if nothing after it takes it back or names another; else the text."""
+    match = _LABEL.match(text)
+    if match is None or (label := match[1].upper()) not in labels:
+        return text
+    explanation = match[2]
+    if (separator := _SEPARATOR.match(explanation)) is None or _DOUBT.match(explanation[separator.end() :]):
+        return text
+    words = set(re.findall(r"[^\W_]+", explanation.upper()))
+    is_negated = re.search(rf"\b(?:not|n't|never|hardly)\W+(?:\w+\W+)?{label}\b", explanation, re.IGNORECASE)
+    return text if is_negated or words & set(labels) - {label} else label
+
+
+# --- doubt ------------------------------------------------------------------------------------------------------------
+
+
+def _differs(fields: Any, first: BaseModel, second: BaseModel) -> bool:
+    """Whether two answers differ in a measured field."""
+    return any(
+        field.is_measured and _comparable(getattr(first, field.name)) != _comparable(getattr(second, field.name))
+        for field in fields
+    )
+
+
+def _comparable(value: Any) -> Any:
+    """A text without regard to case and white space; other values as they are."""
+    return " ".join(value.split()).casefold() if isinstance(value, str) else value
+
+
+def _rivals(field: _Field, value: Any, unknown: Sequence[tuple[str, Any]]) -> bool:
+    """Whether a key that the schema lacks, at any depth, is named like a measured field and has another value."""
+    if not field.is_measured or field.kind in ("texts", "numbers"):
+        return False
+    for key, other in unknown:
+        if isinstance(other, JsonObject):
+            if _rivals(field, value, other):
+                return True
+        elif isinstance(other, list):
+            if _rivals(field, value, [pair for part in other if isinstance(part, JsonObject) for pair in part]):
+                return True
+        elif _is_named_like(field, key) and _states_other(field, value, other):
+            return True
+    return False
+
+
+def _is_named_like(field: _Field, key: str) -> bool:
+    """Whether a key is another name for a field, such as `final_score` or `scoreRevised`."""
+    words = [word.lower() for word in _WORD_OF_KEY.findall(key)]
+    name = field.name.split("_")
+    n = len(name)
+    if set(words) & _OTHER_QUANTITIES - {field.name}:
+        return False
+    return words[-n:] == name or (
+        words[:n] == name and all(word in _ADDED_WORDS or word.isdigit() for word in words[n:])
+    )
+
+
+def _states_other(field: _Field, value: Any, other: Any) -> bool:
+    """Whether a value states another number, label or text than the field's."""
+    read = _read_value(field, other)
+    if field.kind in ("number", "integer"):
+        is_number = isinstance(read, (int, float)) and not isinstance(read, bool)
+        scale = 100 if field.name == "confidence" and isinstance(read, float) and read <= 1 else 1
+        return is_number and value is not None and read * scale != value
+    if field.kind == "boolean":
+        return isinstance(read, bool) and read != value
+    if field.kind == "label":
+        return read in field.labels and read != value
+    return isinstance(read, str) and _comparable(read) != _comparable(value)
+
+
+@functools.cache
+def _claim_pattern(field: _Field) -> re.Pattern[str]:
+    """A statement of a field's value in prose or in JSON, such as `score: 0.5`, `"score": 0.5` and `score is 0.5`."""
+    value = {"label": r"[A-Za-z]+", "boolean": r"true|false"}.get(
+        field.kind, rf"{_SIGNED}(?![\d.]*\s*(?:to|and|or|\.\.|[-\u2013/])\s*[-+\u2212]?[\d.])"
+    )
+    name = re.escape(field.name).replace("_", r"[\s_]")
+    return re.compile(
+        rf"\b{name}[\"'*_`]*\s{{0,9}}(?:[:=]|\b(?:is|was|(?:should|would|must) be)\b)[\s\"'*_`]{{0,9}}({value})",
+        re.IGNORECASE,
+    )
+
+
+def _is_contradicted(fields: Any, answer: BaseModel, rest: Sequence[str]) -> bool:
+    """Whether the text around an answer states another value of a measured field.
+
+    Args:
+        rest: the text before the answer and between its repetitions, and, last, the text after it.
+    """
+    if not any(any(char.isalpha() for char in part) for part in rest):
+        return False
+    for field in fields:
+        value = getattr(answer, field.name)
+        if not field.is_measured or field.kind in ("text", "texts", "numbers"):
+            continue
+        claims = [match[1] for part in rest for match in _claim_pattern(field).finditer(part)]
+        if any(_states_other(field, value, claim) for claim in claims):
+            return True
+        words = set(re.findall(r"\b[A-Z]{2,}\b", rest[-1]))
+        if field.kind == "label" and value not in words and words & set(field.labels):
+            return True
+    return False
+
+
+def _explain(structure: type[BaseModel], text: str, misfits: Sequence[_Misfit]) -> str:
+    """Why a text is no answer, in one line: of its object with the most fields, or else of the text."""
+    if misfits:
+        closest = max(reversed(misfits), key=lambda misfit: len(misfit.fields))
+        text = json.dumps(to_plain(closest.fields), default=to_plain)
+    elif len(text) > MAX_EXPLAINED_CHARS:
+        return "the answer has none of the fields"
+    return explain_invalid(structure, text)

@@ -1,0 +1,227 @@
+"""An answer that a person reads without doubt is read; one that a person would doubt is not."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from auditor.models.answer_schemas import (
+    Choice,
+    MoralJudgement,
+    OpinionAnswer,
+    Paraphrases,
+    Preference,
+    ScoredAnswer,
+    Support,
+    TaskAnswer,
+    counts_schema,
+)
+from auditor.models.review_schemas import TraceReview
+from auditor.models.structured_reading import is_complete_structure, parse_structured_answer, read_structured_answer
+from tests.models.answer_corpus import CHOICES, JUDGEMENTS, TASK_ANSWERS, VERDICTS, J, R, T
+
+CORPUS: tuple[tuple[type[BaseModel], str, str, object], ...] = (
+    *((MoralJudgement, "score", *entry) for entry in JUDGEMENTS),
+    *((TraceReview, "verdict", *entry) for entry in VERDICTS),
+    *((Preference, "answer", *entry) for entry in CHOICES),
+    *((TaskAnswer, "answer", *entry) for entry in TASK_ANSWERS),
+)
+TOKEN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[^\W\d_]+")
+
+
+@pytest.mark.parametrize(("structure", "field", "text", "expected"), CORPUS)
+def test_an_answer_is_read_as_a_person_reads_it(
+    structure: type[BaseModel], field: str, text: str, expected: object
+) -> None:
+    answer = parse_structured_answer(structure, text)
+    if expected is None:
+        assert isinstance(answer, str), answer
+        assert answer
+        assert "\n" not in answer
+    else:
+        assert not isinstance(answer, str), answer
+        assert type(answer) is structure
+        assert getattr(answer, field) == expected
+
+
+def test_half_of_the_corpus_is_not_to_be_read() -> None:
+    unreadable = [text for _, _, text, expected in CORPUS if expected is None]
+    assert len(CORPUS) >= 150
+    assert 0.4 <= len(unreadable) / len(CORPUS) <= 0.6
+    assert len({text for _, _, text, _ in CORPUS}) == len(CORPUS)
+
+
+def tokens(text: str) -> set[object]:
+    """The numbers of a text by their values, and its words in upper case."""
+    words = TOKEN.findall(text.replace("\u2212", "-").replace(",24", ".24"))
+    return {float(word) if any(map(str.isdigit, word)) else word.upper() for word in words}
+
+
+@pytest.mark.parametrize(("structure", "field", "text", "expected"), [case for case in CORPUS if case[3] is not None])
+def test_what_is_read_stands_in_the_text_as_a_whole_token(
+    structure: type[BaseModel], field: str, text: str, expected: object
+) -> None:
+    answer = parse_structured_answer(structure, text)
+    assert isinstance(answer, BaseModel)
+    for name, value in answer.model_dump().items():
+        if isinstance(value, bool):
+            assert str(value).upper() in tokens(text)
+        elif isinstance(value, (int, float)):
+            assert {float(value), value / 100} & tokens(text), (name, value)
+        elif name in ("verdict", "answer") and len(value) < 8:
+            assert {value.strip().upper(), *([float(value)] if value[0].isdigit() else [])} & tokens(text)
+
+
+SPELLINGS = (
+    "{}",
+    '"{}"',
+    " {} ",
+    '"\u2212{}"',
+    "-{}",
+    "+{}",
+    '"+{}"',
+    "\u2212{}",
+    "{}e-1",
+    '"{}%"',
+    '"{} to 1"',
+    "{},5",
+    "--{}",
+)
+
+
+@given(
+    value=st.decimals(0, 1, places=2),
+    spelling=st.sampled_from(SPELLINGS),
+    before=st.sampled_from(["", "[1] ", "Score 0.9? ", '{"score":', "{", "<think>0.9</think>", '{"norms":"x"} ']),
+    after=st.sampled_from(["", ",", "}", " [2]", ' {"a":1}', ', "extra": 0.9', ', "score": 0.9', "0", ".5"]),
+    end=st.sampled_from(["}", ",}", "", "}} {}", "}<|im_end|>", '} {"score": -0.9}']),
+)
+def test_no_score_is_read_that_does_not_stand_in_the_text(
+    value: object, spelling: str, before: str, after: str, end: str
+) -> None:
+    """Random spellings and surroundings: whatever is read is one of the text's numbers, with its sign."""
+    text = f'{before}{{{J},"score":{spelling.format(value)}{after}{end}'
+    answer = parse_structured_answer(MoralJudgement, text)
+    if not isinstance(answer, str):
+        assert answer.score in tokens(text), text
+
+
+def test_a_value_that_stands_in_the_request_does_not_count() -> None:
+    example, answer = f'{{{J},"score":0.9}}', '{"norms":"n","reasoning":"r","score":0.24}'
+    request = f"Answer like {example}."
+    read = parse_structured_answer(MoralJudgement, f"{example}\n{answer}", request)
+    assert isinstance(read, MoralJudgement)
+    assert read.score == 0.24
+    assert parse_structured_answer(MoralJudgement, f"{example}\n{answer}") == "two answers"
+    assert "repeats the request" in str(parse_structured_answer(MoralJudgement, example, request))
+    quoted = f'{{{R},"verdict":"VALID","confidence":99}}'
+    review = f'The trace says {quoted}\n{{{R},"verdict":"INVALID","confidence":70}}'
+    verdict = parse_structured_answer(TraceReview, review, f"Judge this:\n{quoted}")
+    assert isinstance(verdict, TraceReview)
+    assert verdict.verdict == "INVALID"
+
+
+def test_keys_that_the_schema_lacks_are_counted() -> None:
+    assert read_structured_answer(MoralJudgement, f'{{{J},"score":0.24,"country":"x","a":1}}').ignored_keys == (
+        "country",
+        "a",
+    )
+    assert read_structured_answer(MoralJudgement, f'{{{J},"score":0.24}}').ignored_keys == ()
+
+
+@pytest.mark.parametrize(
+    ("structure", "text", "expected"),
+    [
+        (ScoredAnswer, f'{{{T},"answer":"1.5"}}', 1.5),
+        (ScoredAnswer, f'{{{T},"answer":"1,500"}}', None),
+        (ScoredAnswer, f'{{{T},"answer":"1,500,000"}}', None),
+        (OpinionAnswer, '{"answer":"7"}', 7),
+        (OpinionAnswer, '{"answer":7.5}', None),
+        (OpinionAnswer, '{"answer":"5-6"}', None),
+        (Choice, '{"reason":"r","choice":"2"}', 2),
+        (Choice, '{"reason":"r","choice":2} {"reason":"r","choice":3}', None),
+        (Support, '{"reason":"r","supported":"true"}', True),
+        (Support, '{"reason":"r","supported":"yes"}', None),
+        (Support, '{"reason":"r","supported":true}\nSo supported: false', None),
+        (counts_schema(3), '{"counts":[20,"30",50]}', [20, 30, 50]),
+        (counts_schema(3), '{"counts":[20,30,50]} {"counts":[20,50,30]}', None),
+        (Paraphrases, '{"paraphrases":["a","b"]}', ["a", "b"]),
+    ],
+)
+def test_other_structures(structure: type[BaseModel], text: str, expected: object) -> None:
+    answer = parse_structured_answer(structure, text)
+    value = None if isinstance(answer, str) else next(reversed(answer.model_dump().values()))
+    assert value == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "Invalid JSON"),
+        (f'{{{J},"score":1.01}}', "score: Input should be less than or equal to 1"),
+        (f'{{{J},"score":"hunter2"}}', "score: Input should be a valid number"),
+        (f'{{{J},"score":"hunter2","country":"x"}}', "score: Input should be a valid number"),
+        (f"{{{J}}}", "score: Field required"),
+        ('{"Norms":"a","Reasoning":"b","Score":7}', "score: Input should be less than or equal to 1"),
+        (f'{{{J},"score":0.7,"score":-0.7}}', "a key has two different values"),
+        (f'{{{J},"score":0.7}} {{{J},"score":-0.7}}', "two answers"),
+        ("[" * 100_000, "too deeply nested"),
+    ],
+)
+def test_an_unreadable_answer_gives_the_true_reason(text: str, reason: str) -> None:
+    problem = parse_structured_answer(MoralJudgement, text)
+    assert isinstance(problem, str)
+    assert reason in problem
+    assert "hunter2" not in problem
+
+
+@pytest.mark.parametrize(
+    ("structure", "text"),
+    [
+        (MoralJudgement, json.dumps(dict.fromkeys(map(str, range(600_000)), 1))),
+        (MoralJudgement, json.dumps(dict.fromkeys(map(str, range(90_000)), 1))),
+        (MoralJudgement, json.dumps([{"score": 1}] * 80_000)),
+        (MoralJudgement, '{"norms": "a", "score": 1 ' * 40_000),
+        (Paraphrases, json.dumps({"paraphrases": [1] * 300_000})),
+        (MoralJudgement, "<" * 7_500_000),
+        (MoralJudgement, f'{{{J},"score":0.5}} ' + "score " * 150_000),
+    ],
+    ids=["many fields", "a megabyte of fields", "many objects", "broken", "faulty texts", "marks", "mentions"],
+)
+def test_megabytes_are_read_in_less_than_a_second(structure: type[BaseModel], text: str) -> None:
+    parse_structured_answer(structure, "{}")  # imports instructor
+    started_at = time.thread_time()
+    parse_structured_answer(structure, text)
+    assert time.thread_time() - started_at < 1
+
+
+def test_an_ordinary_answer_is_read_in_hundredths_of_a_millisecond() -> None:
+    """By thread time, in the fastest of several rounds; 0.015 ms where it was measured."""
+    words = "Most people weigh family, law and custom before they judge. "
+    text = json.dumps({"norms": words, "reasoning": words * 4, "score": 0.24})
+    request = words * 60
+    fastest = float("inf")
+    for _ in range(10):
+        started_at = time.thread_time()
+        for _ in range(200):
+            read_structured_answer(MoralJudgement, text, request)
+        fastest = min(fastest, (time.thread_time() - started_at) / 200)
+    assert fastest < 0.1e-3
+
+
+def test_an_answer_is_complete_if_nothing_else_is_visible() -> None:
+    assert is_complete_structure("MoralJudgement", f'<think>x</think>{{{J},"score":0.5}}')
+    assert not is_complete_structure("MoralJudgement", f'{{{J},"score":0.5}} and')
+    assert not is_complete_structure("MoralJudgement", f'{{{J},"score":0.5')
+
+
+def test_a_list_of_texts_is_one_reasoning() -> None:
+    read: Any = parse_structured_answer(MoralJudgement, '{"norms":"a","reasoning":["one","two"],"score":0.24}')
+    assert read.reasoning == "one\ntwo"
