@@ -7,7 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from auditor.errors import StorageError
@@ -123,6 +123,17 @@ def connect_immutable(path: Path) -> sqlite3.Connection:
     """
     refuse_unread_log(path)
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+
+
+def holds_audits(path: Path) -> bool:
+    """Whether a file is a database of audits, which no other program writes to."""
+    if not path.is_file():
+        return False
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone() is not None
+    except sqlite3.Error:
+        return False
 
 
 def refuse_unread_log(path: Path) -> None:

@@ -14,6 +14,8 @@ from auditor.errors import UsageError
 from auditor.exports.tracker_runs import TrackerRun, build_runs, compute_report_digest, write_artifacts
 from auditor.extras import load_extra
 from auditor.reports.data.report_schema import Report
+from auditor.storage.database import parse_sqlite_path
+from auditor.storage.sqlite_file import holds_audits
 
 DIGEST_TAG, KIND_TAG = "auditor.report", "auditor.kind"
 DEFAULT_URI = "sqlite:///mlflow.db"
@@ -43,7 +45,7 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
         experiment: name of the experiment; created if missing.
 
     Raises:
-        UsageError: MLflow is not installed, or the store cannot be used.
+        UsageError: MLflow is not installed, or the store cannot be used, or is a database of audits.
     """
     bootstrap.prepare_environment()
     load_extra("mlflow.tracking", "mlflow")
@@ -51,6 +53,11 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
     from mlflow.tracking import MlflowClient
 
     tracking_uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
+    if tracking_uri.startswith("sqlite:") and (path := parse_sqlite_path(tracking_uri)) and holds_audits(path):
+        raise UsageError(
+            f"{path}: is a database of audits, in which MLflow would make its tables.",
+            "Name another file with --tracking-uri.",
+        )
     try:
         return _log_runs(MlflowClient(tracking_uri=tracking_uri), tracking_uri, experiment, report)
     except MlflowException as error:

@@ -10,6 +10,7 @@ from auditor.errors import UsageError
 from auditor.exports.mlflow_runs import export_mlflow
 from auditor.exports.tracker_runs import build_runs
 from auditor.reports.data.report_schema import Report
+from auditor.storage.database import open_database
 
 
 @pytest.mark.slow
@@ -37,3 +38,14 @@ def test_mlflow_has_one_run_per_model_nested_under_the_audits_run(report: Report
     assert len(client.search_runs([experiment_id])) == 4
     with pytest.raises(UsageError, match=r"MLflow at nosuch://here cannot be used: .*--tracking-uri"):
         export_mlflow(report, uri="nosuch://here")
+
+
+def test_mlflow_makes_no_tables_in_a_database_of_audits(report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
+    path = tmp_path / "auditor.db"
+    with open_database(f"sqlite:///{path}"):
+        pass
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="is a database of audits"):
+        export_mlflow(report, uri=f"sqlite:///{path}")
+    assert path.read_bytes() == before
