@@ -19,6 +19,7 @@ from auditor.domain import Answer, Attempt, Call, Outcome
 from auditor.errors import ModelSetupError
 from auditor.models import weights
 from auditor.models.catalog import KNOWN_WEIGHTS
+from auditor.models.encoder_sources import require_safe_weights
 
 REQUIRED_PACKAGES = ("torch", "transformers", "gguf", "accelerate")
 _compute_lock = threading.Lock()
@@ -165,10 +166,13 @@ def load_continuation_scorer(source: str) -> ContinuationScorer:
     path = Path(source).expanduser()
     gguf_kwargs = {"gguf_file": path.name} if path.suffix == ".gguf" else {}
     location = str(path.parent if gguf_kwargs else path) if path.exists() else source
+    weights_kwargs: dict[str, Any] = gguf_kwargs or {"use_safetensors": True}  # a pickled file could run code
+    if not gguf_kwargs:
+        require_safe_weights(location, f"the model {source}")
     try:
         tokenizer = library.AutoTokenizer.from_pretrained(location, **gguf_kwargs)
-        model = library.AutoModelForCausalLM.from_pretrained(location, dtype=torch.float32, **gguf_kwargs)
-    except (OSError, ValueError, ImportError, KeyError) as error:
+        model = library.AutoModelForCausalLM.from_pretrained(location, dtype=torch.float32, **weights_kwargs)
+    except Exception as error:  # noqa: BLE001 - the libraries raise errors of any class for a damaged file
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelSetupError(
             f"the weights {source} cannot be loaded: {reason.rstrip(' .')}.",

@@ -18,7 +18,13 @@ import numpy as np
 
 from auditor import bootstrap
 from auditor.errors import ModelSetupError
-from auditor.models.encoder_sources import HINTS, EncoderUse, locate_encoder
+from auditor.models.encoder_sources import (
+    HINTS,
+    EncoderUse,
+    locate_encoder,
+    pickled_weights_error,
+    require_safe_weights,
+)
 from auditor.text_safety import truncate_middle
 
 if TYPE_CHECKING:
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
 ENCODER_BATCH_SIZE = 32
 MAX_ENCODING_THREADS = 4
 """Each has the memory of a batch of its own; with more cores, each uses several."""
+PROBE_TEXTS, MAX_PROBE_SIMILARITY = ("A cat sleeps on the sofa.", "Taxes pay for schools and roads."), 0.999
+"""Texts whose vectors must differ, and their highest similarity: without its tokenizer an encoder loads all the same."""
 MAX_TEXT_CHARS = 100_000
 """Longer texts are encoded without their middle: encoding a text of 1 MB takes minutes on a CPU."""
 
@@ -215,17 +223,18 @@ def _word_start(text: str, position: int) -> int:
 
 
 def check_encoder(model: str, use: EncoderUse = "encoder") -> None:
-    """Check that an encoder can be loaded, without loading it.
+    """Check that an encoder is on this machine or can be downloaded, and that its weights are safe, without loading it.
 
     Args:
         use: what it is for, which errors name.
 
     Raises:
-        ModelSetupError: sentence-transformers is not installed, or the model is neither on this machine nor can be
-            downloaded.
+        ModelSetupError: sentence-transformers is not installed, the model is neither on this machine nor can be
+            downloaded, or its weights are pickled.
     """
     _require_sentence_transformers()
-    locate_encoder(model, use)
+    source, _ = locate_encoder(model, use)
+    require_safe_weights(source, f"the {use} '{model}'")
 
 
 def check_encoders(encoder: str, bertscore_model: str) -> None:
@@ -247,11 +256,13 @@ def load_encoder(model: str) -> SentenceEncoder:
             Hugging Face hub.
 
     Raises:
-        ModelSetupError: sentence-transformers is not installed, or the model is neither on this machine nor can be
-            downloaded.
+        ModelSetupError: sentence-transformers is not installed, the model is neither on this machine nor can be
+            downloaded, or it cannot be loaded.
     """
     _require_sentence_transformers()
     source, is_local = locate_encoder(model)
+    description = f"the encoder '{model}'"
+    require_safe_weights(source, description)
     bootstrap.prepare_environment()
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
@@ -259,10 +270,20 @@ def load_encoder(model: str) -> SentenceEncoder:
     disable_progress_bar()  # type: ignore[no-untyped-call]
     use_cores(all_cores=False)
     try:
-        return SentenceEncoder(SentenceTransformer(source, local_files_only=is_local), model)
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        loaded = SentenceTransformer(source, local_files_only=is_local, model_kwargs={"use_safetensors": True})
+    except Exception as error:  # noqa: BLE001 - the libraries raise errors of any class for a damaged file
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelSetupError(f"the encoder '{model}' cannot be loaded: {reason}", HINTS["encoder"]) from None
+        if "safetensors" in reason and "does not appear to have a file" in reason:
+            raise pickled_weights_error(description, "on the Hugging Face Hub") from None
+        raise ModelSetupError(f"{description} cannot be loaded: {reason}", HINTS["encoder"]) from None
+    encoder = SentenceEncoder(loaded, model)
+    first, second = encoder.encode(PROBE_TEXTS)
+    if not float(first @ second) < MAX_PROBE_SIMILARITY:  # also if it is nan
+        raise ModelSetupError(
+            f"{description} gives different texts the same vector: its tokenizer or its weights are damaged.",
+            HINTS["encoder"],
+        )
+    return encoder
 
 
 def use_cores(*, all_cores: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,10 @@ from auditor.models.catalog import KNOWN_WEIGHTS
 HUB_CONNECT_TIMEOUT_S = 3.0
 DEFAULT_ORGANISATION = "sentence-transformers"
 EncoderUse = Literal["encoder", "model of BERTScore"]
+PICKLED_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+"""Ends of the names of files with pickled weights."""
+TRAINING_FILES = frozenset({"training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "rng_state.pth"})
+"""Files of a training that no model is loaded from."""
 HINTS: Mapping[EncoderUse, str] = {
     "encoder": "Use a sentence-transformers model or a folder that contains one; the default is all-MiniLM-L6-v2.",
     "model of BERTScore": "Set probes.semantic.bertscore_model to a folder with bert-base-uncased, or to its name.",
@@ -40,6 +45,43 @@ def locate_encoder(model: str, use: EncoderUse = "encoder") -> tuple[str, bool]:
         return model, True
     _require_hub_connection(model, use)
     return model, False
+
+
+def require_safe_weights(source: str | Path, description: str) -> None:
+    """Refuse a folder whose weights are pickled, which would let the file run code.
+
+    Args:
+        source: a folder; the name of a model on the hub is not checked, and its pickled files are never loaded.
+        description: names the model in the error, such as "the encoder 'my-model'".
+
+    Raises:
+        ModelSetupError: a folder of the model has weights, and none of them as safetensors or GGUF.
+    """
+    folder = Path(source)
+    if not folder.is_dir():
+        return
+    for module_folder in [folder, *_module_folders(folder)]:
+        names = sorted(path.name for path in module_folder.glob("*") if path.is_file())
+        pickled = [name for name in names if name.endswith(PICKLED_SUFFIXES) and name not in TRAINING_FILES]
+        if pickled and not any(name.endswith((".safetensors", ".gguf")) for name in names):
+            raise pickled_weights_error(description, str((module_folder / pickled[0]).relative_to(folder)))
+
+
+def pickled_weights_error(description: str, file: str) -> ModelSetupError:
+    """The error for weights that are in no other form than a pickled file."""
+    return ModelSetupError(
+        f"{description} has its weights in a pickled file ({file}), which could run code when it is loaded.",
+        "Save the model again in the format safetensors, as save_pretrained does by default, or use another one.",
+    )
+
+
+def _module_folders(folder: Path) -> list[Path]:
+    """Folders of the modules of a sentence encoder; none if it lists none."""
+    try:
+        modules = json.loads((folder / "modules.json").read_bytes())
+        return [folder / str(module["path"]) for module in modules if module.get("path")]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return []
 
 
 def _is_in_hub_cache(model: str, use: EncoderUse) -> bool:

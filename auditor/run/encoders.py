@@ -1,15 +1,17 @@
-"""Loaders of the text encoders that a config needs, which check at once whether the encoders can be used."""
+"""The text encoders that a config needs: checked before a run, and loaded before its first request."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig
+from auditor.domain import Answer, Call
 
 if TYPE_CHECKING:
-    from auditor.agents.run_context import TextEncoder
+    from auditor.agents.run_context import ModelClient, TextEncoder
 
 NO_ENCODER = "none"
 """Name in the config that stands for no encoder."""
@@ -49,4 +51,37 @@ def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | No
     from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
 
     check_encoder(config.embedding.model)
-    return functools.partial(load_encoder, config.embedding.model)
+    return functools.cache(lambda: load_encoder(config.embedding.model))
+
+
+class EncoderFirstClient:
+    """Passes calls on once the encoders are loaded that will compare the answers: none is paid for in vain.
+
+    They are loaded when the first call comes, so that a run without calls loads none.
+    """
+
+    def __init__(self, client: ModelClient, loaders: Sequence[Callable[[], TextEncoder]]) -> None:
+        """Wrap a client.
+
+        Args:
+            client: sends the calls.
+            loaders: each loads an encoder, and returns the same one when it is called again.
+        """
+        self._client, self._loaders = client, loaders
+        self._loading: asyncio.Task[None] | None = None
+
+    async def complete(self, call: Call) -> Answer:
+        """Load the encoders before the first call, and pass the call on.
+
+        Raises:
+            ModelSetupError: an encoder cannot be loaded; nothing is sent.
+        """
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(self._load))
+        await asyncio.shield(self._loading)
+        return await self._client.complete(call)
+
+    def _load(self) -> None:
+        """Load all encoders."""
+        for load in self._loaders:
+            load()

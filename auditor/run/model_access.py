@@ -165,11 +165,21 @@ async def _open_context(
         if load_encoder is not None
         else None
     )
+    load_semantic_encoder = semantic_encoder_loader(config)
+    loaders = [load for load in (load_encoder, load_semantic_encoder) if load is not None]
     async with AsyncExitStack() as resources:
         if consistency is not None:
             resources.push_async_callback(consistency.close)
         path = await resources.enter_async_context(
-            open_request_path(config, survey, recorder, stop_event, progress.on_notice, rediscover=options.rediscover)
+            open_request_path(
+                config,
+                survey,
+                recorder,
+                stop_event,
+                progress.on_notice,
+                rediscover=options.rediscover,
+                encoder_loaders=loaders,
+            )
         )
         yield RunContext(
             config=config,
@@ -179,7 +189,7 @@ async def _open_context(
             db=db,
             client=path.client,
             consistency=consistency,
-            load_semantic_encoder=semantic_encoder_loader(config),
+            load_semantic_encoder=load_semantic_encoder,
             progress=progress,
             stop_event=stop_event,
             run_id=recorder.run_id,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Survey
 from auditor.run.capability_store import DatabaseCapabilityStore
+from auditor.run.encoders import EncoderFirstClient
 from auditor.run.engines import open_dispatcher
 from auditor.run.simulation import create_simulated_dispatcher
 from auditor.run.telemetry import TracedClient, open_telemetry_sink
@@ -18,7 +19,7 @@ from auditor.storage import costs, limit_changes
 
 if TYPE_CHECKING:
     from auditor.agents.recording import CallRecorder
-    from auditor.agents.run_context import ModelCapabilities, ModelClient
+    from auditor.agents.run_context import ModelCapabilities, ModelClient, TextEncoder
     from auditor.models.dispatch import Dispatcher
     from auditor.models.gateway import Gateway
 
@@ -39,12 +40,13 @@ async def open_request_path(
     notify: Callable[[str], None],
     *,
     rediscover: bool = False,
+    encoder_loaders: Sequence[Callable[[], TextEncoder]] = (),
 ) -> AsyncIterator[RequestPath]:
     """Yield the path of an audit's requests, and close its links at the end.
 
     A call goes from the last link that is built here to the first; a link that is not configured is not there:
 
-        recording -> replay -> tracing -> batches -> gateway -> dispatcher -> litellm
+        recording -> replay -> encoders -> tracing -> batches -> gateway -> dispatcher -> litellm
 
     Simulated models answer in the dispatcher's place.
 
@@ -55,6 +57,7 @@ async def open_request_path(
         stop_event: once set, no further request is sent.
         notify: receives notices for the user.
         rediscover: whether to find out again what the models' servers accept.
+        encoder_loaders: load the encoders that will compare the answers, before the first request.
 
     Raises:
         ImportFileError: a file of recorded answers cannot be used.
@@ -84,6 +87,8 @@ async def open_request_path(
             links.push_async_callback(client.close)
         if config.telemetry is not None and sink is not None:
             client = TracedClient(client, sink, config.name, config.telemetry)
+        if encoder_loaders and not config.is_simulated:
+            client = EncoderFirstClient(client, encoder_loaders)
         if records:
             client = ReplayClient(client, records)
         client = RecordingClient(client, recorder)
