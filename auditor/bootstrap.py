@@ -7,6 +7,7 @@ import functools
 import gc
 import logging
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -77,6 +78,35 @@ def prepare_environment() -> None:
     for name in redirecting_variables():
         del os.environ[name]
     _use_one_malloc_arena()
+
+
+_environment_lock = threading.Lock()
+_environment_users = 0
+_caller_environment: dict[str, str] = {}
+
+
+@contextmanager
+def prepared_environment() -> Iterator[None]:
+    """Set up this process for a call from a Python program, and leave its environment variables as they were.
+
+    They are restored when the last of several calls ends: meanwhile, they would redirect requests of the others.
+    """
+    global _environment_users
+    with _environment_lock:
+        if _environment_users == 0:
+            _caller_environment.update(os.environ)
+        _environment_users += 1
+        prepare_environment()
+    try:
+        yield
+    finally:
+        with _environment_lock:
+            _environment_users -= 1
+            if _environment_users == 0:
+                for name in os.environ.keys() - _caller_environment.keys():
+                    del os.environ[name]
+                os.environ.update(_caller_environment)
+                _caller_environment.clear()
 
 
 def _use_one_malloc_arena() -> None:

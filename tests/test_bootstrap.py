@@ -9,7 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from auditor import bootstrap
+from auditor import bootstrap, run_audit
+from auditor.errors import AuditorError
+from tests.support.audit_configs import config
+from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 CONTRARY_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "False",
@@ -150,3 +153,45 @@ def test_imported_modules_are_excluded_from_garbage_collection() -> None:
     n_frozen = gc.get_freeze_count()
     bootstrap.freeze_imported_modules.__wrapped__()
     assert gc.get_freeze_count() > n_frozen
+
+
+# --- the environment of a Python program ----------------------------------------------------------------------------
+
+CALLERS_VARIABLES = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "LITELLM_MODE": "DEV", "HF_HUB_DISABLE_TELEMETRY": "0"}
+"""Variables of a program that `run_audit` changes while it runs."""
+
+
+def test_run_audit_leaves_the_environment_as_it_was(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in CALLERS_VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("RAY_USAGE_STATS_ENABLED", raising=False)
+    before, during = dict(os.environ), []
+
+    def record_environment(request: Request) -> Reply:
+        during.append({name: os.environ.get(name) for name in CALLERS_VARIABLES})
+        return answer(request)
+
+    server.script = record_environment
+    run_audit(config(server.url), storage=storage)
+    assert dict(os.environ) == before
+    assert during[0] == {"OPENAI_BASE_URL": None, "LITELLM_MODE": "PRODUCTION", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    with pytest.raises(AuditorError):
+        run_audit(config(server.url, survey={"source": "no-such-survey"}), storage=storage)
+    assert dict(os.environ) == before
+    # A second run in the same process is not redirected either.
+    n_requests = len(server.requests)
+    run_audit(config(server.url, name="second", seed=99), storage=storage)
+    assert (len(server.requests) > n_requests, during[-1]["OPENAI_BASE_URL"]) == (True, None)
+
+
+def test_the_environment_is_restored_when_the_last_of_two_calls_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    before = dict(os.environ)
+    first, second = bootstrap.prepared_environment(), bootstrap.prepared_environment()
+    with first:
+        second.__enter__()
+    assert "OPENAI_BASE_URL" not in os.environ
+    second.__exit__(None, None, None)
+    assert dict(os.environ) == before

@@ -38,7 +38,10 @@ def describe_owner(host: str, provider: str) -> str:
         provider: litellm's prefix of the model.
     """
     name, title = strip_port(host), TITLES.get(provider, provider)
-    if any(name == own or (own.startswith(".") and name.endswith(own)) for own in OWN_HOSTS.get(provider, ())):
+    if any(
+        name == pattern or (pattern.startswith(".") and name.endswith(pattern))
+        for pattern in OWN_HOSTS.get(provider, ())
+    ):
         return f"a server of {title}"
     if is_private_address(name):
         return "this machine or your network"

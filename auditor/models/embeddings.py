@@ -34,7 +34,7 @@ ENCODER_BATCH_SIZE = 32
 MAX_ENCODING_THREADS = 4
 """Each has the memory of a batch of its own; with more cores, each uses several."""
 PROBE_TEXTS, MAX_PROBE_SIMILARITY = ("A cat sleeps on the sofa.", "Taxes pay for schools and roads."), 0.999
-"""Texts whose vectors must differ, and their highest similarity: without its tokenizer an encoder loads all the same."""
+"""Texts whose vectors must differ, and their highest similarity: an encoder also loads without its tokenizer."""
 MAX_TEXT_CHARS = 100_000
 """Longer texts are encoded without their middle: encoding a text of 1 MB takes minutes on a CPU."""
 

@@ -204,6 +204,7 @@ def open_http_clients() -> None:
     from auditor.models import direct_completion, http_client  # these modules load httpx (0.1 s)
 
     litellm = load_litellm()
+    bootstrap.prepare_environment()  # again: a caller's environment is restored between runs
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, HTTPHandler
 
     http_client.install_guarded_clients(AsyncHTTPHandler)

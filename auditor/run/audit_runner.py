@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from auditor.agents.run_context import ProgressReporter
 
 
+@bootstrap.prepared_environment()
 def run_audit(
     config: AuditConfig | str | Path,
     *,
@@ -37,6 +38,9 @@ def run_audit(
     rediscover: bool = False,
 ) -> AuditHandle:
     """Run an audit to its end; a second call resumes it, and sends only requests without a recorded answer.
+
+    While it runs, this process's environment is without variables that would redirect requests, such as
+    OPENAI_BASE_URL. It is as before when the function returns.
 
     Args:
         config: a configuration, or the path of its file.
@@ -50,7 +54,6 @@ def run_audit(
         ConfigError, SurveyError, ModelSetupError, StorageError: the message says what is wrong, and how to fix it.
         RunInterrupted: a signal stopped the run.
     """
-    bootstrap.prepare_environment()
     if not isinstance(config, AuditConfig):
         config = load_config(config)
     survey = load_planned_survey(config)
@@ -79,6 +82,7 @@ def run_audit(
     return AuditHandle(config.name, url)
 
 
+@bootstrap.prepared_environment()
 def store_audit(
     config: AuditConfig, *, storage: str | None = None, progress: ProgressReporter | None = None
 ) -> AuditHandle:
@@ -91,7 +95,6 @@ def store_audit(
     """
     from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
 
-    bootstrap.prepare_environment()
     survey = load_planned_survey(config)
     check_probe_input(config, survey)
     url = resolve_storage_url(storage, config)
@@ -136,6 +139,7 @@ def _save_audit(
     return config, audit
 
 
+@bootstrap.prepared_environment()
 def resume_after_review(name: str, *, storage: str | None = None) -> int:
     """Resume an audit that waits for human reviewers; it finishes if no conflict is open.
 
@@ -148,7 +152,6 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
     """
     from auditor.reports.data.audit_status import load_audit_status
 
-    bootstrap.prepare_environment()
     with open_database(resolve_storage_url(storage), create=False) as db:
         audit = audits.get_audit(db, name)
         n_open_conflicts: int = load_audit_status(db, audit)["open"]
