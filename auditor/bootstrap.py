@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from auditor.redaction import RedactingFilter
@@ -51,6 +51,12 @@ REDIRECTING_PREFIXES = (
     "ANTHROPIC_FEDERATION_",  # litellm would fetch a token of the machine, past our rules
 )
 """Prefixes of redirecting variables that have none of the suffixes above."""
+METADATA_VARIABLES = {
+    "AWS_CREDENTIALS": ("AWS_EC2_METADATA_DISABLED", "AWS_CONTAINER_CREDENTIALS_"),
+    "GOOGLE_CREDENTIALS": ("NO_GCE_CHECK",),
+}
+"""Beginnings of the variables above that keep a cloud's library from its metadata service, by the credentials' name in
+the trust file."""
 _NOISY_LOGGERS = (
     "LiteLLM",
     "LiteLLM Router",
@@ -72,14 +78,34 @@ def prepare_environment() -> None:
     """Set up this process; call it before litellm, langgraph or transformers are imported.
 
     The values override those of the user's shell: a look-up or a trace would send prompts to third parties, and a base
-    URL from the environment would send keys to that server. Only the config names servers.
+    URL from the environment would send keys to that server. Only the config names servers. Variables of credentials
+    that `allow_machine_credentials` allowed stay as they are.
     """
-    os.environ.update(ENVIRONMENT_SETTINGS)
+    os.environ.update({name: value for name, value in ENVIRONMENT_SETTINGS.items() if not _is_allowed(name)})
     for name in redirecting_variables():
-        del os.environ[name]
+        if not _is_allowed(name):
+            del os.environ[name]
     _use_one_malloc_arena()
 
 
+def allow_machine_credentials(names: Iterable[str]) -> None:
+    """Let clouds' libraries fetch this machine's own credentials from its metadata service, until the call ends.
+
+    Args:
+        names: of the credentials that the user trusts the config with, as in the trust file; others are ignored.
+    """
+    _allowed_credentials.update(name for name in names if name in METADATA_VARIABLES)
+    for name in filter(_is_allowed, ENVIRONMENT_SETTINGS):
+        os.environ.pop(name, None)
+    os.environ.update({name: value for name, value in _caller_environment.items() if _is_allowed(name)})
+
+
+def _is_allowed(variable: str) -> bool:
+    """Whether a variable is left as the user has it, since it is about credentials that are allowed."""
+    return any(variable.startswith(METADATA_VARIABLES[name]) for name in _allowed_credentials)
+
+
+_allowed_credentials: set[str] = set()
 _environment_lock = threading.Lock()
 _environment_users = 0
 _caller_environment: dict[str, str] = {}
@@ -107,6 +133,7 @@ def prepared_environment() -> Iterator[None]:
                     del os.environ[name]
                 os.environ.update(_caller_environment)
                 _caller_environment.clear()
+                _allowed_credentials.clear()
 
 
 def _use_one_malloc_arena() -> None:

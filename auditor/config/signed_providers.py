@@ -20,10 +20,14 @@ class SignedProvider(NamedTuple):
 
 SIGNED_PROVIDERS = {
     "bedrock": SignedProvider(
-        "AWS_CREDENTIALS", "this machine's AWS credentials (environment or profile)", "amazonaws.com"
+        "AWS_CREDENTIALS",
+        "this machine's AWS credentials (environment, profile or role of the machine)",
+        "amazonaws.com",
     ),
     "vertex_ai": SignedProvider(
-        "GOOGLE_CREDENTIALS", "this machine's Google credentials (credentials file)", "googleapis.com"
+        "GOOGLE_CREDENTIALS",
+        "this machine's Google credentials (credentials file or service account of the machine)",
+        "googleapis.com",
     ),
 }
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.config.sections import DEFAULT_DEADLINE_S
+from auditor.config.trust import required_bindings
 from auditor.domain import Survey
 from auditor.errors import RunInterrupted
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
@@ -91,6 +92,7 @@ def run_with_models(
 
     require_engine(config)
     require_instructor(config)
+    bootstrap.allow_machine_credentials(binding.key for binding in required_bindings(config))  # trusted, as was checked
     remember_secrets(list_secret_variables(config))
     if progress is not None and (warning := short_secrets_warning(config)):
         progress.on_notice(warning)

@@ -498,3 +498,37 @@ def test_a_model_of_azure_without_a_key_sends_tokens_of_this_machines_credential
     )
     key = "AZURE_CREDENTIALS" if api_key is None else "MY_KEY"
     assert [str(binding) for binding in required_bindings(audit)] == [f"{key}@mine.openai.azure.com"]
+
+
+TRUSTED_NETWORK = (
+    NO_NETWORK.split("from auditor.config")[0]
+    + """
+import sys
+from auditor import run_audit
+from auditor.config import AuditConfig
+from auditor.errors import AuditorError
+audit = AuditConfig.model_validate_json(sys.argv[1])
+try:
+    run_audit(audit, storage=sys.argv[2])
+except AuditorError as error:
+    print(error)
+print("ASKED", sorted({str(a[0] if isinstance(a, tuple) else a) for a in asked}), os.environ["AWS_EC2_METADATA_DISABLED"])
+"""
+)
+
+
+def test_a_clouds_library_may_fetch_credentials_of_the_machine_once_they_are_trusted(tmp_path: Path) -> None:
+    """Its own request to the metadata service is exempt; without trust, nothing is asked."""
+    audit = signing("bedrock/anthropic.claude-3-haiku-20240307-v1:0").model_copy(update={"judges": []})
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "GOOGLE_", "VERTEX"))}
+    environment |= {"HOME": str(tmp_path), "AWS_REGION_NAME": "eu-central-1", "AWS_EC2_METADATA_DISABLED": "false"}
+    for line, hosts in (("", "[]"), ("AWS_CREDENTIALS@amazonaws.com", "['169.254.169.254']")):
+        process = subprocess.run(
+            [sys.executable, "-c", TRUSTED_NETWORK, audit.model_dump_json(), f"sqlite:///{tmp_path}/a.db"],
+            env=environment | {"AUDITOR_TRUST": line},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert process.returncode == 0, process.stderr
+        assert f"ASKED {hosts} false" in process.stdout, process.stdout
