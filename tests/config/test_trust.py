@@ -512,7 +512,8 @@ try:
     run_audit(audit, storage=sys.argv[2])
 except AuditorError as error:
     print(error)
-print("ASKED", sorted({str(a[0] if isinstance(a, tuple) else a) for a in asked}), os.environ["AWS_EC2_METADATA_DISABLED"])
+hosts = sorted({str(a[0] if isinstance(a, tuple) else a) for a in asked})
+print("ASKED", hosts, os.environ["AWS_EC2_METADATA_DISABLED"])
 """
 )
 
