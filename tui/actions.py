@@ -124,6 +124,7 @@ ACTIONS = (
         "Show authors, verdicts and survey; this is logged.",
         plain_text_command="reveal",
     ),
+    Action("conflict", "question", "i", "question", "Read the whole question.", plain_text_command="show"),
     Action("conflict", "history", "h", "history", "Show your actions on this conflict.", plain_text_command="history"),
     Action(
         "conflict",

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from auditor.reports.number_format import pluralize
 from auditor.review.cell_settlement import CellDecision
 from auditor.storage.conflict_status import ConflictKey
+from auditor.tui.dialogs import format_hints
 from auditor.tui.formatting import format_answer, format_cell, format_score, to_content
 from auditor.tui.wording import describe_decision
 
@@ -43,8 +44,10 @@ class CellDialog(ModalScreen[bool | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
             window.border_title = Content("Settle the whole cell?")
-            window.border_subtitle = to_content(
-                f"y saves all {self._n_conflicts} · n saves only this one · esc goes back"
+            window.border_subtitle = format_hints(
+                (f"y saves all {self._n_conflicts}", "dismiss(True)"),
+                ("n saves only this one", "dismiss(False)"),
+                ("esc goes back", "dismiss(None)"),
             )
             with VerticalScroll(id="cell-lines", can_focus=False):
                 yield Static(self._text)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal, VerticalScroll
 from textual.content import Content
+from textual.events import Click
 from textual.widgets import Static
 
 from auditor.errors import AuditorError
@@ -17,8 +19,8 @@ from auditor.review.item import ReviewItem
 from auditor.review.progress import format_left
 from auditor.review.session import ReviewSession
 from auditor.storage.conflict_status import ConflictKey, QueueRow
-from auditor.tui.actions import bindings_for
-from auditor.tui.dialogs import HistoryWindow
+from auditor.tui.actions import bindings_for, key_name
+from auditor.tui.dialogs import HistoryWindow, TextWindow
 from auditor.tui.evidence import render_evidence
 from auditor.tui.formatting import DECISION_SYMBOLS, STATUS_LABELS, STATUS_SYMBOLS, to_content, to_single_line
 from auditor.tui.rating_screen import NOTHING_LEFT, RatingScreen
@@ -27,6 +29,8 @@ from auditor.tui.wording import EFFECT_LABELS, describe_decision
 
 REFRESH_INTERVAL_S = 2.0
 """Time between checks whether another rater has changed the open conflict."""
+LINES_PER_QUESTION_LINE = 8
+"""Lines of the screen for each line of the question in the heading."""
 
 
 class ConflictScreen(RatingScreen):
@@ -40,6 +44,7 @@ class ConflictScreen(RatingScreen):
         self.conflict_keys = conflict_keys
         self.sample_index = 0
         self.highlight_differences = True
+        self._n_heading_lines = 0
 
     def compose_body(self) -> ComposeResult:
         yield Static(id="cell")
@@ -122,14 +127,10 @@ class ConflictScreen(RatingScreen):
         kind = item.row.kind.label if item.row.gap is None else f"{item.row.kind.label} · gap {item.row.gap:.2f}"
         if item.effect is not None:
             kind += f" · {EFFECT_LABELS[item.effect]}"
-        heading = Content.assemble(
-            to_content(to_single_line(item.key.topic), "bold $text-accent"),
-            to_content(f" in {to_single_line(item.key.country)}" if item.key.country else "", "bold"),
-            to_content(f"   {kind}", "$text-muted"),
-            "\n",
-            to_content(to_single_line(item.question), "italic $text-muted"),
-        )
-        self.query_one("#cell", Static).update(heading, layout=False)
+        heading = self._format_heading(item, kind)
+        n_lines = heading.plain.count("\n") + 1
+        self.query_one("#cell", Static).update(heading, layout=n_lines != self._n_heading_lines)
+        self._n_heading_lines = n_lines
         survey_score = item.survey.score if item.survey else None
         for side_name, side, other_side in (("left", item.left, item.right), ("right", item.right, item.left)):
             panel = self.query_one(f"#{side_name}", SidePanel)
@@ -139,11 +140,38 @@ class ConflictScreen(RatingScreen):
                 other_side,
                 self.sample_index,
                 survey_score=survey_score,
+                has_norms=item.has_norms,
                 highlight_differences=self.highlight_differences,
             )
         self.query_one("#evidence").border_title = Content("Judges and people" if item.revealed else "Hidden")
         self.query_one("#evidence-text", Static).update(render_evidence(item))
         self.update_status_line()
+
+    def _format_heading(self, item: ReviewItem, kind: str) -> Content:
+        """Return the cell and the question, as many of its lines as leave room for the answers."""
+        lines = to_content(item.question, "italic $text-muted").wrap(max(self.size.width - 4, 20))
+        n_shown = max(self.size.height // LINES_PER_QUESTION_LINE, 2)
+        hint = Content("")
+        if len(lines) > n_shown:
+            key = key_name(self.rater_app.settings.keys.get("conflict.question", "i").split(",")[0])
+            hint = Content.assemble("   ", (key, "bold $text-accent"), (" whole question", "$text-muted"))
+            lines = [
+                *lines[: n_shown - 1],
+                Content.styled(f"{lines[n_shown - 1].plain.rstrip()} …", "italic $text-muted"),
+            ]
+        cell = Content.assemble(
+            to_content(to_single_line(item.key.topic), "bold $text-accent"),
+            to_content(f" in {to_single_line(item.key.country)}" if item.key.country else "", "bold"),
+            to_content(f"   {kind}", "$text-muted"),
+            hint,
+        )
+        return Content("\n").join([cell, *lines])
+
+    @on(Click, "#cell")
+    def action_question(self) -> None:
+        """Show the whole question, which hides nothing from a blind rater, in a window that scrolls."""
+        if self.item:
+            self.app.push_screen(TextWindow("Question", to_content(self.item.question)))
 
     def update_status_line(self) -> None:
         """Show the state of the conflict and of the rater's decision on it."""

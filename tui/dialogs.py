@@ -10,7 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import Click
 from textual.screen import ModalScreen
+from textual.style import Style
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -21,12 +23,22 @@ from auditor.tui.settings import ReviewSettings
 from auditor.tui.wording import describe_log_entry
 
 SCORE_STEP = 0.05
+AXIS_MARGIN = 3
+"""Columns on each side of the scale, for its ends."""
+CANCEL_HINT = ("esc cancels", "dismiss(None)")
 ACCEPTABILITY_LABELS = ("never acceptable", "always acceptable")
 TASK_RANGE_LABELS = ("lowest of the range", "highest")
 KEY_COLUMN_WIDTH = 13
 """Width in characters of the column with the keys in the list of keys."""
 MAX_WINDOW_WIDTH = 100
 """Largest width of a window in characters, as in `app.tcss`."""
+
+
+def format_hints(*hints: tuple[str, str]) -> Content:
+    """Return what keys of a dialog do, for its border; each pair is a text and the action that a click on it runs."""
+    return Content(" · ").join(
+        Content.styled(text, Style.from_meta({"@click": f"screen.{action}"})) for text, action in hints
+    )
 
 
 class TextDialog(ModalScreen[str | None]):
@@ -43,13 +55,13 @@ class TextDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
             window.border_title = to_content(self._title)
-            window.border_subtitle = to_content(f"enter {self._enter_verb} · esc cancels")
+            window.border_subtitle = format_hints((f"enter {self._enter_verb}", "submit"), CANCEL_HINT)
             yield Input(to_single_line(self._initial_text), id="answer")
             yield Static(to_content(self._hint, "$text-muted"))
 
     @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip())
+    def action_submit(self) -> None:
+        self.dismiss(self.query_one(Input).value.strip())
 
 
 class ScoreDialog(ModalScreen[float | None]):
@@ -63,7 +75,7 @@ class ScoreDialog(ModalScreen[float | None]):
 
     def __init__(
         self,
-        initial_score: float,
+        initial_score: float | None,
         left_score: float,
         right_score: float,
         *,
@@ -73,16 +85,22 @@ class ScoreDialog(ModalScreen[float | None]):
         super().__init__()
         self._error = error
         self._end_labels = TASK_RANGE_LABELS if is_task_audit else ACCEPTABILITY_LABELS
-        self._initial_score, self._left_score, self._right_score = round(initial_score, 2), left_score, right_score
+        self._initial_text = "" if initial_score is None else f"{initial_score:.2f}"
+        self._left_score, self._right_score = left_score, right_score
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
             window.border_title = Content("Custom score")
-            window.border_subtitle = Content("arrow keys change it · enter saves · esc cancels")
+            window.border_subtitle = format_hints(
+                ("↓ less", f"step(-{SCORE_STEP})"),
+                ("↑ more", f"step({SCORE_STEP})"),
+                ("enter saves", "submit"),
+                CANCEL_HINT,
+            )
             if self._error:
                 yield Static(to_content(f"✕ {self._error}", "$text-error"))
             yield Static(id="score-axis")
-            yield Input(f"{self._initial_score:.2f}", id="answer", restrict=r"[-+0-9.]*", max_length=6)
+            yield Input(self._initial_text, id="answer", restrict=r"[-+0-9.]*", max_length=6)
             yield Static(id="score-error")
 
     def on_mount(self) -> None:
@@ -101,30 +119,49 @@ class ScoreDialog(ModalScreen[float | None]):
         return score if -1 <= score <= 1 else None
 
     def action_step(self, increment: float) -> None:
-        """Add `increment` to the typed score, or to the initial one if none is valid; the result is kept in [-1, 1]."""
-        score = self.score
-        moved = max(-1.0, min(1.0, (self._initial_score if score is None else score) + increment))
-        self.query_one(Input).value = f"{moved:.2f}"
+        """Add `increment` to the typed score, or to 0 if none is valid; the result is kept in [-1, 1]."""
+        self._set_score((self.score or 0.0) + increment)
+
+    def _set_score(self, score: float) -> None:
+        """Put a score in the field, kept in [-1, 1]."""
+        self.query_one(Input).value = f"{max(-1.0, min(1.0, score)):.2f}"
+
+    @on(Click, "#score-axis")
+    def _set_clicked_score(self, event: Click) -> None:
+        """Put the score at the clicked place of the scale in the field."""
+        axis = self.query_one("#score-axis")
+        offset, last_column = event.get_content_offset(axis), axis.size.width - 2 * AXIS_MARGIN - 1
+        if offset is not None and last_column > 0:
+            self._set_score(2 * (offset.x - AXIS_MARGIN) / last_column - 1)
 
     @on(Input.Changed)
     def _update_score_axis(self) -> None:
         """Draw both sides and the typed score on the scale; say what is wrong while it is invalid."""
         score = self.score
-        width = max(self.query_one("#score-axis").size.width - 6, 3)
+        width = max(self.query_one("#score-axis").size.width - 2 * AXIS_MARGIN, 3)
         points = [(self._left_score, "◀"), (self._right_score, "▶")] + ([(score, "●")] if score is not None else [])
         axis = Content.assemble(
             ("−1 ", "$text-muted"), (draw_score_axis(width, points), "$primary"), (" +1", "$text-muted")
         )
         self.query_one("#score-axis", Static).update(axis)
+        if score is None and self.query_one(Input).value:
+            self._show_problem()
+            return
         legend = f"◀ left   ● yours   ▶ right\n−1 {self._end_labels[0]}, +1 {self._end_labels[1]}"
+        self.query_one("#score-error", Static).update(to_content(legend, "$text-muted"))
+
+    def _show_problem(self) -> None:
+        """Say what can be entered."""
         problem = f"✕ Enter a number from -1 ({self._end_labels[0]}) to 1 ({self._end_labels[1]})"
-        text, style = (legend, "$text-muted") if score is not None else (problem, "$text-error")
-        self.query_one("#score-error", Static).update(to_content(text, style))
+        self.query_one("#score-error", Static).update(to_content(problem, "$text-error"))
 
     @on(Input.Submitted)
-    def _submitted(self) -> None:
+    def action_submit(self) -> None:
+        """Return the score; without a valid one, say what is missing."""
         if self.score is not None:
             self.dismiss(self.score)
+        else:
+            self._show_problem()
 
 
 class FilterList(OptionList, inherit_bindings=False):
@@ -150,7 +187,9 @@ class FilterDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
             window.border_title = Content("Saved filters")
-            window.border_subtitle = Content("enter uses · s saves the current filter · d deletes · esc cancels")
+            window.border_subtitle = format_hints(
+                ("enter uses", "use"), ("s saves the current filter", "save"), ("d deletes", "delete"), CANCEL_HINT
+            )
             yield FilterList(id="filters", markup=False)
             yield Static(id="filters-note")
 
@@ -178,11 +217,16 @@ class FilterDialog(ModalScreen[str | None]):
         )
 
     @on(OptionList.OptionSelected)
-    def _selected(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._settings.filters[str(event.option.id)])
-
     def action_use(self) -> None:
-        self.query_one(OptionList).action_select()
+        """Return the filter under the cursor."""
+        if self._selected_name is not None:
+            self.dismiss(self._settings.filters[self._selected_name])
+
+    @property
+    def _selected_name(self) -> str | None:
+        """Name of the filter under the cursor; None if there is none."""
+        option = self.query_one(OptionList).highlighted_option
+        return None if option is None else option.id
 
     def action_save(self) -> None:
         """Ask for a name, and save the current filter under it."""
@@ -198,9 +242,8 @@ class FilterDialog(ModalScreen[str | None]):
 
     def action_delete(self) -> None:
         """Delete the filter under the cursor."""
-        options = self.query_one(OptionList)
-        if options.highlighted is not None:
-            self._settings.delete_filter(str(options.get_option_at_index(options.highlighted).id))
+        if self._selected_name is not None:
+            self._settings.delete_filter(self._selected_name)
             self._update_list()
 
     def action_down(self) -> None:
@@ -210,8 +253,8 @@ class FilterDialog(ModalScreen[str | None]):
         self.query_one(OptionList).action_cursor_up()
 
 
-class TextWindow(ModalScreen[None]):
-    """A scrollable window with a text."""
+class TextWindow(ModalScreen[str | None]):
+    """A scrollable window with a text; returns None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark,f1,h", "dismiss(None)", "close"),
@@ -226,7 +269,7 @@ class TextWindow(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="window", can_focus=False) as window:
             window.border_title = to_content(self._title)
-            window.border_subtitle = Content("esc closes")
+            window.border_subtitle = format_hints(("esc closes", "dismiss(None)"))
             yield Static(self._text)
 
     def action_scroll(self, lines: int) -> None:
@@ -244,7 +287,7 @@ class HistoryWindow(TextWindow):
 
 
 class KeysWindow(TextWindow):
-    """The configured keys of every action of a screen."""
+    """The configured keys of every action of a screen; returns the id of the action that was clicked."""
 
     def __init__(
         self, title: str, action_groups: Sequence[tuple[str, Sequence[tuple[str, Action]]]], width: int
@@ -270,5 +313,7 @@ def _format_key_row(keys: str, action: Action, width: int) -> Content:
     padding_width = width - KEY_COLUMN_WIDTH - len(action.help) - len(action.id)
     id_column = " " * padding_width + action.id if padding_width > 1 else ""
     return Content.assemble(
-        (f"{keys:>{KEY_COLUMN_WIDTH - 2}}  ", "bold $text-primary"), action.help, (id_column, "$text-muted")
+        (f"{keys:>{KEY_COLUMN_WIDTH - 2}}  ", "bold $text-primary"),
+        (action.help, Style.from_meta({"@click": f"screen.dismiss('{action.id}')"})),
+        (id_column, "$text-muted"),
     )

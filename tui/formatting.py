@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from auditor.domain import Decision, Ruling
+from auditor.domain import Decision, Outcome, Ruling
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.text_safety import escape_invisible
 
@@ -102,6 +102,20 @@ def format_score(score: float) -> str:
 def format_answer(score: float | None, answer: str | None) -> str:
     """Format a side's answer to an item of a task, or its score."""
     return to_single_line(answer) if answer is not None else "no score" if score is None else format_score(score)
+
+
+def format_outcome(outcome: Outcome) -> str:
+    """Format the outcome of a sample, as in "refused" or "rate limited"."""
+    return outcome.value.replace("_", " ")
+
+
+def split_norms(text: str, *, has_norms: bool) -> list[tuple[str, str]]:
+    """Split a sample's text into parts, each with its label; one part without a label if the text has no norms.
+
+    The labels are not in the text: a model gives norms and reasoning separately, and they are stored as paragraphs.
+    """
+    norms, separator, reasoning = text.partition("\n\n")
+    return [("Norms", norms), ("Reasoning", reasoning)] if has_norms and separator else [("", text)]
 
 
 def format_cell(country: str, topic: str) -> str:

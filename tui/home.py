@@ -45,6 +45,7 @@ class HomeScreen(ReviewScreen):
     """Screen to choose an audit."""
 
     screen_name = "home"
+    leads_back = False
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("home")
 
     def __init__(self) -> None:

@@ -31,6 +31,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
     """Screen to label the units of a sample, one after the other."""
 
     screen_name = "label"
+    leads_back = False
     nothing_left = NOTHING_LEFT
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("label")
 

@@ -8,7 +8,14 @@ from auditor.domain import Outcome, Ruling, Verdict
 from auditor.review.item import ReviewItem, ReviewSide
 from auditor.storage.conflict_status import ConflictStatus, QueueRow
 from auditor.storage.overview import AuditOverview
-from auditor.tui.formatting import STATUS_LABELS, format_cell, to_multiline, to_single_line
+from auditor.tui.formatting import (
+    STATUS_LABELS,
+    format_cell,
+    format_outcome,
+    split_norms,
+    to_multiline,
+    to_single_line,
+)
 from auditor.tui.wording import EFFECT_REASONS, describe_decision
 
 
@@ -80,9 +87,11 @@ def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
             continue
         sample = side.samples[sample_index % len(side.samples)]
         is_usable = sample.score is not None or sample.answer is not None
-        score = _format_spoken_answer(sample.score, sample.answer) if is_usable else sample.outcome.value
+        score = _format_spoken_answer(sample.score, sample.answer) if is_usable else format_outcome(sample.outcome)
         yield f"{name}, sample {sample.number + 1} of {len(side.samples)}, {score}:"
-        yield "  " + to_multiline(sample.text or "no text").replace("\n", "\n  ")
+        for label, part in split_norms(sample.text or "no text", has_norms=item.has_norms and is_usable):
+            heading = f"{label}: " if label else ""
+            yield f"  {heading}" + to_multiline(part).replace("\n", "\n  ")
 
 
 def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:

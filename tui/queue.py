@@ -43,6 +43,7 @@ SORT_LABELS = {
 
 FILTER_HINT = "kind: state:open country: topic: model: rater: gap:>0.5 is:todo sort:gap"
 PREVIEW_DELAY_S = 0.08
+LOADING_TEXT = "Reading the conflicts …"
 NO_CONFLICTS_TEXT = "This audit has no conflicts."
 NO_MATCH_TEXT = "No conflict matches this filter. Press x to clear it."
 FIRST_CONFLICTS = 500
@@ -62,10 +63,11 @@ class QueueScreen(ReviewScreen):
         self.session = session
         self.queue_filter = queue_filter or QueueFilter()
         self.session.queue_filter = self.queue_filter
-        self.status_counts = dict.fromkeys(ConflictStatus, 0)
+        self.status_counts: dict[ConflictStatus, int] | None = None
         self._last_rating_id: int | None = None
         self._preview_timer: Timer | None = None
         self._is_list_complete = True
+        self._is_loading = True
 
     def compose_body(self) -> ComposeResult:
         yield Static(id="queue-head")
@@ -102,7 +104,7 @@ class QueueScreen(ReviewScreen):
         limit = FIRST_CONFLICTS if cursor_key is None else None
 
         def show(keys: list[ConflictKey]) -> None:
-            self._is_list_complete = len(keys) != limit
+            self._is_list_complete, self._is_loading = len(keys) != limit, False
             self.queue_table.show_conflicts(keys, cursor_key)
             self.queue_table.display = bool(keys)
             note = self.query_one("#queue-empty", Static)
@@ -170,8 +172,8 @@ class QueueScreen(ReviewScreen):
         pieces = [
             symbol.with_text(f"{self.status_counts[status]:,} {STATUS_LABELS[status]}")
             for status, symbol in STATUS_SYMBOLS.items()
-            if self.status_counts[status] or status is ConflictStatus.OPEN
-        ]
+            if self.status_counts is not None and (self.status_counts[status] or status is ConflictStatus.OPEN)
+        ] or [Content.styled(LOADING_TEXT, "$text-muted")]
         order = SORT_LABELS[self.queue_filter.sort] + (" (reversed)" if self.queue_filter.reverse else "")
         filter_text = (
             ""
@@ -182,7 +184,8 @@ class QueueScreen(ReviewScreen):
         )
         n_conflicts = len(self.queue_table.conflict_keys)
         total_text = f"{n_conflicts:,}" if self._is_list_complete else "…"
-        position_text = f"{self.queue_table.cursor + 1:,} of {total_text}" if n_conflicts else "none"
+        empty_text = "…" if self._is_loading else "none"
+        position_text = f"{self.queue_table.cursor + 1:,} of {total_text}" if n_conflicts else empty_text
         position_line = Content.assemble(
             (position_text, "bold"),
             (f" · by {order}", "$text-muted"),

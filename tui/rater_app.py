@@ -193,7 +193,14 @@ class RaterApp(App[None]):
                 (screen_name, self._labelled_actions(screen_name)),
                 ("everywhere", self._labelled_actions("everywhere")),
             ]
-            self.push_screen(KeysWindow(f"Keys · {screen_name}", groups, self.size.width))
+            window = KeysWindow(f"Keys · {screen_name}", groups, self.size.width)
+            self.push_screen(window, self._run_clicked_action)
+
+    def _run_clicked_action(self, action_id: str | None) -> None:
+        """Run the action that was clicked in the list of keys, once the list has closed."""
+        for action in actions.ACTIONS:
+            if action.id == action_id:
+                self._command_callback(action, self.screen if isinstance(self.screen, ReviewScreen) else None)()
 
     @property
     def _screen_name(self) -> ScreenName | None:

@@ -50,7 +50,7 @@ class RatingScreen(SavingScreen[ReviewItem]):
         if not made_decision.resolves_conflict:
             self._skip(item, made_decision)
         elif made_decision.needs_score:
-            self._ask_score(item, made_decision, self._initial_score(item))
+            self._ask_score(item, made_decision, item.row.score)
         else:
             self._save_decision(item, made_decision)
 
@@ -83,21 +83,16 @@ class RatingScreen(SavingScreen[ReviewItem]):
             job, opens_next=opens_next, saved_text=describe_decision(decision, score), on_failed=on_failed
         )
 
-    @staticmethod
-    def _initial_score(item: ReviewItem) -> float | None:
-        """Return the stored custom score, or the mean of both sides; None if a side has no score."""
-        if item.left.score is None or item.right.score is None:
-            return None
-        return item.row.score if item.row.score is not None else (item.left.score + item.right.score) / 2
-
     def _ask_score(self, item: ReviewItem, decision: Decision, initial_score: float | None, error: str = "") -> None:
-        """Ask for a score, starting from `initial_score`, and store it with a decision.
+        """Ask for a score, and store it with a decision.
 
         Args:
+            initial_score: what was typed or stored before; None leaves the field empty, since a suggestion would
+                influence the rater.
             error: why the score was not saved, if it was entered before.
         """
         left_score, right_score = item.left.score, item.right.score
-        if left_score is None or right_score is None or initial_score is None:
+        if left_score is None or right_score is None:
             self.notify(f"These answers have no scores: {explain_missing_scores(item)}", markup=False)
             return
 

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import Click
 from textual.screen import Screen
+from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker, WorkerState
@@ -31,6 +32,8 @@ class ReviewScreen(Screen[None]):
     """A full screen with a title bar, a body and a key bar."""
 
     screen_name: ClassVar[ScreenName] = "everywhere"
+    leads_back: ClassVar[bool] = True
+    """Whether leaving the screen shows another one, and does not end the app."""
     _read_error = ""
     """Error of the last read; empty if it succeeded."""
 
@@ -59,8 +62,14 @@ class ReviewScreen(Screen[None]):
         yield from ()
 
     def set_title_bar(self, *path: str, right: Content | None = None) -> None:
-        """Show the path of the screen in the title bar, and on the right `right` or the rater and the mode."""
-        trail = Content(" › ").join([Content.styled(to_single_line(part), "bold") for part in ("auditor", *path)])
+        """Show the path of the screen in the title bar, and on the right `right` or the rater and the mode.
+
+        A click on the path goes back, as the key does.
+        """
+        parts = [Content.styled(to_single_line(part), "bold") for part in ("auditor", *path)]
+        if self.leads_back:
+            parts = [*(part.stylize(Style.from_meta({"@click": "screen.leave"})) for part in parts[:-1]), parts[-1]]
+        trail = Content(" › ").join(parts)
         bar = self.query_one("#bar", Static)
         right = right or self.rater_app.rater_badge
         padding = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)

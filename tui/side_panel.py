@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -15,8 +17,10 @@ from auditor.storage.evidence import BlindedSample
 from auditor.tui.formatting import (
     draw_score_axis,
     format_answer,
+    format_outcome,
     format_score,
     highlight_spans,
+    split_norms,
     to_content,
     to_single_line,
 )
@@ -84,9 +88,12 @@ class SidePanel(VerticalScroll):
         sample_index: int,
         *,
         survey_score: float | None,
+        has_norms: bool,
         highlight_differences: bool,
     ) -> None:
         """Show a side, starting with the sample at `sample_index` of its sorted samples.
+
+        `has_norms` is as in `ReviewItem`.
 
         With `highlight_differences`, words or sentences that are not in the other side's sample are underlined.
         """
@@ -109,11 +116,13 @@ class SidePanel(VerticalScroll):
             notes.append(DIFFERENCE_NOTES[_compare(samples[sample_index % n_samples], other_sample).unit])
         self.border_subtitle = to_content(" · ".join(filter(None, notes)))
         rotated_samples = samples[sample_index % n_samples :] + samples[: sample_index % n_samples] if n_samples else []
-        new_state = (rotated_samples, other_sample, highlight_differences)
+        new_state = (rotated_samples, other_sample, has_norms, highlight_differences)
         if new_state != self._rendered_state:
             self._rendered_state = new_state
             pieces = [
-                _render_reasoning(sample, other_sample, highlight_differences=highlight_differences)
+                _render_reasoning(
+                    sample, other_sample, has_norms=has_norms, highlight_differences=highlight_differences
+                )
                 for sample in rotated_samples
             ]
             empty_notice = Content.styled("No sample is stored for this side.", "$text-muted")
@@ -121,9 +130,9 @@ class SidePanel(VerticalScroll):
 
 
 def _render_summary(side: ReviewSide, survey_score: float | None) -> Content:
-    """Render the number of usable and failed samples, the mean or majority, and the survey's score."""
-    n_usable = sum(sample.outcome is Outcome.OK for sample in side.samples)
-    n_failed = len(side.samples) - n_usable
+    """Render the number of samples by outcome, the mean or majority, and the survey's score."""
+    n_by_outcome = Counter(sample.outcome for sample in side.samples)
+    n_usable = n_by_outcome.pop(Outcome.OK, 0)
     if side.score is None:
         n_same = sum(sample.answer == side.answer for sample in side.samples)
         parts = [f"{n_same} of {n_usable} samples give this answer"]
@@ -131,8 +140,7 @@ def _render_summary(side: ReviewSide, survey_score: float | None) -> Content:
         parts = [f"{n_usable} {SAMPLE_GLYPH}", f"mean {MEAN_GLYPH} {format_score(side.score)}"]
     if survey_score is not None:
         parts.append(f"survey {SURVEY_GLYPH} {format_score(survey_score)}")
-    if n_failed:
-        parts.append(f"{n_failed} failed")
+    parts += [f"{n} {format_outcome(outcome)}" for outcome, n in n_by_outcome.most_common()]
     return to_content(" · ".join(parts), "$text-muted")
 
 
@@ -154,11 +162,13 @@ def _distance_from_side(sample: BlindedSample, side: ReviewSide) -> float:
 
 
 def _render_reasoning(
-    shown_sample: BlindedSample, other_sample: BlindedSample | None, *, highlight_differences: bool
+    shown_sample: BlindedSample, other_sample: BlindedSample | None, *, has_norms: bool, highlight_differences: bool
 ) -> Content:
     """Render a sample's answer, number and text; what is not in the other sample's text is underlined."""
     is_usable = shown_sample.score is not None or shown_sample.answer is not None
-    answer_text = format_answer(shown_sample.score, shown_sample.answer) if is_usable else shown_sample.outcome.value
+    answer_text = (
+        format_answer(shown_sample.score, shown_sample.answer) if is_usable else format_outcome(shown_sample.outcome)
+    )
     heading = Content.assemble(
         to_content(f"{answer_text} ", "bold $text-primary" if is_usable else "bold $text-error"),
         (f"sample #{shown_sample.number + 1}", "$text-muted"),
@@ -167,7 +177,18 @@ def _render_reasoning(
     if shown_sample.text is None:
         return heading + Content.styled("no text", "$text-muted")
     difference = _compare(shown_sample, other_sample if highlight_differences else None)
-    return heading + highlight_spans(shown_sample.text, difference.spans, DIFFERENCE_STYLES[difference.unit])
+    pieces, end = [heading], 0
+    for label, part in split_norms(shown_sample.text, has_norms=has_norms and is_usable):
+        start = shown_sample.text.index(part, end)
+        end = start + len(part)
+        spans = [
+            (max(first, start) - start, min(last, end) - start)
+            for first, last in difference.spans
+            if first < end and last > start
+        ]
+        pieces.append(Content.styled(f"{label}\n", "bold $text-muted") if label else Content(""))
+        pieces += [highlight_spans(part, spans, DIFFERENCE_STYLES[difference.unit]), Content("\n" if label else "")]
+    return Content("").join(pieces).rstrip()
 
 
 def _compare(sample: BlindedSample, other_sample: BlindedSample | None) -> TextDifference:

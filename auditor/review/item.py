@@ -28,6 +28,7 @@ class ReviewItem:
 
     Attributes:
         question: the survey's wording about this cell, or the item of the task.
+        has_norms: whether a usable sample's first paragraph states the country's norms, and the rest its reasoning.
         swapped: whether the stored left side is shown on the right.
         decision: the rater's decision about the sides as shown; None if they never decided.
         revealed: whether authors, verdicts and survey are included.
@@ -43,6 +44,7 @@ class ReviewItem:
     key: ConflictKey
     row: QueueRow
     question: str
+    has_norms: bool
     left: ReviewSide
     right: ReviewSide
     swapped: bool

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from auditor.config import load_stored_config
 from auditor.domain import ENGLISH, ConflictSides, Decision, RatingAction, lettered_options
 from auditor.errors import StorageError
 from auditor.review.author_masking import AuthorMask
@@ -53,6 +54,9 @@ class ReviewSession(ConflictList):
         self.n_changes = 0
         self._survey = json.loads(audit.survey)
         self.is_task_audit = self._survey.get("task") is not None
+        config = load_stored_config(audit.config)
+        direct = config.probes.direct if config and not self.is_task_audit else None
+        self._has_norms = direct is not None and direct.mode == "structured"
         self._author_mask = AuthorMask(audit)
         self._threshold: float | None = None
 
@@ -71,6 +75,7 @@ class ReviewSession(ConflictList):
         if not rows:
             raise StorageError(CONFLICT_GONE, CONFLICT_GONE_FIX)
         row, swapped = rows[0], self._order.is_swapped(key)
+        has_claims = row.kind.spec.sides is ConflictSides.CLAIMS
         revealed = row.revealed and not keep_hidden
         if revealed and not self.blind:
             self._log_unblinded_view(row, swapped)
@@ -89,7 +94,8 @@ class ReviewSession(ConflictList):
         return ReviewItem(
             key=key,
             row=self._order.show_row(row),
-            question=PAIR_QUESTION if row.kind.spec.sides is ConflictSides.CLAIMS else self._format_question(key),
+            question=PAIR_QUESTION if has_claims else self._format_question(key),
+            has_norms=self._has_norms and not has_claims,
             left=right if swapped else left,
             right=left if swapped else right,
             swapped=swapped,

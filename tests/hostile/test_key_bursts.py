@@ -65,7 +65,7 @@ SCENES = (
     Scene("name of a filter", ("F", "s"), DIALOG_KEYS),
     Scene("note", ("enter", "n"), DIALOG_KEYS),
     Scene("custom score", ("enter", "5"), (*DIALOG_KEYS, "minus")),
-    Scene("whole cell", ("enter", "5", "0", "enter"), (*DIALOG_KEYS, "y", "n")),
+    Scene("whole cell", ("enter", "5", *"0.5", "enter"), (*DIALOG_KEYS, "y", "n")),
     Scene("history", ("enter", "h"), (*DIALOG_KEYS, "q")),
     Scene("keys", ("enter", "question_mark"), (*DIALOG_KEYS, "q")),
     Scene("palette", ("ctrl+p",), DIALOG_KEYS),

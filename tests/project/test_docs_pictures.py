@@ -9,7 +9,7 @@ import pytest
 
 from auditor.reports.output import render_report
 from tests.support import docs_pictures
-from tests.support.docs_pictures import LABEL_PICTURE, REPORT_PICTURE, REVIEW_PICTURE
+from tests.support.docs_pictures import BROWSER_PICTURE, LABEL_PICTURE, REPORT_PICTURE, REVIEW_PICTURE, TABLET_SIZE
 
 HOW_TO_FIX = "the picture is out of date. How to fix: make pictures"
 
@@ -46,3 +46,8 @@ def test_the_picture_of_a_screen_has_its_current_words(
     assert path.with_suffix(".txt").read_text(encoding="utf-8") == text, HOW_TO_FIX
     svg_words, current_words = map(docs_pictures.read_svg_words, (path.read_text(encoding="utf-8"), picture))
     assert svg_words == current_words, HOW_TO_FIX
+
+
+def test_the_picture_of_the_browser_shows_what_the_app_shows(example: tuple[str, str], tmp_path: Path) -> None:
+    shown = BROWSER_PICTURE.with_suffix(".txt").read_text(encoding="utf-8")
+    assert shown == docs_pictures.draw_review(example[0], tmp_path, TABLET_SIZE)[1], HOW_TO_FIX

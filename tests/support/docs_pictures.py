@@ -22,12 +22,17 @@ from auditor.storage.database import open_database
 from auditor.tui.app import ReviewApp
 from auditor.tui.label_app import LabelApp
 from auditor.tui.settings import ReviewSettings
+from tests.support.browser_review import record_terminal, serve_review, wait_for_text
 from tests.support.chromium import Chromium
 from tests.support.html_page import Page
 from tests.tui.app_driver import Driver
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 REPORT_PICTURE, REVIEW_PICTURE, LABEL_PICTURE = (FOLDER / name for name in ("report.png", "review.svg", "label.svg"))
+BROWSER_PICTURE = FOLDER / "browser-review.png"
+TABLET_PX = (1024, 768)
+TABLET_SIZE = (113, 36)
+"""Columns and rows of the terminal on a tablet of that size."""
 N_LABELS = 60
 """Size of the sample of traces to label."""
 REPORT_WIDTH_PX = 1000
@@ -52,12 +57,27 @@ def read_report_text(html: str) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-def draw_review(storage: str, folder: Path) -> tuple[str, str]:
+def draw_review(storage: str, folder: Path, size: tuple[int, int] = REVIEW_SIZE) -> tuple[str, str]:
     """The first conflict of the worked example in the review screen, before the decision: its picture and its text."""
     with open_database(storage) as db:
-        return asyncio.run(_draw_first_conflict(ReviewApp(
-            db, rater="ada", audit=build_demo_config().name, settings=ReviewSettings(folder)
-        )))  # fmt: skip
+        app = ReviewApp(db, rater="ada", audit=build_demo_config().name, settings=ReviewSettings(folder))
+        return asyncio.run(_draw_first_conflict(app, size))
+
+
+def photograph_browser_review(storage: str, profile: Path) -> bytes:
+    """A PNG of the first conflict of the worked example in a browser, on a tablet."""
+    arguments = ["review", build_demo_config().name, "--rater", "ada", "--storage", storage]
+    with serve_review(arguments, profile / "settings") as served, Chromium(profile) as browser:
+        record_terminal(browser)
+        browser.open(served.address, TABLET_PX[0], height=TABLET_PX[1])
+        wait_for_text(browser, "by information")
+        size = tuple(browser.evaluate("window.terminalSize"))
+        if size != TABLET_SIZE:
+            raise RuntimeError(f"the terminal has {size} columns and rows: change TABLET_SIZE")
+        browser.type(" ")
+        wait_for_text(browser, "not decided by you")
+        browser.evaluate("new Promise(done => setTimeout(done, 1000))")  # until the page has drawn it
+        return browser.photograph()
 
 
 def draw_labelling(storage: str, folder: Path) -> tuple[str, str]:
@@ -74,8 +94,8 @@ def read_svg_words(picture: str) -> list[str]:
     return re.findall(r"<text[^>]*>(.*?)</text>", picture, re.S)
 
 
-async def _draw_first_conflict(app: ReviewApp) -> tuple[str, str]:
-    async with app.run_test(size=REVIEW_SIZE) as pilot:
+async def _draw_first_conflict(app: ReviewApp, size: tuple[int, int]) -> tuple[str, str]:
+    async with app.run_test(size=size) as pilot:
         driver = Driver(app, pilot)
         await driver.settle()
         await driver.press("space")
@@ -108,6 +128,8 @@ def main() -> None:
         (folder / "report.html").write_text(html, encoding="utf-8")
         REPORT_PICTURE.write_bytes(photograph_report(folder / "report.html", folder / "chromium"))
         REPORT_PICTURE.with_suffix(".txt").write_text(read_report_text(html), encoding="utf-8")
+        BROWSER_PICTURE.write_bytes(photograph_browser_review(storage, folder / "chromium of the review"))
+        BROWSER_PICTURE.with_suffix(".txt").write_text(draw_review(storage, folder, TABLET_SIZE)[1], encoding="utf-8")
         for path, (picture, text) in (
             (REVIEW_PICTURE, draw_review(storage, folder)),
             (LABEL_PICTURE, draw_labelling(storage, folder)),

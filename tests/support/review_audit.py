@@ -54,16 +54,18 @@ def save_review_audit(
     hostile: bool = False,
     topics: Sequence[str] = TOPICS,
     countries: Sequence[str] = COUNTRIES,
+    wording: str = "How justifiable is {topic} in {country}?",
 ) -> Audit:
     """Fill a database with a finished audit of up to `len(countries) * len(topics)` conflicts, all open.
 
     On each cell alder and birch conflict, cedar stays between them; which of the two is lenient alternates.
 
     Args:
+        wording: the survey's question.
         hostile: the first conflict's reasoning and justifications hold markup, escapes and bidi controls.
     """
     cells = [Cell(c, t) for c, t in itertools.product(countries, topics)][:conflicts]
-    audit = _audit(db, name, cells, samples)
+    audit = _audit(db, name, cells, samples, wording)
     traces: list[Trace] = []
     verdicts: list[Verdict] = []
     scores: list[CellScore] = []
@@ -90,7 +92,7 @@ def save_review_audit(
     return audits.get_audit(db, name)
 
 
-def _audit(db: Database, name: str, cells: Sequence[Cell], samples: int) -> Audit:
+def _audit(db: Database, name: str, cells: Sequence[Cell], samples: int, wording: str) -> Audit:
     config = AuditConfig(
         name=name,
         survey=SurveySection(source="made"),
@@ -101,7 +103,7 @@ def _audit(db: Database, name: str, cells: Sequence[Cell], samples: int) -> Audi
         name="made",
         title="A made-up survey",
         source="Made up; describes no real country.",
-        wording="How justifiable is {topic} in {country}?",
+        wording=wording,
         scale=("never justifiable", "always justifiable"),
         cells=tuple(SurveyCell(cell, round(0.4 - 0.05 * i, 2), n=1200) for i, cell in enumerate(cells)),
     )

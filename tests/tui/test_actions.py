@@ -19,7 +19,7 @@ from auditor.storage.database import Database
 from auditor.tui.actions import ACTIONS
 from auditor.tui.agreement import AgreementScreen
 from auditor.tui.conflict import ConflictScreen
-from auditor.tui.dialogs import FilterDialog, HistoryWindow, KeysWindow, ScoreDialog, TextDialog
+from auditor.tui.dialogs import FilterDialog, HistoryWindow, KeysWindow, ScoreDialog, TextDialog, TextWindow
 from auditor.tui.errors import ErrorsScreen
 from auditor.tui.home import HomeScreen
 from auditor.tui.label_app import LabelApp
@@ -135,7 +135,10 @@ STEPS_BY_SCREEN: dict[str, list[Step]] = {
         Step("5", "Custom score", is_on_screen(ScoreDialog)),
         Step("escape", "✕ both answers rejected", is_on_screen(ConflictScreen)),
         Step("equals_sign", "Custom score", is_on_screen(ScoreDialog)),
+        Step("0", "Custom score", is_on_screen(ScoreDialog)),
         Step("enter", "saved: ±", decided(Decision.SCORE)),
+        Step("i", "Question", is_on_screen(TextWindow)),
+        Step("escape", "saved: ±", is_on_screen(ConflictScreen)),
         Step("n", "enter saves", is_on_screen(TextDialog)),
         Step("escape", "Survey", is_on_screen(ConflictScreen)),
         Step("f", "⚑ flagged", lambda d: d.conflict.item is not None and d.conflict.item.row.flagged),

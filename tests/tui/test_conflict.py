@@ -8,13 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input, Static
 
-from auditor.domain import Decision, RatingAction
+from auditor.domain import Cell, Decision, Outcome, RatingAction, Trace
 from auditor.storage import audits, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
 from auditor.tui.settings import ReviewSettings
+from auditor.tui.side_panel import SidePanel
 from tests.support.review_audit import MODELS, save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
@@ -326,3 +328,73 @@ async def test_a_deleted_conflict_shows_a_message(run: Run, db: Database) -> Non
         assert "not decided by you" in driver.text
         await driver.press("right_square_bracket")
         assert "this conflict no longer exists" in driver.messages[-1]
+
+
+async def test_a_long_question_is_read_whole_while_blind(run: Run, db: Database) -> None:
+    words = [f"word{number}" for number in range(400)]
+    save_review_audit(db, name="long", conflicts=1, wording=" ".join(words) + "\n(A) yes\n(B) no")
+    async with run("long") as driver:
+        await open_first_conflict(driver)
+        assert "word0 " in driver.text
+        assert "i whole question" in driver.text
+        assert "1 left" in driver.text
+        await driver.press("i")
+        read = driver.text
+        for _ in range(60):
+            await driver.press("j")
+            read += driver.text
+        assert not [word for word in (*words, "(B) no") if word not in read]
+        await driver.press("escape")
+        item = driver.conflict.item
+        assert item is not None
+        assert not item.revealed
+        assert driver.log == [], "reading the question is no view of hidden evidence"
+
+
+async def test_a_question_that_fits_is_shown_whole(run: Run, db: Database) -> None:
+    words = [f"word{number}" for number in range(20)]
+    save_review_audit(db, name="two-lines", conflicts=1, wording=" ".join(words))
+    async with run("two-lines") as driver:
+        await open_first_conflict(driver)
+        assert all(word in driver.text for word in words)
+        assert "whole question" not in driver.text
+
+
+async def test_the_field_of_a_custom_score_is_empty(run: Run) -> None:
+    async with run() as driver:
+        await open_first_conflict(driver)
+        await driver.press("5")
+        field = driver.app.screen.query_one(Input)
+        assert field.value == "", "a suggestion would influence the rater"
+        assert "✕" not in driver.text.split("Custom score")[1].split("esc cancels")[0]
+        await driver.press("enter")
+        assert "✕ Enter a number from -1" in driver.text
+        await driver.press("up", "up")
+        assert field.value == "0.10"
+        await driver.press("enter", "5")
+        assert driver.app.screen.query_one(Input).value == "0.10", "what the rater decided before is shown"
+
+
+async def test_norms_and_reasoning_are_labelled(run: Run, db: Database) -> None:
+    save_texts(db, "People accept it.\n\nSo it is fine.", "One paragraph only.")
+    async with run() as driver:
+        await open_first_conflict(driver)
+        item = driver.conflict.item
+        assert item is not None
+        side = "left" if item.left.samples[0].text != "One paragraph only." else "right"
+        reasoning = driver.conflict.query_one(f"#{side}", SidePanel).query_one(".reasoning", Static)
+        lines = str(reasoning.content).splitlines()
+        assert lines[1:5] == ["Norms", "People accept it.", "Reasoning", "So it is fine."]
+
+
+async def test_a_refused_sample_is_called_refused(run: Run, db: Database) -> None:
+    audit = audits.get_audit(db, "moral")
+    cell = Cell("Egypt", "divorce")
+    results.save_traces(db, audit.id, [Trace("alder", cell, 3, Outcome.REFUSED, None, "I cannot answer that.")])
+    results.save_traces(db, audit.id, [Trace("alder", cell, 4, Outcome.RATE_LIMITED, None, None)])
+    async with run(size=(200, 50)) as driver:
+        await driver.press("slash")
+        await driver.type("country:egypt divorce")
+        await driver.press("enter", "enter")
+        assert "1 refused · 1 rate limited" in driver.text
+        assert "failed" not in driver.text

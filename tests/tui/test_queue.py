@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from auditor.domain import Decision
 from auditor.review.filters import parse_filter
 from auditor.review.session import ReviewSession
 from auditor.storage import audits, results
-from auditor.storage.conflict_status import QueueFilter, QueueSort
+from auditor.storage.conflict_status import ConflictStatus, QueueFilter, QueueSort
 from auditor.storage.database import Database
 from auditor.tui.agreement import AgreementScreen
 from auditor.tui.conflict import ConflictScreen
@@ -238,3 +239,22 @@ def test_no_name_breaks_the_columns(country: str, db: Database) -> None:
     assert cell_len(line) == 80
     assert "\n" not in line
     assert "\x1b" not in line
+
+
+async def test_nothing_is_said_to_be_open_while_conflicts_are_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, count = threading.Event(), ReviewSession.count_by_status
+
+    def wait_and_count(session: ReviewSession) -> dict[ConflictStatus, int]:
+        gate.wait(60)
+        return count(session)
+
+    monkeypatch.setattr(ReviewSession, "count_by_status", wait_and_count)
+    async with run(None) as driver:
+        driver.review_app.open_queue("moral")
+        for _ in range(20):
+            await driver.pilot.pause()
+        assert "Reading the conflicts …" in driver.text
+        assert "0 open" not in driver.text
+        gate.set()
+        await driver.settle()
+        assert "○ 20 open" in driver.text

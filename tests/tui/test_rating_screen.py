@@ -204,7 +204,9 @@ async def test_a_score_previews_what_it_settles_in_the_cell(run: Run, db: Databa
 async def test_a_score_can_settle_only_the_open_conflict(run: Run, db: Database) -> None:
     save_cell(db)
     async with run(open_next=True) as driver:
-        await driver.press("enter", "5", "enter", "n")
+        await driver.press("enter", "5", *"0.5", "enter")
+        assert "Settle the whole cell?" in driver.text
+        await driver.press("n")
         assert len(driver.log) == 1
 
 
