@@ -37,7 +37,7 @@ MAX_WINDOW_WIDTH = 100
 def format_hints(*hints: tuple[str, str]) -> Content:
     """Return what keys of a dialog do, for its border; each pair is a text and the action that a click on it runs."""
     return Content(" · ").join(
-        Content.styled(text, Style.from_meta({"@click": f"screen.{action}"})) for text, action in hints
+        to_content(text).stylize(Style.from_meta({"@click": f"screen.{action}"})) for text, action in hints
     )
 
 
