@@ -149,16 +149,15 @@ class ConflictScreen(RatingScreen):
 
     def _format_heading(self, item: ReviewItem, kind: str) -> Content:
         """Return the cell and the question, as many of its lines as leave room for the answers."""
-        lines = to_content(item.question, "italic $text-muted").wrap(max(self.size.width - 4, 20))
+        width = max(self.size.width - 4, 20)
+        lines = to_content(item.question, "italic $text-muted").wrap(width)
         n_shown = max(self.size.height // LINES_PER_QUESTION_LINE, 2)
         hint = Content("")
         if len(lines) > n_shown:
             key = key_name(self.rater_app.settings.keys.get("conflict.question", "i").split(",")[0])
             hint = Content.assemble("   ", (key, "bold $text-accent"), (" whole question", "$text-muted"))
-            lines = [
-                *lines[: n_shown - 1],
-                Content.styled(f"{lines[n_shown - 1].plain.rstrip()} …", "italic $text-muted"),
-            ]
+            last_line = lines[n_shown - 1].rstrip().truncate(width - 2) + to_content(" …", "italic $text-muted")
+            lines = [*lines[: n_shown - 1], last_line]
         cell = Content.assemble(
             to_content(to_single_line(item.key.topic), "bold $text-accent"),
             to_content(f" in {to_single_line(item.key.country)}" if item.key.country else "", "bold"),

@@ -186,7 +186,7 @@ def _render_reasoning(
             for first, last in difference.spans
             if first < end and last > start
         ]
-        pieces.append(Content.styled(f"{label}\n", "bold $text-muted") if label else Content(""))
+        pieces.append(to_content(f"{label}\n", "bold $text-muted") if label else Content(""))
         pieces += [highlight_spans(part, spans, DIFFERENCE_STYLES[difference.unit]), Content("\n" if label else "")]
     return Content("").join(pieces).rstrip()
 

@@ -185,6 +185,7 @@ def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
 WIDGETS = {"Static", "Label", "Button", "Option", "add_option", "update", "replace_option_prompt"}
 CONTENT_MAKERS = {"Content", "styled"}
 """Functions that make content of a string without markup, but do not remove control characters."""
+BORDER_MAKERS = ("Content", "to_content", "format_hints")
 SANITIZERS = {
     "to_content", "to_single_line", "to_multiline", "fit_width", "highlight_spans", "format_score", "draw_score_axis",
     "draw_progress_bar", "draw_interval", "format_header", "with_text",
@@ -196,9 +197,7 @@ def unsafe_widget_texts(tree: ast.AST) -> list[str]:
     unsafe_nodes = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and any(_name(target).startswith("border_") for target in node.targets):
-            unsafe_nodes += (
-                [] if _name(getattr(node.value, "func", node.value)) in ("Content", "to_content") else [node.value]
-            )
+            unsafe_nodes += [] if _name(getattr(node.value, "func", node.value)) in BORDER_MAKERS else [node.value]
         if not isinstance(node, ast.Call) or not node.args:
             continue
         text = node.args[0]
