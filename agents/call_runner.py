@@ -108,4 +108,5 @@ async def _run_queue(
             return
         answers[key] = replace(answer, attempts=())  # as loaded from the ledger; the bodies would fill the memory
         context.progress.on_answer(stage, answer)
+        context.ignored_keys.record(call, answer)
         on_answer(key, answers[key])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from numpy import float32
 from numpy.typing import NDArray
 
-from auditor.agents.unread_answers import UnreadAnswers
+from auditor.agents.unread_answers import IgnoredKeys, UnreadAnswers
 from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Capability, Cell, Survey, Verdict
 from auditor.errors import AuditorError, RunInterrupted
@@ -168,6 +168,11 @@ class RunContext:
     def unread_answers(self) -> UnreadAnswers:
         """Counts answers without a score during this run."""
         return UnreadAnswers(self.progress.on_notice)
+
+    @cached_property
+    def ignored_keys(self) -> IgnoredKeys:
+        """Counts keys of this run's answers that their schemas lack."""
+        return IgnoredKeys()
 
     @cached_property
     def panel_assignment(self) -> PanelAssignment:

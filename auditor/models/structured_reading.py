@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 
 from pydantic import BaseModel, ValidationError
 
-from auditor.models.instructor_client import explain_invalid
+from auditor.models.instructor_client import UNREADABLE, explain_invalid
 from auditor.models.json_extraction import (
     FoundJson,
     JsonObject,
@@ -109,16 +109,17 @@ def parse_structured_answer(structure: type[S], text: str, request: str = "") ->
         The validated structure, or a one-line error message if the text has none, or more than one.
     """
     reading = read_structured_answer(structure, text, request)
-    return reading.problem or "the answer cannot be read" if reading.answer is None else reading.answer
+    return reading.problem or UNREADABLE if reading.answer is None else reading.answer
 
 
-def read_structured_answer(structure: type[S], text: str, request: str = "") -> Reading[S]:
+def read_structured_answer(structure: type[S], text: str, request: str = "", *, explains: bool = True) -> Reading[S]:
     """Read the one answer that a text gives to a question.
 
     Args:
         structure: the pydantic model of the answer.
         text: the model's text.
         request: what the model was asked; a value that stands there word for word does not count.
+        explains: whether a text without an answer gets a problem from instructor, which takes a second the first time.
 
     Raises:
         ModelSetupError: the answer is invalid, and the package that describes the problem cannot be imported.
@@ -147,7 +148,9 @@ def read_structured_answer(structure: type[S], text: str, request: str = "") -> 
     if problem := next((misfit.problem for misfit in misfits if misfit.problem is not None), None):
         return Reading(None, problem)
     if not fits:
-        return Reading(None, REPEATS_REQUEST if is_repetition else _explain(structure, visible_text, misfits))
+        if is_repetition or not explains:
+            return Reading(None, REPEATS_REQUEST if is_repetition else UNREADABLE)
+        return Reading(None, _explain(structure, visible_text, misfits))
     rest.append(visible_text[end:])
     fields = _fields(structure)
     if any(_differs(fields.values(), fit.answer, fits[-1].answer) for fit in fits[:-1]):

@@ -183,7 +183,7 @@ async def _open_context(
                 encoder_loaders=loaders,
             )
         )
-        yield RunContext(
+        context = RunContext(
             config=config,
             survey=survey,
             audit_id=audit.id,
@@ -199,6 +199,9 @@ async def _open_context(
             preflight=options.preflight,
             recorded_verdicts=recorded_verdicts,
         )
+        yield context
+        for notice in context.ignored_keys.notices():
+            progress.on_notice(notice)
 
 
 @contextmanager

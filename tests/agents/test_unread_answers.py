@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from auditor.agents.unread_answers import MAX_UNREAD_ANSWERS, UnreadAnswers
-from auditor.domain import Outcome
+from auditor.agents.unread_answers import MAX_UNREAD_ANSWERS, IgnoredKeys, UnreadAnswers
+from auditor.domain import Answer, Call, Message, Outcome, Purpose
 
 
 def test_one_notice_after_twenty_answers_in_a_row_without_a_score() -> None:
@@ -28,3 +28,16 @@ def test_an_answer_with_a_score_ends_the_streak_and_a_failed_request_is_not_coun
     assert notices == []
     unread.record("birch", Outcome.REFUSED)
     assert len(notices) == 1
+
+
+def test_keys_that_were_not_asked_for_are_counted_by_model() -> None:
+    ignored = IgnoredKeys()
+    for name, more in (("birch", ', "country": "x"'), ("birch", ', "country": "y", "note": 1'), ("cedar", "")):
+        call = Call(name, "openai/x", (Message("user", "?"),), Purpose.DIRECT, schema="MoralJudgement")
+        text = f'{{"norms": "a", "reasoning": "b", "score": 0.5{more}}}'
+        ignored.record(call, Answer("k", Outcome.OK, text=text))
+        ignored.record(call, Answer("k", Outcome.OK, text="no JSON"))
+        ignored.record(call, Answer("k", Outcome.REFUSED))
+    assert list(ignored.notices()) == [
+        "2 answers of 'birch' have keys that were not asked for, which are ignored: 'country' (2), 'note' (1)."
+    ]
