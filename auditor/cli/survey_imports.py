@@ -98,13 +98,16 @@ def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, 
 def print_reading(reading: FileReading) -> None:
     """Print in short how the columns of a file were read: countries, missing answers, weights, waves and groups."""
     named_values = [value for value in reading.country_values if value.country is not None]
-    counts = Counter("unknown name" if value.is_unknown else value.source for value in named_values)
+    counts = Counter(value.source for value in named_values)
     print_message(f"  countries: {', '.join(f'{count} by {source}' for source, count in counts.items())}")
-    unknown_names = [
-        f"{value.country}: {value.source}, {value.n_rows} rows" for value in named_values if value.is_unknown
-    ]
-    if unknown_names:
-        print_message(f"  names that are no known country: {_shorten(unknown_names)}")
+    unknown_values = [value for value in named_values if value.is_unknown]
+    if unknown_values:
+        names = [
+            f"{value.country}: {value.describe_source()}, {value.n_rows} rows"
+            for value in unknown_values[:MAX_VALUES_SHOWN]
+        ]
+        omitted = [f"and {len(unknown_values) - len(names)} more"] if len(unknown_values) > len(names) else []
+        print_message(f"  names that are no known country: {'; '.join([*names, *omitted])}")
     missing = [f"{kind} {count}" for kind, count in reading.answer_counts.items() if count]
     print_message(f"  answers without a score: {', '.join(missing) or 'none'}")
     print_message(

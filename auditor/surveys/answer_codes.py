@@ -216,20 +216,19 @@ def make_unknown_values_error(
     """
     scale = mapping.answers
     allowed_codes = f"on the scale {scale.low} to {scale.high}" if scale else "one of the choices"
+    values = [(column, position) for column, value_positions in columns for position in value_positions]
     descriptions: list[str] = []
-    for column, value_positions in columns:
-        for value_position in value_positions:
-            count = column.count_rows(value_position)
-            subject = (
-                f"row {column.first_row_number(value_position)}, column '{column.name}': "
-                f"{describe_value(column.values[value_position], column.labels)}"
-            )
-            reason = "" if descriptions else f" is neither {allowed_codes} nor a known nonresponse code"
-            descriptions.append(f"{subject}{reason} ({count} row{'s' if count > 1 else ''})")
-    n_omitted = len(descriptions) - MAX_UNKNOWN_LISTED
-    omitted = f"; and {n_omitted} more values" if n_omitted > 0 else ""
+    for column, position in values[:MAX_UNKNOWN_LISTED]:
+        count = column.count_rows(position)
+        subject = (
+            f"row {column.first_row_number(position)}, column '{column.name}': "
+            f"{describe_value(column.values[position], column.labels)}"
+        )
+        reason = "" if descriptions else f" is neither {allowed_codes} nor a known nonresponse code"
+        descriptions.append(f"{subject}{reason} ({count} row{'s' if count > 1 else ''})")
+    omitted = f"; and {len(values) - len(descriptions)} more values" if len(values) > len(descriptions) else ""
     return ImportFileError(
-        f"{path}: {'; '.join(descriptions[:MAX_UNKNOWN_LISTED])}{omitted}.",
+        f"{path}: {'; '.join(descriptions)}{omitted}.",
         f"{_suggest_label_match(columns, mapping)}Correct the file, or define the code under "
         f"{'' if scale else '[choices] or '}[nonresponse] in your own mapping.",
     )

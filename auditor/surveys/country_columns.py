@@ -45,7 +45,12 @@ class CountryValue:
     @property
     def is_unknown(self) -> bool:
         """Whether the name is that of no known country; the survey then has a country of this name."""
-        return self.source.startswith(UNKNOWN_NAME)
+        return self.source == UNKNOWN_NAME
+
+    def describe_source(self) -> str:
+        """How the country was found; for an unknown name with the most similar known one, which takes 10 ms to find."""
+        suggestion = suggest_country(self.country) if self.is_unknown and self.country else None
+        return f"{self.source}, similar to {suggestion}" if suggestion else self.source
 
 
 def separate_missing_na(column: DistinctValueColumn, mapping: SurveyMapping, path: Path) -> DistinctValueColumn:
@@ -90,23 +95,22 @@ def decode_countries(
     _, first_rows = np.unique(column.value_index, return_index=True)
     used_positions = np.unique(column.value_index)[np.argsort(first_rows)]
     _require_countries(column, [(int(i), country_values[i]) for i in used_positions], path)
-    names: list[str] = []
-    first_by_code: dict[str, CountryValue] = {}
+    first_by_code: dict[str, tuple[int, CountryValue]] = {}
     country_index = np.full(len(column.values), -1, np.int64)
     for value_position in used_positions:
         country_value = country_values[value_position]
         if country_value.country is None:
             continue
-        first = first_by_code.setdefault(country_key(country_value.country), country_value)
+        code = country_key(country_value.country)
+        index, first = first_by_code.setdefault(code, (len(first_by_code), country_value))
         if not _is_same_spelling(first.value, country_value.value) and not _is_listed(country_value.value, mapping):
             raise ImportFileError(
                 f"{path}: row {column.first_row_number(int(value_position))}, column '{column.name}': "
                 f"'{country_value.value}' and '{first.value}' are the same country.",
                 "Use one spelling for the country, or list both under [countries].",
             )
-        if first is country_value:
-            names.append(country_value.country)
-        country_index[value_position] = list(first_by_code.values()).index(first)
+        country_index[value_position] = index
+    names = [country_value.country or "" for _, country_value in first_by_code.values()]
     return names, country_index[column.value_index], [country_values[i] for i in used_positions]
 
 
@@ -181,9 +185,7 @@ def _explain_name(country_value: CountryValue, name: str, source: str) -> Countr
             how_to_fix=f'Name the country in the mapping: [countries] "{name}" = "…".',
         )
     if not codes:
-        suggestion = suggest_country(name)
-        hint = f"{UNKNOWN_NAME}, similar to {suggestion}" if suggestion else UNKNOWN_NAME
-        return dataclasses.replace(country_value, country=name, source=hint)
+        return dataclasses.replace(country_value, country=name, source=UNKNOWN_NAME)
     if not is_english_name(name):
         country = country_name(codes[0]) or name
         return dataclasses.replace(country_value, country=country, source=source or "name in another language")

@@ -347,11 +347,12 @@ def require_one_wave(waves: Sequence[DistinctValueColumn], mapping: SurveyMappin
     selected_columns = {name.casefold() for name in mapping.keep}
     for column in waves:
         rows_by_wave = count_values(column)
-        if len(rows_by_wave) > 1 and not mapping.pool and column.name.casefold() not in selected_columns:
+        n_waves = sum(value is not None for value in column.values)
+        if n_waves > 1 and not mapping.pool and column.name.casefold() not in selected_columns:
             counts = ", ".join(f"{wave} ({count} rows)" for wave, count in rows_by_wave.items())
             newest = format_value(find_newest_wave(column))
             raise ImportFileError(
-                f"{path}: column '{column.name}' has {len(rows_by_wave)} waves: {counts}.",
+                f"{path}: column '{column.name}' has {n_waves} waves: {counts}.",
                 f"Select one in the mapping, such as [keep] {column.name} = [{newest}], or take them together with "
                 "pool = true above the first table.",
             )

@@ -26,6 +26,8 @@ from auditor.surveys.microdata import BALLOT_COLUMNS, WAVE_COLUMNS, FileReading,
 MAX_VALUES = 50
 """Distinct values up to which those of a column without a role are shown; a column with more may identify people."""
 COLUMNS_PER_BATCH = 50
+MAX_SUGGESTIONS = 500
+"""Distinct values of a country column up to which unknown names are shown with the most similar known one."""
 MIN_COUNTRY_SHARE = 0.8
 """Share of values that are countries, from which a column looks like one of countries."""
 _WEIGHT_NAME = re.compile(r"(?i).*(weight|wght|wgt|wt$|^wt).*")
@@ -211,7 +213,8 @@ def _make_explainer(
             value = country_values[position]
             if value.problem:
                 return value.problem, True
-            return (f"{value.country} ({value.source})" if value.country else "no country"), False
+            source = value.describe_source() if len(country_values) <= MAX_SUGGESTIONS else value.source
+            return (f"{value.country} ({source})" if value.country else "no country"), False
 
         return explain_country
     if role.startswith("topic: "):

@@ -90,7 +90,7 @@ def test_names_in_other_languages_and_unknown_names_are_listed(tmp_path: Path) -
     imported = import_survey(tmp_path / "my.csv", tmp_path / "my.toml")
     assert imported.survey.countries == ("Germany", "Norway", "Germny", "Greece", "France")
     assert imported.reading is not None
-    assert [value.source for value in imported.reading.country_values] == [
+    assert [value.describe_source() for value in imported.reading.country_values] == [
         "name in another language", "name in another language", "unknown name, similar to Germany", "ISO 3166 code",
         "name",
     ]  # fmt: skip
