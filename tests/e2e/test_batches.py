@@ -57,10 +57,13 @@ def small(server: FakeServer, provider: str = "openai", **changes: Any) -> Audit
     """Config of 3 models, 3 cells and 2 samples, where 2 others judge every trace: 54 calls, 18 of them direct."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
     audit = config(server.url, survey=survey, probes={"direct": {"samples": 2}}, **changes)
-    api_base = server.url if provider == "openai" else server.url.removesuffix("/v1")
-    models = [
-        m.model_copy(update={"model": m.model.replace("openai", provider), "api_base": api_base}) for m in audit.models
-    ]
+    api_base = server.url.removesuffix("/v1") + {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}[provider]
+    # litellm sends a schema to those of Gemini's models that it knows.
+    names = dict(zip("abc", ("gemini-2.5-flash", "gemini-2.5-pro", "gemini-2.5-flash-lite"), strict=True))
+    models = []
+    for m in audit.models:
+        model = f"gemini/{names[m.model[-1]]}" if provider == "gemini" else m.model.replace("openai", provider)
+        models.append(m.model_copy(update={"model": model, "api_base": api_base}))
     return audit.model_copy(update={"models": models})
 
 
@@ -70,7 +73,7 @@ def count_single_requests(server: FakeServer) -> int:
     return len(server.requests) + len(server.batches.messages)
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
 def test_batches_give_the_same_results_as_single_calls(server: FakeServer, tmp_path: Path, provider: str) -> None:
     assert server.batches
     usual_storage, batch_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("usual", "batched"))
@@ -87,7 +90,13 @@ def test_batches_give_the_same_results_as_single_calls(server: FakeServer, tmp_p
 
 @pytest.mark.parametrize(
     ("provider", "point"),
-    [("openai", "batch_prepared"), ("openai", "batch_sent"), ("openai", "after_record:7"), ("anthropic", "batch_sent")],
+    [
+        ("openai", "batch_prepared"),
+        ("openai", "batch_sent"),
+        ("openai", "after_record:7"),
+        ("anthropic", "batch_sent"),
+        ("gemini", "batch_sent"),
+    ],
 )
 def test_killed_at_any_place_nothing_is_submitted_twice(
     server: FakeServer, storage: str, provider: str, point: str

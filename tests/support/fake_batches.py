@@ -1,4 +1,4 @@
-"""Batch APIs for the scripted server, in the formats that OpenAI and Anthropic document."""
+"""Batch APIs for the scripted server, in the formats that OpenAI, Anthropic and Gemini document."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class FakeBatch:
     number: int
     headers: dict[str, str]
     of_messages: bool = False
+    of_gemini: bool = False
     looks: int = 0
     created_at: float = field(default_factory=time.time)
 
@@ -46,7 +47,8 @@ class FakeBatches:
         is_available: whether the server has batch endpoints.
         deliver: builds the reply with a batch's results file; None sends it as usual.
         instead: response that replaces the usual one, by method and path.
-        messages: single requests to Anthropic's endpoint, which the server itself does not record.
+        messages: single requests to Anthropic's and Gemini's endpoints, which the server itself does not record.
+        names_keys: whether Gemini's responses have the keys of their requests.
     """
 
     looks: int = 1
@@ -62,6 +64,7 @@ class FakeBatches:
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     messages: list[Request] = field(default_factory=list)
+    names_keys: bool = True
 
     @property
     def keys(self) -> list[str]:
@@ -82,13 +85,16 @@ class FakeBatches:
             ("GET", "/v1/messages/batches", self._list_messages),
             ("GET", "/v1/messages/batches/{id}", self._look_at_messages),
             ("GET", "/v1/messages/batches/{id}/results", self._message_results),
+            ("POST", "/v1beta/models/{call}", self._gemini),
+            ("GET", "/v1beta/batches", self._list_gemini),
+            ("GET", "/v1beta/batches/{id}", self._look_at_gemini),
         ):
             app.router.add_route(method, path, self._recorded(handler))
 
     def _recorded(self, handler: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
         async def record_and_handle(raw: web.Request) -> web.StreamResponse:
             self.asked.append((raw.method, raw.path, dict(raw.headers)))
-            if not self.is_available and raw.path != "/v1/messages":
+            if not self.is_available and raw.path != "/v1/messages" and not raw.path.endswith(":generateContent"):
                 return _json({"error": {"message": "no such route"}}, 404)
             if (page := self.instead(raw.method, raw.path)) is not None:
                 return page
@@ -186,6 +192,49 @@ class FakeBatches:
             rows += [json.dumps({"custom_id": key, "result": result_fields}).encode()] if fate != SILENT else []
         return await self._delivered(raw, batch, rows)
 
+    # --- Gemini -----------------------------------------------------------------------------------------------------
+
+    async def _gemini(self, raw: web.Request) -> web.StreamResponse:
+        model, _, method = raw.match_info["call"].partition(":")
+        assert raw.headers["x-goog-api-key"]
+        body = await raw.json()
+        if method == "generateContent":
+            request = Request(len(self.messages), raw.path, body, dict(raw.headers), time.monotonic())
+            self.messages.append(request)
+            reply = self._script()(replace(request, path="/v1/chat/completions", body=gemini_as_openai(body, model)))
+            return _json(as_gemini(reply), reply.status)
+        assert method == "batchGenerateContent"
+        elements = body["batch"]["input_config"]["requests"]["requests"]
+        lines = [(e["metadata"]["key"], {**e["request"], "model": model}) for e in elements]
+        batch = self._add(lines, {"displayName": body["batch"]["display_name"]}, raw)
+        return self._acknowledge(_gemini_operation(batch, "PENDING"))
+
+    async def _list_gemini(self, raw: web.Request) -> web.StreamResponse:
+        limit = int(raw.query.get("pageSize", "50"))
+        page, more = _page(self.batches, raw.query.get("pageToken"), limit)
+        listed: dict[str, Any] = {"operations": [_gemini_operation(b, "RUNNING") for b in page]} if page else {}
+        return _json(listed | ({"nextPageToken": page[-1].id} if more else {}))
+
+    async def _look_at_gemini(self, raw: web.Request) -> web.StreamResponse:
+        batch = self._batch(raw)
+        if "fields" in raw.query:  # a poll
+            if error := self.refuse(batch.number):
+                return _json({**_gemini_operation(batch, "FAILED"), "done": True, "error": error})
+            return _json(_gemini_operation(batch, "SUCCEEDED" if self._has_ended(batch) else "RUNNING"))
+        responses = []
+        for key, fate, reply in reversed(list(self._answered(batch))):
+            element: dict[str, Any] = {"metadata": {"key": key}} if self.names_keys else {}
+            if fate == COMPLETED:
+                element |= (
+                    {"response": _body(reply)} if reply.status == 200 else {"error": {"code": 13, "message": "no"}}
+                )
+            responses += [element] if fate != SILENT else []
+        inlined = {"inlinedResponses": {"inlinedResponses": responses}}
+        operation = {**_gemini_operation(batch, "SUCCEEDED"), "done": True, "response": inlined}
+        if self.deliver is not None:
+            return await respond(raw, self.deliver(batch, json.dumps(operation).encode()))
+        return _json(operation)
+
     # --- both -------------------------------------------------------------------------------------------------------
 
     async def _delivered(self, raw: web.Request, batch: FakeBatch, rows: list[bytes]) -> web.StreamResponse:
@@ -199,8 +248,8 @@ class FakeBatches:
     def _add(self, lines: list[tuple[str, Any]], metadata: dict[str, str], raw: web.Request) -> FakeBatch:
         assert len({key for key, _ in lines}) == len(lines), "a custom id is there twice"
         number = len(self.batches)
-        of_messages = raw.path.startswith("/v1/messages")
-        batch = FakeBatch(f"batch_{number}", dict(lines), metadata, number, dict(raw.headers), of_messages)
+        of_messages, of_gemini = raw.path.startswith("/v1/messages"), raw.path.startswith("/v1beta")
+        batch = FakeBatch(f"batch_{number}", dict(lines), metadata, number, dict(raw.headers), of_messages, of_gemini)
         self.batches.append(batch)
         return batch
 
@@ -224,9 +273,12 @@ class FakeBatches:
         """Yield each line's custom id, fate and reply, in reverse order."""
         for i, (key, body) in reversed(list(enumerate(batch.bodies.items()))):
             asked = as_openai(body) if batch.of_messages else body
+            asked = gemini_as_openai(body, body["model"]) if batch.of_gemini else asked
             reply = self._script()(Request(i, "/batch", asked, batch.headers, time.monotonic()))
             if batch.of_messages and reply.raw is None:
                 reply = Reply(reply.status, as_anthropic(body, reply))
+            if batch.of_gemini and reply.raw is None:
+                reply = Reply(reply.status, as_gemini(reply))
             yield key, self.fate(batch.number, i), reply
 
 
@@ -259,6 +311,39 @@ def _anthropic(batch: FakeBatch, status: str) -> dict[str, Any]:
         "created_at": datetime.fromtimestamp(batch.created_at, UTC).isoformat().replace("+00:00", "Z"),
         "results_url": "https://elsewhere.example/results",
     }  # fmt: skip
+
+
+def _gemini_operation(batch: FakeBatch, state: str) -> dict[str, Any]:
+    created = datetime.fromtimestamp(batch.created_at, UTC).isoformat().replace("+00:00", "Z")
+    metadata = {**batch.metadata, "state": f"BATCH_STATE_{state}", "createTime": created}
+    return {"name": f"batches/{batch.id}", "metadata": metadata}
+
+
+def gemini_as_openai(body: dict[str, Any], model: str) -> dict[str, Any]:
+    """Convert a Gemini request to OpenAI's format, as far as scripts read it."""
+    settings = body["generationConfig"]
+    system = "\n".join(part["text"] for part in body.get("system_instruction", {"parts": []})["parts"])
+    contents = [("user", "\n".join(part["text"] for part in content["parts"])) for content in body["contents"]]
+    openai_body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": r, "content": c} for r, c in [("system", system), *contents]],
+        "seed": settings.get("seed"),
+    }
+    if schema := settings.get("response_json_schema"):
+        openai_body["response_format"] = {"json_schema": {"name": schema["title"]}}
+    return openai_body
+
+
+def as_gemini(reply: Reply) -> dict[str, Any]:
+    """Convert a reply in OpenAI's format to Gemini's."""
+    if reply.status != 200:
+        return {"error": {"code": reply.status, "message": reply.body["error"]["message"], "status": "INTERNAL"}}
+    text = reply.body["choices"][0]["message"]["content"]
+    return {
+        "candidates": [{"content": {"parts": [{"text": text}], "role": "model"}, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120},
+        "modelVersion": reply.body["model"],
+    }
 
 
 def as_openai(body: dict[str, Any]) -> dict[str, Any]:

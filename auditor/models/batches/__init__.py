@@ -23,6 +23,7 @@ _PROVIDERS = {
     "groq": _OPENAI,
     "hosted_vllm": _OPENAI,
     "anthropic": "auditor.models.batches.anthropic:ANTHROPIC",
+    "gemini": "auditor.models.batches.gemini:GEMINI",
 }
 """Where the batch API of each of litellm's providers is; its module loads httpx (0.1 s).
 

@@ -5,14 +5,15 @@ Source: https://platform.claude.com/docs/en/build-with-claude/batch-processing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import IO, Any
 
 from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, quote_path_segment
-from auditor.models.batches.openai import PAGE_SIZE, require_id
-from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body
+from auditor.models.batches.openai import PAGE_SIZE
+from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body, iter_lines, require_text
 
+CALL_PATH = "/messages"
 HTTP_STATUS_BY_ERROR = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -32,9 +33,13 @@ REQUEST_STATES = ("processing", "succeeded", "errored", "canceled", "expired")
 class _AnthropicBatches:
     """`BatchProvider` for Anthropic's Message Batches."""
 
-    call_path = "/messages"
     max_calls = 100_000
+    max_bytes = 100_000_000  # the provider accepts 200 MB or more
     is_match_certain = False
+
+    def base_url(self, call_url: str) -> str | None:
+        """The URL before the path of a single call."""
+        return call_url.removesuffix(CALL_PATH) if call_url.endswith(CALL_PATH) else None
 
     async def has_batches(self, client: BatchClient) -> bool:
         """Whether batches can be listed."""
@@ -54,7 +59,7 @@ class _AnthropicBatches:
             content_type="application/json",
             content=body,
         )
-        return require_id(created_batch)
+        return require_text(created_batch, "id")
 
     async def find_submitted(
         self, client: BatchClient, tag: str, n_calls: int, since: datetime, known_ids: set[str]
@@ -70,15 +75,15 @@ class _AnthropicBatches:
             page = await client.request_json("GET", "/messages/batches", params={"limit": PAGE_SIZE, **cursor})
             batches = [batch for batch in page.get("data") or [] if isinstance(batch, dict)]
             candidate_ids += [
-                require_id(batch)
+                require_text(batch, "id")
                 for batch in batches
                 if _creation_time(batch) >= since
                 and _call_count(batch) == n_calls
-                and require_id(batch) not in known_ids
+                and require_text(batch, "id") not in known_ids
             ]
             if not page.get("has_more") or not batches or _creation_time(batches[-1]) < since:
                 return candidate_ids
-            cursor = {"after_id": require_id(batches[-1])}
+            cursor = {"after_id": require_text(batches[-1], "id")}
 
     async def fetch_status(self, client: BatchClient, batch_id: str) -> BatchStatus:
         """Fetch a batch's status; the path of the results is derived from its id, not read from the response."""
@@ -87,7 +92,11 @@ class _AnthropicBatches:
         has_ended = status == "ended"
         return BatchStatus(status, has_ended, result_paths=(f"{path}/results",) if has_ended else ())
 
-    def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
+    def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
+        """Yield the response in each line of a file of results."""
+        return iter_lines(file, self._parse_line)
+
+    def _parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
         """Parse one line of the results into the response to one call; None if the line is malformed."""
         key, result = line.get("custom_id"), line.get("result")
         if not isinstance(key, str) or not isinstance(result, dict):

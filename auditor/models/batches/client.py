@@ -42,20 +42,30 @@ class BatchRequestFailed(Exception):
 
 
 class BatchClient:
-    """Client for one server's batch endpoints."""
+    """Client for one server's batch endpoints.
 
-    def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
+    Attributes:
+        call_url: URL of a single call.
+    """
+
+    def __init__(self, base_url: str, headers: Mapping[str, str], call_url: str) -> None:
         """Store the server's URL and the credentials.
 
         Args:
             base_url: prefix of all paths.
             headers: headers of a single call, with the API key.
+            call_url: URL of a single call, which may name the model.
         """
-        self._base_url = base_url
+        self._base_url, self.call_url = base_url, call_url
         self._headers = {name: value for name, value in headers.items() if name.lower() not in CONTENT_HEADERS}
 
-    async def has_list(self, path: str) -> bool:
+    async def has_list(self, path: str, field: str = "data", *, may_be_absent: bool = False) -> bool:
         """Whether the server lists the batches under a path.
+
+        Args:
+            path: appended to the base URL.
+            field: of the response, with the list.
+            may_be_absent: whether an empty object is an empty list.
 
         Raises:
             BatchRequestFailed: the request failed for another reason than a server without batch endpoints.
@@ -67,7 +77,7 @@ class BatchClient:
             if error.http_status in NO_BATCHES_STATUSES or error.http_status == 200:
                 return False
             raise
-        return isinstance(page.get("data"), list)
+        return isinstance(page.get(field), list) or (may_be_absent and not page)
 
     async def request_json(
         self,

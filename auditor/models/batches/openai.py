@@ -6,14 +6,15 @@ Source: https://platform.openai.com/docs/guides/batch
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import IO, Any
 
-from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, BatchRequestFailed, quote_path_segment
-from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body
+from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, quote_path_segment
+from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body, iter_lines, require_text
 
-CHAT_ENDPOINT = "/v1/chat/completions"
+CALL_PATH = "/chat/completions"
+CHAT_ENDPOINT = f"/v1{CALL_PATH}"
 TAG_KEY = "auditor"
 """Key in a batch's metadata that holds our tag."""
 END_STATUSES = ("completed", "failed", "expired", "cancelled")
@@ -24,9 +25,13 @@ PAGE_SIZE = 100
 class _OpenAIBatches:
     """`BatchProvider` for OpenAI's protocol."""
 
-    call_path = "/chat/completions"
     max_calls = 50_000
+    max_bytes = 100_000_000  # the provider accepts 200 MB or more
     is_match_certain = True
+
+    def base_url(self, call_url: str) -> str | None:
+        """The URL before the path of a single call."""
+        return call_url.removesuffix(CALL_PATH) if call_url.endswith(CALL_PATH) else None
 
     async def has_batches(self, client: BatchClient) -> bool:
         """Whether batches can be listed."""
@@ -46,13 +51,13 @@ class _OpenAIBatches:
             "POST", "/files", total_timeout_s=FILE_TRANSFER_TIMEOUT_S, data={"purpose": "batch"}, files={"file": file}
         )
         batch_params = {
-            "input_file_id": require_id(uploaded_file),
+            "input_file_id": require_text(uploaded_file, "id"),
             "endpoint": CHAT_ENDPOINT,
             "completion_window": "24h",
         }
-        return require_id(
-            await client.request_json("POST", "/batches", json={**batch_params, "metadata": {TAG_KEY: tag}})
-        )
+        metadata = {TAG_KEY: tag}
+        created_batch = await client.request_json("POST", "/batches", json={**batch_params, "metadata": metadata})
+        return require_text(created_batch, "id")
 
     async def find_submitted(
         self, client: BatchClient, tag: str, n_calls: int, since: datetime, known_ids: set[str]
@@ -68,10 +73,10 @@ class _OpenAIBatches:
             batches = [batch for batch in page.get("data") or [] if isinstance(batch, dict)]
             for batch in batches:
                 if (batch.get("metadata") or {}).get(TAG_KEY) == tag:
-                    return [require_id(batch)]
+                    return [require_text(batch, "id")]
             if not page.get("has_more") or not batches or _creation_time(batches[-1]) < since.timestamp():
                 return []
-            cursor = {"after": require_id(batches[-1])}
+            cursor = {"after": require_text(batches[-1], "id")}
 
     async def fetch_status(self, client: BatchClient, batch_id: str) -> BatchStatus:
         """Fetch a batch's status and the paths of its files of results and errors."""
@@ -97,7 +102,11 @@ class _OpenAIBatches:
             tuple(f"/files/{quote_path_segment(file_id)}/content" for file_id in file_ids),
         )
 
-    def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
+    def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
+        """Yield the response in each line of a file of results."""
+        return iter_lines(file, self._parse_line)
+
+    def _parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
         """Parse one line of the file of results or of errors into the response to one call; None if it is malformed."""
         key, response, error = line.get("custom_id"), line.get("response"), line.get("error")
         if not isinstance(key, str):
@@ -112,17 +121,6 @@ def _creation_time(batch: dict[str, Any]) -> float:
     """Time at which a batch was created, in seconds since 1970; 0 if unknown."""
     created_at = batch.get("created_at")
     return float(created_at) if isinstance(created_at, (int, float)) else 0.0
-
-
-def require_id(response_body: dict[str, Any]) -> str:
-    """The id in a server's response.
-
-    Raises:
-        BatchRequestFailed: there is none.
-    """
-    if not isinstance(object_id := response_body.get("id"), str) or not object_id:
-        raise BatchRequestFailed("the batch API's response has no id", 200, is_retryable=False)
-    return object_id
 
 
 OPENAI = _OpenAIBatches()

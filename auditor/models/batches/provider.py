@@ -1,14 +1,15 @@
-"""Interface of a provider's batch API: what differs between OpenAI's and Anthropic's."""
+"""Interface of a provider's batch API: what differs between OpenAI's, Anthropic's and Gemini's."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
-from auditor.models.batches.client import BatchClient
+from auditor.models.batches.client import BatchClient, BatchRequestFailed
+from auditor.models.transport import MAX_RESPONSE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,19 @@ class BatchProvider(Protocol):
     """A provider's batch API.
 
     Attributes:
-        call_path: end of the URL of a single call; the part before it is the base URL of the batch endpoints.
         max_calls: maximum number of calls in one batch.
+        max_bytes: size limit of one batch, which is held in memory.
         is_match_certain: whether a batch that `find_submitted` returns is certainly the submitted one; if not, its
             results must be checked.
     """
 
-    call_path: str
     max_calls: int
+    max_bytes: int
     is_match_certain: bool
+
+    def base_url(self, call_url: str) -> str | None:
+        """The base URL of the batch endpoints beside the URL of a single call; None if it is another API's."""
+        ...
 
     async def has_batches(self, client: BatchClient) -> bool:
         """Whether the server has batch endpoints."""
@@ -107,9 +112,44 @@ class BatchProvider(Protocol):
         """
         ...
 
-    def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
-        """Parse one line of the results, a JSON object, into the response to one call; None if it is malformed."""
+    def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
+        """Yield the response to each call in a file of results; None for a malformed one.
+
+        Args:
+            file: at its beginning.
+            call_keys: of the batch's calls, in the order in which they were submitted.
+        """
         ...
+
+
+def iter_lines(
+    file: IO[bytes], parse_line: Callable[[dict[str, Any]], BatchCallResponse | None]
+) -> Iterator[BatchCallResponse | None]:
+    """Yield the response in each line of a file; None for an invalid line. At most one line is read at once.
+
+    Args:
+        file: lines of JSON objects.
+        parse_line: parses the object of a line; None if it is malformed.
+    """
+    while line := file.readline(MAX_RESPONSE_BYTES):
+        if not line.strip():
+            continue
+        try:
+            parsed_line = json.loads(line)
+        except (ValueError, RecursionError):
+            parsed_line = None
+        yield parse_line(parsed_line) if isinstance(parsed_line, dict) else None
+
+
+def require_text(response_body: dict[str, Any], field: str) -> str:
+    """A field of a server's response that must be a text, such as an id.
+
+    Raises:
+        BatchRequestFailed: it is missing.
+    """
+    if not isinstance(text := response_body.get(field), str) or not text:
+        raise BatchRequestFailed(f"the batch API's response has no {field}", 200, is_retryable=False)
+    return text
 
 
 def encode_body(parsed_body: Any) -> bytes:

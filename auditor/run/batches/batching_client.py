@@ -165,10 +165,10 @@ class BatchingClient:
         prepared_request = await prepare_request(
             endpoint, self._gateway.prepare_call(call), section.resolved_timeout_s, self._gateway.capability(call)
         )
-        if isinstance(prepared_request, ProviderReply) or not prepared_request.url.endswith(provider.call_path):
+        if isinstance(prepared_request, ProviderReply) or (base_url := provider.base_url(prepared_request.url)) is None:
             self._notify_no_batches(call.name, section.model)
             return None
-        client = BatchClient(prepared_request.url.removesuffix(provider.call_path), prepared_request.headers)
+        client = BatchClient(base_url, prepared_request.headers, prepared_request.url)
         try:
             if not await self._manager.retry_request(lambda: provider.has_batches(client)):
                 self._notify_no_batches(call.name, section.model)

@@ -19,7 +19,6 @@ from auditor.models.responses import sanitize
 from auditor.models.transport import MAX_RECORDED_BYTES, MAX_RESPONSE_BYTES
 from auditor.run.batches.manager import BatchManager, rejected_batch_error
 from auditor.run.batches.model_queue import ModelBatchQueue, OpenBatch, PendingCall
-from auditor.run.batches.result_file import iter_call_responses
 from auditor.storage import batches
 
 MAX_POLL_FACTOR = 15
@@ -91,7 +90,7 @@ async def _results_match_batch(manager: BatchManager, batch: OpenBatch, queue: M
             await _download_results(manager, batch, queue, path, file)
             if any(
                 call_response is not None and call_response.key in batch_keys
-                for call_response in iter_call_responses(file, queue.provider)
+                for call_response in queue.provider.iter_responses(file, batch.stored_batch.call_keys)
             ):
                 return True
     return False
@@ -173,7 +172,7 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
     for path in status.result_paths:
         with tempfile.TemporaryFile() as file:
             await _download_results(manager, batch, queue, path, file)
-            for call_response in iter_call_responses(file, queue.provider):
+            for call_response in queue.provider.iter_responses(file, batch.stored_batch.call_keys):
                 if call_response is None or call_response.key not in batch_keys:
                     n_unknown_lines += 1
                 elif (pending_call := unanswered.pop(call_response.key, None)) is not None:

@@ -15,9 +15,6 @@ from auditor.models.endpoint import Endpoint
 from auditor.models.provider_request import ProviderReply
 from auditor.storage.batches import ProviderBatch
 
-MAX_CHUNK_BYTES = 100_000_000
-"""Size limit of one batch, which is held in memory; providers accept 200 MB or more."""
-
 
 @dataclass(eq=False, slots=True)
 class PendingCall:
@@ -93,7 +90,9 @@ class ModelBatchQueue:
 
     def client_for(self, prepared_request: PreparedRequest) -> BatchClient:
         """The HTTP client for a batch of calls with the same address and headers as this request."""
-        return BatchClient(prepared_request.url.removesuffix(self.provider.call_path), prepared_request.headers)
+        base_url = self.provider.base_url(prepared_request.url)
+        assert base_url is not None  # as for the first call, by which the queue was created
+        return BatchClient(base_url, prepared_request.headers, prepared_request.url)
 
 
 @dataclass(eq=False, slots=True)
@@ -135,7 +134,7 @@ async def split_into_chunks(
         chunk_key = _chunk_key(prepared_request), pending_call.capability
         if (full_chunk := open_chunks.get(chunk_key)) and (
             len(full_chunk.formatted_calls) >= max_calls
-            or full_chunk.size_bytes + len(formatted_call) > MAX_CHUNK_BYTES
+            or full_chunk.size_bytes + len(formatted_call) > queue.provider.max_bytes
         ):
             yield open_chunks.pop(chunk_key)
         chunk = open_chunks.setdefault(

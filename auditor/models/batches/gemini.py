@@ -1,0 +1,151 @@
+"""Gemini's batch API: all requests are sent in one body, and the finished batch holds all responses.
+
+Source: https://ai.google.dev/gemini-api/docs/batch-api and https://ai.google.dev/api/batch-api. Batches of Vertex AI
+read requests from a bucket, and are another API.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import IO, Any
+
+from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, quote_path_segment
+from auditor.models.batches.openai import PAGE_SIZE
+from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body, require_text
+
+CALL_URL_PATTERN = re.compile(r"(?P<base>.+)/(?P<model>models/[^/:]+):generateContent")
+STATUS_FIELDS = "name,done,error,metadata(state,displayName,createTime)"
+"""Fields of a batch's status: without them, that of a finished one has all responses."""
+END_STATES = ("succeeded", "failed", "cancelled", "expired")
+RESOURCE_EXHAUSTED = 8
+HTTP_STATUS_BY_CODE = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401}
+"""HTTP status of each error code (google.rpc.Code) in the response to a single call."""
+
+
+class _GeminiBatches:
+    """`BatchProvider` for the Gemini API."""
+
+    max_calls = 50_000
+    max_bytes = 19_000_000  # requests are limited to 20 MB; larger batches need an uploaded file
+    is_match_certain = True
+
+    def base_url(self, call_url: str) -> str | None:
+        """The URL before the model's name."""
+        match = CALL_URL_PATTERN.fullmatch(call_url.partition("?")[0])
+        return match["base"] if match else None
+
+    async def has_batches(self, client: BatchClient) -> bool:
+        """Whether batches can be listed; the list of none is empty."""
+        return await client.has_list("/batches", "operations", may_be_absent=True)
+
+    def format_call(self, key: str, body: bytes) -> bytes:
+        """Format one call as an element of the list of requests: its key, and the body of a single request as JSON."""
+        return b'{"request": ' + body + b', "metadata": {"key": "' + key.encode() + b'"}}'
+
+    async def submit(self, client: BatchClient, formatted_calls: Sequence[bytes], tag: str) -> str:
+        """Submit all calls in one request, with the tag as the batch's name, and return the batch's id."""
+        head = b'{"batch": {"display_name": ' + json.dumps(tag).encode()
+        requests = b', "input_config": {"requests": {"requests": [' + b",".join(formatted_calls) + b"]}}}}"
+        match = CALL_URL_PATTERN.fullmatch(client.call_url.partition("?")[0])
+        assert match is not None
+        operation = await client.request_json(
+            "POST",
+            f"/{match['model']}:batchGenerateContent",
+            total_timeout_s=FILE_TRANSFER_TIMEOUT_S,
+            content_type="application/json",
+            content=head + requests,
+        )
+        return require_text(operation, "name")
+
+    async def find_submitted(
+        self, client: BatchClient, tag: str, n_calls: int, since: datetime, known_ids: set[str]
+    ) -> list[str]:
+        """Return the id of the batch with this tag as its name, as a list of one; empty if there is none."""
+        fields = f"operations({STATUS_FIELDS}),nextPageToken"
+        page_token: dict[str, str] = {}
+        while True:
+            page = await client.request_json(
+                "GET", "/batches", params={"pageSize": PAGE_SIZE, "fields": fields, **page_token}
+            )
+            for operation in page.get("operations") or []:
+                if isinstance(operation, dict) and _metadata(operation).get("displayName") == tag:
+                    return [require_text(operation, "name")]
+            if not isinstance(next_token := page.get("nextPageToken"), str) or not next_token:
+                return []
+            page_token = {"pageToken": next_token}
+
+    async def fetch_status(self, client: BatchClient, batch_id: str) -> BatchStatus:
+        """Fetch a batch's state; its responses are read by the same path, without the selection of fields."""
+        path = f"/batches/{quote_path_segment(batch_id.removeprefix('batches/'))}"
+        operation = await client.request_json("GET", path, params={"fields": STATUS_FIELDS})
+        # `BATCH_STATE_SUCCEEDED`, or `JOB_STATE_SUCCEEDED` in earlier versions.
+        state = str(_metadata(operation).get("state") or "").rpartition("STATE_")[2].lower()
+        has_ended = state in END_STATES or operation.get("done") is True
+        error = operation.get("error") if isinstance(operation.get("error"), dict) else None
+        rejection_reason = None
+        if state == "failed" or (has_ended and error is not None and state not in ("cancelled", "expired")):
+            rejection_reason = str((error or {}).get("message") or "the provider gave no reason")
+        is_readable = has_ended and rejection_reason is None and state != "expired"
+        return BatchStatus(
+            state or "done",
+            has_ended,
+            rejection_reason,
+            error is not None and error.get("code") == RESOURCE_EXHAUSTED,
+            (path,) if is_readable else (),
+        )
+
+    def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
+        """Yield the response to each call; by their keys, which some versions leave out, else by their order."""
+        try:
+            responses = _find_responses(json.load(file))
+        except (ValueError, RecursionError):
+            yield None
+            return
+        keys = [_key_of(response) for response in responses]
+        if not any(keys) and len(responses) == len(call_keys):
+            keys = list(call_keys)  # "in the same order as the input requests" (API reference, InlinedResponses)
+        for key, response in zip(keys, responses, strict=True):
+            yield _parse_response(key, response)
+
+
+def _metadata(operation: dict[str, Any]) -> dict[str, Any]:
+    """The batch that an operation describes; empty if there is none."""
+    metadata = operation.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _find_responses(operation: Any) -> list[Any]:
+    """The list of responses in a finished batch; empty if there is none."""
+    metadata = _metadata(operation) if isinstance(operation, dict) else {}
+    holders = (operation.get("response"), metadata.get("output"), metadata) if isinstance(operation, dict) else ()
+    for holder in holders:
+        inlined = holder.get("inlinedResponses") if isinstance(holder, dict) else None
+        responses = inlined.get("inlinedResponses") if isinstance(inlined, dict) else inlined
+        if isinstance(responses, list):
+            return responses
+    return []
+
+
+def _key_of(response: Any) -> str | None:
+    """The key in a response's metadata; None if it has none."""
+    key = _metadata(response).get("key") if isinstance(response, dict) else None
+    return key if isinstance(key, str) else None
+
+
+def _parse_response(key: str | None, response: Any) -> BatchCallResponse | None:
+    """Parse the response to one call; None if it is malformed."""
+    if key is None or not isinstance(response, dict):
+        return None
+    if isinstance(response.get("response"), dict):
+        return BatchCallResponse(key, 200, encode_body(response["response"]))
+    if isinstance(error := response.get("error"), dict):
+        code = error.get("code")
+        status = HTTP_STATUS_BY_CODE.get(code, 500) if isinstance(code, int) else 500
+        return BatchCallResponse(key, status, encode_body({"error": {**error, "code": status}}))
+    return BatchCallResponse(key, None, not_sent_reason="the batch has no result for this call")
+
+
+GEMINI = _GeminiBatches()
