@@ -16,8 +16,8 @@ SQLITE_LOG_MAGICS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83", b"\xd9\xd5\x05\xf
 """First bytes of SQLite's write-ahead log, in either byte order, and of its rollback journal."""
 PARQUET_MAGIC = b"PAR1"
 BINARY_MAGICS = (b"\x89PNG", b"%PDF", PARQUET_MAGIC, b"PK\x03\x04", b"\x1f\x8b")
-SIDE_FILE = re.compile(r"(.+)(?:-wal|-shm|-journal|\..+\.(?:lock|holder))")
-"""Name of a file that SQLite or a run keeps beside a database, whose name is the first group."""
+SIDE_FILE = re.compile(r"-(?:wal|shm|journal)|\..+\.(?:lock|holder)")
+"""End of the name of a file that SQLite or a run keeps beside a database, after the database's name."""
 SETTINGS_SUFFIXES = (".toml", ".yaml", ".yml")
 SURVEY_COLUMNS = ("country", "topic", "score")
 N_KEY_COLUMNS = 2
@@ -56,7 +56,7 @@ def identify_file(path: Path) -> FileKind | None:
     Raises:
         OSError: the file cannot be read.
     """
-    if (side_file := SIDE_FILE.fullmatch(path.name)) and _is_database(path.with_name(side_file[1])):
+    if _is_side_file(path):
         return SIDE_FILE_KIND  # also if it does not exist now: SQLite would read what is written there
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -99,7 +99,7 @@ def _identify_text(text: str, suffix: str) -> FileKind:
     if text.lstrip()[:1] in "{[" and (key := _JSON_KEY.match(text)):
         return FileKind("a JSON document", (key[1],))
     columns = _split_header(first_line)
-    if suffix in (".csv", ".tsv") or columns[: len(SURVEY_COLUMNS)] == SURVEY_COLUMNS:
+    if suffix in (".csv", ".tsv") or set(SURVEY_COLUMNS) <= {column.casefold() for column in columns}:
         return _make_table(columns)
     return CONFIGURATION if _AUDIT_SETTING.search(text) else TEXT
 
@@ -117,7 +117,8 @@ def _identify_parquet(path: Path) -> FileKind:
 
 def _make_table(columns: tuple[str, ...]) -> FileKind:
     """The kind of a table with these columns."""
-    if set(SURVEY_COLUMNS) <= set(columns) and "model" not in columns:
+    names = {column.casefold() for column in columns}
+    if set(SURVEY_COLUMNS) <= names and "model" not in names:
         return SURVEY
     return FileKind("another table", columns[:N_KEY_COLUMNS])
 
@@ -138,6 +139,14 @@ def _split_header(line: str) -> tuple[str, ...]:
         return tuple(column.strip() for column in next(csv.reader(io.StringIO(line), delimiter=delimiter), []))
     except csv.Error:
         return (line[:80],)
+
+
+def _is_side_file(path: Path) -> bool:
+    """Whether a path is that of a file beside a database, which may have dots in its name, as audits may."""
+    return any(
+        SIDE_FILE.fullmatch(path.name, end) and _is_database(path.with_name(path.name[:end]))
+        for end in range(1, len(path.name))
+    )
 
 
 def _is_database(path: Path) -> bool:

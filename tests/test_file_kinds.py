@@ -31,6 +31,7 @@ from auditor.file_kinds import (
         ("a.survey.toml", 'title = "x"\n', SETTINGS),
         ("a.csv", "country,topic,score\nJapan,divorce,0.1\n", SURVEY),
         ("a.csv", "topic;country;score;n\n", SURVEY),
+        ("a.md", "Country,Topic,N,Score\nJapan,divorce,9,0.1\n", SURVEY),
         ("a.txt", "country,topic,score\nJapan,divorce,0.1\n", SURVEY),
         ("a.jsonl", '{"country": "Japan", "topic": "divorce", "score": 0.1}\n', SURVEY),
         ("a.csv", "model,country,topic,method,score\n", FileKind("another table", ("model", "country"))),
@@ -65,6 +66,7 @@ def test_a_database_and_its_files_are_recognised_under_any_name(tmp_path: Path) 
         "report.html-journal",
         "report.html.a.lock",
         "report.html.a.holder",
+        "report.html.b-1.5.lock",
     ):
         assert identify_file(tmp_path / name) == SIDE_FILE_KIND
     assert identify_file(tmp_path / "other-wal") is None
