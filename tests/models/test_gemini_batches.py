@@ -102,5 +102,5 @@ async def test_each_state_of_a_batch(name: str) -> None:
             status = await GEMINI.fetch_status(BatchClient(base, {}, f"{base}/models/m:generateContent"), "batches/1")
         finally:
             await close_http_clients()
-    found = (status.provider_status, status.has_ended, status.rejection_reason, status.is_queue_full)
-    assert (*found, bool(status.result_paths)) == expected
+    observed = (status.provider_status, status.has_ended, status.rejection_reason, status.is_queue_full)
+    assert (*observed, bool(status.result_paths)) == expected
