@@ -35,6 +35,11 @@ def escape_csv_cell(value: Any) -> Any:
     return f"'{visible_text}" if first_visible in _FORMULA_STARTS else visible_text
 
 
+def unescape_csv_cell(text: str) -> str:
+    """Remove the quote that `escape_csv_cell` puts before a formula; other texts are returned unchanged."""
+    return text[1:] if text.startswith("'") and escape_csv_cell(text[1:]) == text else text
+
+
 OMISSION_MARK_END = " characters left out …]"
 """End of the mark that replaces the omitted part of a text."""
 

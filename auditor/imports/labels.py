@@ -20,6 +20,7 @@ from auditor.storage.label_draws import DrawnUnit, LabelDraw
 from auditor.storage.label_units import PART_NAMES, LabelableUnit, load_labelable_units, select_drawable_units
 from auditor.surveys.country_spelling import make_country_speller
 from auditor.surveys.row_reader import TextRow, read_rows
+from auditor.text_safety import unescape_csv_cell
 
 ASPECT_VALUES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -46,11 +47,16 @@ class ImportedLabels(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _LabelRow:
-    """A label as read, with the inclusion probability of its unit if the file has one."""
+    """A label as read, with the inclusion probability of its unit if the file has one.
+
+    Attributes:
+        is_exported: whether `auditor export labels` wrote the row; without a probability it is then outside the sample.
+    """
 
     location: str
     label: Label
     inclusion: float | None
+    is_exported: bool
 
 
 def import_labels(
@@ -114,13 +120,18 @@ class _LabelReader:
 
     def read(self, file: Path) -> Iterator[_LabelRow | None]:
         """Yield the labels of a file; None for a row without a verdict."""
-        required, optional = ("rater", *PART_NAMES[self._kind], "verdict"), (*self._aspects, "inclusion")
+        required = ("rater", *PART_NAMES[self._kind], "verdict")
+        optional = (*self._aspects, "inclusion", "in_force")
         rows = (
             read_label_studio(file, PART_NAMES[self._kind], self._aspects)
             if file.suffix.lower() == ".json"
-            else read_rows(file, required, optional, booleans=self._aspects)
+            else read_rows(file, required, optional, booleans=(*self._aspects, "in_force"))
         )
         for row in rows:
+            if row.cells.get("in_force", "").lower() == "false":  # in an export: replaced or undone later
+                continue
+            if row.cells.get("in_force"):
+                row = row._replace(cells={name: unescape_csv_cell(text) for name, text in row.cells.items()})
             yield self._parse(row) if row.cells["verdict"] else None
 
     def _parse(self, row: TextRow) -> _LabelRow:
@@ -137,7 +148,7 @@ class _LabelReader:
         aspects = {name: self._parse_aspect(row, name) for name in self._aspects if row.cells[name]}
         rater = row.required_text("rater")
         label = Label(unit, rater, value, self._labelled_at, aspects, source=self._source)
-        return _LabelRow(row.location, label, inclusion)
+        return _LabelRow(row.location, label, inclusion, bool(row.cells.get("in_force")))
 
     def _parse_part(self, row: TextRow, name: str) -> str:
         """Parse a part of a unit's identity as stored."""
@@ -201,15 +212,20 @@ def _find_new_sample(
     if all(row.inclusion is None for row in rows):
         return []
     draw = label_draws.load_draw(db, audit.id, kind)
+    known = {sampled.unit: sampled.inclusion for sampled in labels.load_sample(db, audit.id, kind)}
+    probabilities = [(row.label.unit, row.inclusion) for row in rows if row.inclusion is not None]
+    if all(known.get(unit) == inclusion for unit, inclusion in probabilities) and all(row.is_exported for row in rows):
+        return []  # an export that is imported again
     if draw is not None and draw.source == labels.REVIEW_SOURCE:
         raise UsageError(
             f"audit '{audit.name}' has a drawn sample of {kind.noun}s, so no other sample can be imported.",
             "Remove the column inclusion: labels of the drawn sample then count, and other labels are only stored.",
         )
-    known = {sampled.unit: sampled.inclusion for sampled in labels.load_sample(db, audit.id, kind)}
     n_before = len(known)
     advice = f"Give every {kind.noun} of the sample one probability, the same in all rows."
     for row in rows:
+        if row.inclusion is None and row.is_exported:
+            continue
         if row.inclusion is None:
             raise ImportFileError(
                 f"{row.location}: the row has no inclusion probability, but other rows have one.", advice

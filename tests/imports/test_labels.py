@@ -312,3 +312,47 @@ def test_another_json_file_is_refused(storage: str, text: str, message: str) -> 
     result = import_file("export.json")
     assert result.returncode == 1
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("file_format", ["csv", "jsonl"])
+def test_exported_labels_can_be_imported_again(storage: str, sample: list[SampledUnit], file_format: str) -> None:
+    outside = next(trace for trace in TRACES if trace not in {unit.unit.parts for unit in sample})
+    rows = [
+        make_row(sample[0], score_fit="true"),
+        make_row(sample[1], verdict="INVALID"),
+        make_row(outside, rater="=ada"),
+    ]
+    import_file(write_csv(rows))
+    import_file(write_csv([make_row(sample[0], verdict="INVALID")], "changed.csv"))  # replaces the first label
+    exported = auditor("export", "labels", "moral", "--format", file_format, "-o", f"again.{file_format}")
+    assert exported.returncode == 0, exported.stderr
+    with open_database(storage) as db:
+        audit = audits.get_audit(db, "moral")
+        before = {(x.unit, x.rater): (x.value, x.aspects) for x in labels.load_labels(db, audit.id, LabelKind.TRACE)}
+        sample_before = labels.load_sample(db, audit.id, LabelKind.TRACE)
+    again = import_file(f"again.{file_format}")
+    assert again.returncode == 0, again.stderr
+    assert "Already stored and unchanged: 3 labels" in again.stderr
+    with open_database(storage) as db:
+        after = {(x.unit, x.rater): (x.value, x.aspects) for x in labels.load_labels(db, audit.id, LabelKind.TRACE)}
+        assert labels.load_sample(db, audit.id, LabelKind.TRACE) == sample_before
+    assert after == before
+    assert len(after) == 3
+
+
+def test_exported_labels_bring_their_sample_to_another_database(
+    storage: str, sample: list[SampledUnit], tmp_path: Path
+) -> None:
+    outside = next(trace for trace in TRACES if trace not in {unit.unit.parts for unit in sample})
+    import_file(write_csv([*(make_row(unit) for unit in sample), make_row(outside)]))
+    auditor("export", "labels", "moral", "-o", "again.csv")
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    with open_database(other) as db:
+        save_review_audit(db)
+    again = auditor("import", "labels", "again.csv", "--audit", "moral", "--storage", other)
+    assert again.returncode == 0, again.stderr
+    with open_database(other) as db:
+        audit = audits.get_audit(db, "moral")
+        drawn = {unit.unit: unit.inclusion for unit in labels.load_sample(db, audit.id, LabelKind.TRACE)}
+        assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == len(sample) + 1
+    assert drawn == {unit.unit: unit.inclusion for unit in sample}
