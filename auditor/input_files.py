@@ -19,6 +19,7 @@ import tomllib
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
@@ -70,6 +71,7 @@ ZSTANDARD_METHOD = 93
 """Number of the compression method Zstandard in ZIP archives; Inspect AI writes it."""
 
 _limit_factor = 1.0
+_on_read: ContextVar[Callable[[int, int], None] | None] = ContextVar("on_read", default=None)
 _inputs: set[tuple[int, int]] | None = None
 """Device and inode of each file that `require_file` saw within `remember_inputs`; None outside."""
 
@@ -354,7 +356,7 @@ def open_binary(path: Path, error_class: type[AuditorError]) -> BinaryIO:
         AuditorError: of class `error_class`, while it is read: it exceeds a limit, or is not a gzip file.
     """
     if path.suffix.lower() != ".gz":
-        return path.open("rb")
+        return _open_file(path)
     return io.BufferedReader(_GzipReader(path, error_class), BLOCK_BYTES)
 
 
@@ -406,6 +408,36 @@ def find_non_utf8_line(path: Path, error_class: type[AuditorError]) -> int:
     return 0
 
 
+@contextmanager
+def report_reading(on_read: Callable[[int, int], None]) -> Iterator[None]:
+    """Within the context, call a function with the position in a file and its size in bytes whenever it is read."""
+    token = _on_read.set(on_read)
+    try:
+        yield
+    finally:
+        _on_read.reset(token)
+
+
+def _open_file(path: Path) -> BinaryIO:
+    """Open a file for reading, whose progress is reported if somebody wants to know."""
+    on_read = _on_read.get()
+    return path.open("rb") if on_read is None else io.BufferedReader(_ReportedFile(path, on_read), BLOCK_BYTES)
+
+
+class _ReportedFile(io.FileIO):
+    """A file that reports how far it was read."""
+
+    def __init__(self, path: Path, on_read: Callable[[int, int], None]) -> None:
+        super().__init__(path)
+        self._on_read, self._size = on_read, path.stat().st_size
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read into a buffer, and report the position."""
+        n_bytes = super().readinto(buffer)
+        self._on_read(self.tell(), self._size)
+        return n_bytes
+
+
 class _GzipReader(io.RawIOBase):
     """The content of a gzip file, of which no more is unpacked than the limits allow."""
 
@@ -413,7 +445,7 @@ class _GzipReader(io.RawIOBase):
         import gzip
 
         self._path, self._error_class = path, error_class
-        self._packed = path.open("rb")
+        self._packed = _open_file(path)
         self._unpacked = gzip.GzipFile(fileobj=self._packed)
         self._n_bytes = 0
 

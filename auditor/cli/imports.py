@@ -88,11 +88,13 @@ def import_scores(
 
     Example: auditor import scores scores.csv --survey wvs7-sample --audit published
     """
+    from auditor.cli.progress import show_reading_bar
     from auditor.imports.recorded_audits import import_scores as import_recorded_scores
 
-    counts = import_recorded_scores(
-        file, survey=survey, audit=audit, storage=storage, regions=regions, question=question, is_strict=strict
-    )
+    with show_reading_bar(file.name):
+        counts = import_recorded_scores(
+            file, survey=survey, audit=audit, storage=storage, regions=regions, question=question, is_strict=strict
+        )
     _print_import_summary(audit, counts, "without a score: stored as failed answers; reports give their number")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
@@ -128,21 +130,23 @@ def import_traces(
 
     Example: auditor import traces logs --survey wvs7-sample --audit theirs --country nation
     """
+    from auditor.cli.progress import show_reading_bar
     from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys
     from auditor.imports.recorded_audits import import_traces as import_recorded_traces
 
     file_format, keys = AnswerFileFormat(source_format.value), LogKeys(country, topic, score)
-    counts = import_recorded_traces(
-        file,
-        survey=survey,
-        audit=audit,
-        storage=storage,
-        regions=regions,
-        file_format=file_format,
-        keys=keys,
-        question=question,
-        is_strict=strict,
-    )
+    with show_reading_bar(file.name):
+        counts = import_recorded_traces(
+            file,
+            survey=survey,
+            audit=audit,
+            storage=storage,
+            regions=regions,
+            file_format=file_format,
+            keys=keys,
+            question=question,
+            is_strict=strict,
+        )
     _print_import_summary(audit, counts, "without a readable score: the report gives their number by cause")
     verdicts_command = format_command("import", "verdicts", "FILE", "--audit", audit, storage=storage)
     print_message(f"Next: {format_command('report', audit, storage=storage)}, or {verdicts_command}")

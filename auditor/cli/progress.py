@@ -256,6 +256,36 @@ def show_download_bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
 
 
 @contextmanager
+def show_reading_bar(label: str) -> Iterator[None]:
+    """Show on a terminal how much of a file has been read, at which rate, and the time left, while it is imported."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from auditor.input_files import report_reading
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+
+        def on_read(position: int, size: int) -> None:
+            """Move the bar; once everything is read, rows are converted and stored."""
+            is_over = position >= size
+            bar.update(task, completed=position, total=size, description="Storing" if is_over else label)
+
+        with report_reading(on_read):
+            yield
+
+
+@contextmanager
 def show_embedding_bar() -> Iterator[Callable[[int, int], None]]:
     """Show a bar for embedding texts; yields a function of the numbers of newly planned and newly embedded texts."""
     from rich.console import Console

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from auditor.errors import ImportFileError
 from auditor.imports.comparisons import import_comparisons
 from auditor.imports.recorded_audits import import_scores, import_traces
+from auditor.input_files import open_text, report_reading
 from auditor.reports.output import render_report
 from auditor.run import open_audit
 
@@ -85,3 +89,32 @@ def test_judges_that_were_asked_in_one_order_have_usable_answers(tmp_path: Path,
     text = render_report(report, "markdown")
     assert "gave no usable answer" not in text
     assert "its consistency is not known" in text
+
+
+@pytest.mark.parametrize("hit", [1, 2])
+def test_an_import_that_is_killed_leaves_one_audit_whole(tmp_path: Path, storage: str, hit: int) -> None:
+    import_scores(write_scores(tmp_path / "s.csv"), survey="wvs7-sample", audit="a", storage=storage)
+    before = open_audit("a", storage=storage).report().audit.cells
+    (tmp_path / "new.csv").write_text("model,country,topic,method,score\nother,Japan,divorce,direct,0.5\n")
+    command = ["import", "scores", str(tmp_path / "new.csv"), "--survey", "wvs7-sample", "--audit", "a"]
+    environment = {**os.environ, "AUDITOR_FAILPOINT": f"*:{hit}"}
+    killed = subprocess.run(
+        [sys.executable, "-m", "auditor", *command, "--storage", storage],
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode != 0
+    cells = open_audit("a", storage=storage).report().audit.cells
+    assert cells == before if hit == 1 else [cell.country for cell in cells] == ["Japan"]
+
+
+def test_reading_is_reported_in_bytes(tmp_path: Path) -> None:
+    file = write_scores(tmp_path / "s.csv")
+    positions: list[tuple[int, int]] = []
+    with (
+        report_reading(lambda position, size: positions.append((position, size))),
+        open_text(file, ImportFileError) as text,
+    ):
+        assert sum(1 for _ in text) == 37
+    assert positions[-1] == (file.stat().st_size, file.stat().st_size)
