@@ -279,6 +279,8 @@ def show_reading_bar(label: str) -> Iterator[None]:
         def on_read(position: int, size: int) -> None:
             """Move the bar; once everything is read, rows are converted and stored."""
             is_over = position >= size
+            if position < bar.tasks[0].completed:  # another file, or the same one again
+                bar.reset(task)
             bar.update(task, completed=position, total=size, description="Storing" if is_over else label)
 
         with report_reading(on_read):

@@ -12,6 +12,7 @@ from auditor.domain import SCORE_MAX, SCORE_MIN, Outcome
 from auditor.errors import ImportFileError
 from auditor.imports.score_table import parse_row_score
 from auditor.input_files import read_json
+from auditor.surveys.enum_cells import parse_enum_cell
 from auditor.surveys.row_reader import read_column_names, read_rows
 from auditor.surveys.table_formats import FORMATS_TEXT, find_suffix
 
@@ -175,9 +176,13 @@ def require_score(location: str, value: Any) -> float:
 
 
 def _read_table(path: Path, _: LogKeys) -> Iterator[RecordedAnswer]:
-    """Read a table with `model,country,topic,sample,text[,score]`; a row without text is a failed call."""
-    for row in read_rows(path, TABLE_COLUMNS, ["score"]):
+    """Read a table with `model,country,topic,sample,text[,score][,outcome]`.
+
+    Without an outcome, a row without text is a failed call. `auditor export tables` writes outcomes.
+    """
+    for row in read_rows(path, TABLE_COLUMNS, ["score", "outcome"]):
         text = row.cells["text"]
+        outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
         yield RecordedAnswer(
             location=row.location,
             model=row.required_text("model"),
@@ -185,6 +190,6 @@ def _read_table(path: Path, _: LogKeys) -> Iterator[RecordedAnswer]:
             topic=row.required_text("topic"),
             sample=row.integer("sample"),
             text=text or None,
-            outcome=Outcome.OK if text else Outcome.CLIENT_ERROR,
-            score=parse_row_score(row),
+            outcome=outcome or (Outcome.OK if text else Outcome.CLIENT_ERROR),
+            score=parse_row_score(row) if outcome in (None, Outcome.OK) else None,
         )

@@ -7,16 +7,19 @@ from pathlib import Path
 
 from auditor.domain import Cell, Outcome, Ruling, Verdict
 from auditor.errors import ImportFileError
-from auditor.surveys.row_reader import TextRow, read_rows
+from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 
 VERDICT_COLUMNS = ("judge", "model", "country", "topic", "verdict")
+EXPORTED_NAMES = {"verdict": "ruling"}
+"""Names of columns in an export of tables that differ."""
 
 
 def read_recorded_verdicts(file: Path, spell_country: Callable[[str], str]) -> Iterator[tuple[str, Verdict]]:
     """Yield each row's verdict, after the place of the row in the file.
 
     Args:
-        file: CSV, JSONL or Parquet; a verdict is VALID or INVALID, or empty where the judge gave none.
+        file: a table; a verdict is VALID or INVALID, or empty where the judge gave none. `auditor export tables` calls
+            the column `ruling`.
         spell_country: the survey's name of a country.
 
     Raises:
@@ -24,7 +27,10 @@ def read_recorded_verdicts(file: Path, spell_country: Callable[[str], str]) -> I
             model, country, topic and sample.
     """
     seen: set[tuple[str, str, Cell, int]] = set()
-    for row in read_rows(file, VERDICT_COLUMNS, ["justification", "sample"]):
+    is_exported = {"judge", "ruling"} <= read_column_names(file)
+    columns = [EXPORTED_NAMES.get(name, name) for name in VERDICT_COLUMNS] if is_exported else VERDICT_COLUMNS
+    for row in read_rows(file, columns, ["justification", "sample"]):
+        row.cells.setdefault("verdict", row.cells.get(EXPORTED_NAMES["verdict"], ""))
         verdict = _parse_verdict(row, Cell(spell_country(row.required_text("country")), row.required_text("topic")))
         key = (verdict.judge, verdict.model, verdict.cell, verdict.sample)
         if key in seen:
