@@ -58,8 +58,7 @@ def test_a_changed_file_has_the_same_figures_or_is_refused(tmp_path: Path, seed:
     rows, names = good_rows(), dict(identity)
     rng.shuffle(rows)
     for column in rng.sample(COLUMNS, rng.randrange(3)):
-        spelling = rng.choice([str.upper, str.title, lambda name: OTHER_NAMES[name]])
-        names[column] = spelling(column)
+        names[column] = rng.choice([column.upper(), column.title(), OTHER_NAMES[column]])
     for row in rng.sample(rows, rng.randrange(3)):
         row[rng.choice(COLUMNS)] = ""
     changed = write(tmp_path / "changed.csv", rows, names, rng.sample(COLUMNS, 6), rng.choice(",;\t"))
@@ -73,4 +72,5 @@ def test_a_changed_file_has_the_same_figures_or_is_refused(tmp_path: Path, seed:
         return
     assert after.keys() == expected.keys()
     for key, (score, n_ok, n_planned) in expected.items():
-        assert after[key] == (pytest.approx(score, abs=1e-12), n_ok, n_planned)
+        assert after[key][0] == pytest.approx(score, abs=1e-12)
+        assert after[key][1:] == (n_ok, n_planned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,14 +26,14 @@ k,a,Germany,divorce,,,0
 """
 
 
-def load_all(storage: str, name: str) -> tuple[dict[object, object], ...]:
+def load_all(storage: str, name: str) -> list[dict[Any, Any]]:
     """Traces, verdicts and scores of an audit."""
     with open_database(storage, create=False) as db:
         audit_id = audits.get_audit(db, name).id
         traces = {(t.model, t.cell, t.sample): (t.outcome, t.score, t.text) for t in results.load_traces(db, audit_id)}
         verdicts = {(v.judge, v.model, v.cell, v.sample): v.ruling for v in results.load_verdicts(db, audit_id)}
         scores = {(s.model, s.cell): (s.score, s.n_ok, s.n_planned) for s in results.load_scores(db, audit_id)}
-    return dict(traces), dict(verdicts), dict(scores)
+    return [traces, verdicts, scores]
 
 
 @pytest.mark.parametrize("file_format", ["jsonl", "parquet"])
@@ -48,5 +49,5 @@ def test_exported_tables_can_be_imported_again(tmp_path: Path, storage: str, fil
     import_verdicts(folder / f"verdict.{file_format}", audit="b", storage=storage)
     assert load_all(storage, "b") == load_all(storage, "a")
     import_scores(folder / f"score.{file_format}", survey="wvs7-sample", audit="c", storage=storage)
-    means = {key: score for key, (score, *_) in load_all(storage, "a")[2].items()}  # type: ignore[misc]
-    assert {key: score for key, (score, *_) in load_all(storage, "c")[2].items()} == means  # type: ignore[misc]
+    means = {key: score for key, (score, *_) in load_all(storage, "a")[2].items()}
+    assert {key: score for key, (score, *_) in load_all(storage, "c")[2].items()} == means
