@@ -132,7 +132,8 @@ def _render_review_messages(
     }
     if task is None:
         # `never` and `always` are the labels of the scale's ends, -1 and +1.
-        field_values |= {"score": f"{trace.score:+.2f}", "never": survey.scale[0], "always": survey.scale[1]}
+        low, high = survey.question_about(trace.cell.topic).scale
+        field_values |= {"score": f"{trace.score:+.2f}", "never": low, "always": high}
     else:
         shown_answer = truncate_middle(trace.answer or "", config.probes.review.max_trace_chars)
         field_values |= {"answer": shown_answer, "question": question_with_options(task.item_for(trace.cell))}

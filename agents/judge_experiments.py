@@ -154,6 +154,7 @@ def _build_contest_call(
     """Build the call that asks a judge to compare two blinded traces, with their scores, in the order given."""
     config, survey = context.config, context.survey
     (first_text, score_first), (second_text, score_second) = scored_texts
+    low, high = survey.question_about(conflict.cell.topic).scale
     messages = load_prompt("review.contest").render(
         preamble=judge.system,
         first=first_text,
@@ -161,8 +162,8 @@ def _build_contest_call(
         score_first=f"{score_first:+.2f}",
         score_second=f"{score_second:+.2f}",
         fence=fence_line(f"{first_text}\n{second_text}", config.seed, "contest", judge.model),
-        never=survey.scale[0],  # labels of the scale's ends, -1 and +1
-        always=survey.scale[1],
+        never=low,  # labels of the scale's ends, -1 and +1
+        always=high,
     )
     return build_judge_call(
         config,

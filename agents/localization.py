@@ -31,7 +31,7 @@ def samples_per_cell(config: AuditConfig, country: str) -> int:
 def question_prompt_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]:
     """Values for the placeholders of a direct prompt, in a language."""
     country, topic = country_name(cell.country, language), topic_wording(survey, cell.topic, language)
-    question = localized_question(survey, language)
+    question = localized_question(survey, language, cell.topic)
     return {
         "country": country,
         "question": fill_placeholders(question.wording, {"topic": topic, "country": country}),
@@ -40,12 +40,25 @@ def question_prompt_fields(survey: Survey, cell: Cell, language: str) -> dict[st
     }
 
 
-def localized_question(survey: Survey, language: str) -> SurveyQuestionWording:
+def localized_question(survey: Survey, language: str, topic: str | None = None) -> SurveyQuestionWording:
     """A survey's question in a language: the configured wording, the survey's own, or its built-in translation.
+
+    Args:
+        topic: the topic to ask about, which may have a question of its own; None for the question of the others.
 
     Raises:
         ConfigError: the survey's own wording has no translation.
     """
+    if topic is not None and topic in survey.topic_questions:
+        if language != ENGLISH:
+            raise ConfigError(
+                f"the topic '{topic}' of the survey '{survey.name}' has its own question, which is not translated into "
+                f"'{language}'.",
+                'Remove the topic, or set language = "en".',
+            )
+        return SurveyQuestionWording(
+            wording=survey.topic_questions[topic].wording, scale=survey.topic_questions[topic].scale
+        )
     if language in survey.phrasings:
         return SurveyQuestionWording(wording=survey.phrasings[language].wording, scale=survey.phrasings[language].scale)
     if language == ENGLISH:
@@ -125,4 +138,5 @@ def check_languages(config: AuditConfig, survey: Survey) -> None:
         load_prompt(config.direct.prompt_name, language)
         localized_question(survey, language)
         for topic in survey.topics:
+            localized_question(survey, language, topic)
             topic_wording(survey, topic, language)

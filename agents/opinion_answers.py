@@ -101,12 +101,13 @@ def parse_shares(
     question: OpinionQuestion, distributions: SurveyDistributions, call: Call, text: str, min_mass: float
 ) -> ParsedShares:
     """Parse the shares that an answer states, or the single answer that it gives."""
+    scale = distributions.scale_of(question.subject.cell.topic)
     if question.mode is OpinionMode.TOKENS:
-        shown = _parse_letters(call, text, len(distributions.points), min_mass)
+        shown = _parse_letters(call, text, len(scale.points), min_mass)
     elif question.mode is OpinionMode.SAMPLED:
-        shown = _parse_single_answer(text, point_labels(distributions, question.scale_order), call.request_text)
+        shown = _parse_single_answer(text, point_labels(scale, question.scale_order), call.request_text)
     else:
-        shown = _parse_counts(text, len(distributions.points), call.request_text)
+        shown = _parse_counts(text, len(scale.points), call.request_text)
     if shown.shares is None or question.scale_order is ScaleOrder.UP:
         return shown
     return shown._replace(shares=shown.shares[::-1])

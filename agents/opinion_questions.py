@@ -17,7 +17,7 @@ from auditor.models.answer_schemas import MAX_COUNTS, OpinionAnswer, counts_sche
 from auditor.prompts import fill_placeholders
 from auditor.prompts.opinion_wording import load_english_words, load_opinion_wording
 from auditor.surveys import SurveyDistributions, load_distributions
-from auditor.surveys.distributions import EVERYONE, format_distributions
+from auditor.surveys.distributions import EVERYONE, AnswerPoint, AnswerScale, format_distributions
 from auditor.surveys.languages import native_languages
 
 
@@ -60,15 +60,23 @@ def _check_words(
         load_opinion_wording(language)
         if language == ENGLISH:
             continue
-        if _require_probe(config).groups or not distributions.is_ordered:
-            missing_words = "names of groups" if distributions.is_ordered else "answers without a scale"
+        has_words = all(not point.name.strip("-0123456789") for point in _list_points(distributions, survey))
+        if _require_probe(config).groups or not has_words:
+            missing_words = "names of groups" if has_words else "answers without a scale"
             raise ConfigError(
                 f"the probe 'distribution' has no {missing_words} in the language '{language}'.",
                 'Set language = "en", remove the groups, or use a survey with a scale.',
             )
         localized_question(survey, language)
         for topic in survey.topics:
+            localized_question(survey, language, topic)
             topic_wording(survey, topic, language)
+
+
+def _list_points(distributions: SurveyDistributions, survey: Survey) -> Iterator[AnswerPoint]:
+    """Yield the answers to the questions about a survey's topics."""
+    for topic in survey.topics:
+        yield from distributions.scale_of(topic).points
 
 
 def load_planned_shares(config: AuditConfig, survey: Survey) -> SurveyDistributions:
@@ -93,10 +101,12 @@ def load_planned_shares(config: AuditConfig, survey: Survey) -> SurveyDistributi
 
 def _check_scale_and_groups(probe: DistributionProbe, distributions: SurveyDistributions) -> None:
     """Raise a ConfigError for a survey with too many answers, or without the configured dimensions."""
-    n_points = len(distributions.points)
+    scales = [distributions, *distributions.scales.values()]
+    n_points = max(len(scale.points) for scale in scales)
     if n_points > MAX_COUNTS:
         raise ConfigError(
-            f"the survey has {n_points} answers; the probe 'distribution' can ask about at most {MAX_COUNTS}.",
+            f"the survey has {n_points} answers to a question; the probe 'distribution' can ask about at most "
+            f"{MAX_COUNTS}.",
             "Import shares of fewer answers, or remove the probe.",
         )
     for dimension in probe.groups:
@@ -167,12 +177,13 @@ def build_opinion_call(
     """Build the call of one question; None for `tokens` if the model's log-probabilities are not available."""
     probe, language = _require_probe(config), _language_of(config, question.subject.cell)
     system, text = _render(survey, distributions, question, language)
+    n_points = len(distributions.scale_of(question.subject.cell.topic).points)
     preamble = f"{model.system}\n\n" if model.system else ""
     messages = (Message("system", preamble + system), Message("user", text))
     if question.mode is OpinionMode.TOKENS:
-        return _build_tokens_call(model, messages, len(distributions.points))
+        return _build_tokens_call(model, messages, n_points)
     is_sampled = question.mode is OpinionMode.SAMPLED
-    schema = OpinionAnswer.__name__ if is_sampled else counts_schema_name(len(distributions.points))
+    schema = OpinionAnswer.__name__ if is_sampled else counts_schema_name(n_points)
     return build_call(
         model,
         Purpose.OPINION,
@@ -200,12 +211,12 @@ def _build_tokens_call(model: ModelSection, messages: tuple[Message, ...], n_poi
     return None
 
 
-def point_labels(distributions: SurveyDistributions, scale_order: ScaleOrder) -> list[str]:
+def point_labels(scale: AnswerScale, scale_order: ScaleOrder) -> list[str]:
     """The numbers by which models name the answers, in the order in which they are shown.
 
     Steps of a scale of whole numbers are their own numbers; other answers are numbered as shown, from 1.
     """
-    names = [point.name for point in distributions.points]
+    names = [point.name for point in scale.points]
     if not all(name.removeprefix("-").isdigit() for name in names):
         return [str(number) for number in range(1, len(names) + 1)]
     return names if scale_order is ScaleOrder.UP else names[::-1]
@@ -216,13 +227,14 @@ def _render(
 ) -> tuple[str, str]:
     """The system message and the question."""
     words, mode = load_opinion_wording(language), question.mode.value
+    scale = distributions.scale_of(question.subject.cell.topic)
     fields = {
         "people": _describe_people(question.subject, distributions, language),
         "topic": topic_wording(survey, question.subject.cell.topic, language),
-        "answers": _list_answers(survey, distributions, question, language),
+        "answers": _list_answers(survey, scale, question, language),
         "task": getattr(words.tasks, mode),
     }
-    system = fill_placeholders(getattr(words.systems, mode), {"n": str(len(distributions.points))})
+    system = fill_placeholders(getattr(words.systems, mode), {"n": str(len(scale.points))})
     return system, fill_placeholders(words.question, fields).strip()
 
 
@@ -246,11 +258,13 @@ def _describe_people(subject: OpinionSubject, distributions: SurveyDistributions
     return fill_placeholders(english.group, {"people": people, "dimension": dimension, "group": group})
 
 
-def _list_answers(survey: Survey, distributions: SurveyDistributions, question: OpinionQuestion, language: str) -> str:
-    """The answers, one a line, in the order of the question; the ends of a scale with their meaning."""
-    low, high = localized_question(survey, language).scale if distributions.is_ordered else ("", "")
-    names = [point.name for point in distributions.points]
-    if distributions.is_ordered:
+def _list_answers(survey: Survey, scale: AnswerScale, question: OpinionQuestion, language: str) -> str:
+    """The answers, one a line, in the order of the question; the ends of a scale of numbers with their meaning."""
+    names = [point.name for point in scale.points]
+    labels = point_labels(scale, question.scale_order)
+    is_own_number = scale.is_ordered and set(labels) == set(names)
+    if is_own_number:
+        low, high = localized_question(survey, language, question.subject.cell.topic).scale
         texts = [f"{names[0]} ({low})", *names[1:-1], f"{names[-1]} ({high})"]
     else:
         texts = [name.replace("_", " ") for name in names]
@@ -258,8 +272,6 @@ def _list_answers(survey: Survey, distributions: SurveyDistributions, question: 
     texts = texts if is_up else texts[::-1]
     if question.mode is OpinionMode.TOKENS:
         return "\n".join(f"{letter}: {text}" for letter, text in zip(OPTION_LETTERS, texts, strict=False))
-    labels = point_labels(distributions, question.scale_order)
-    is_own_number = distributions.is_ordered and set(labels) == set(names)
     return "\n".join(texts if is_own_number else (f"{a}: {b}" for a, b in zip(labels, texts, strict=True)))
 
 

@@ -23,6 +23,12 @@ def apply_rephrasing(survey: Survey, rephrasing: Rephrasing, languages: Sequence
     """
     if not (rephrasing.question or rephrasing.scale or rephrasing.topics):
         return survey
+    if survey.topic_questions and (rephrasing.question or rephrasing.scale):
+        topics = ", ".join(f"'{topic}'" for topic in survey.topic_questions)
+        raise ConfigError(
+            f"survey.rephrase: the survey '{survey.name}' has topics with questions of their own: {topics}.",
+            "Reword topics (survey.rephrase.topics), or select topics with one question.",
+        )
     _require_languages("question", rephrasing.question, languages)
     _require_languages("scale", rephrasing.scale, languages)
     for topic, wordings in rephrasing.topics.items():

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, case, func, insert, select, update
 
-from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
+from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, TopicQuestion, canonical_json
 from auditor.errors import StorageError, did_you_mean
 from auditor.storage import tasks
 from auditor.storage.audit_tables import AuditRow, SurveyCellRow
@@ -183,6 +183,10 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         topic_families={family: tuple(topics) for family, topics in metadata.get("topic_families", {}).items()},
         native={country: tuple(codes) for country, codes in metadata.get("native", {}).items()},
         phrasings={code: _parse_phrasing(phrasing) for code, phrasing in metadata.get("phrasings", {}).items()},
+        topic_questions={
+            topic: TopicQuestion(wording, (scale[0], scale[1]))
+            for topic, (wording, scale) in metadata.get("topic_questions", {}).items()
+        },
         task=tasks.load_audit_task(db, audit.id, metadata.get("task")),
         n_unplanned=metadata.get("n_unplanned", 0),
         question=metadata.get("question"),
@@ -222,6 +226,8 @@ def _serialize_survey(survey: Survey) -> str:
         metadata.pop("n_unplanned")
     if survey.question is None:
         metadata.pop("question")
+    if not survey.topic_questions:
+        metadata.pop("topic_questions")
     metadata["words"] = {topic: list(words) for topic, words in survey.words.items()}
     metadata["native"] = {country: list(codes) for country, codes in survey.native.items()}
     metadata["topic_families"] = {family: list(topics) for family, topics in survey.topic_families.items()}

@@ -43,7 +43,8 @@ def import_survey_file(
     shares: Annotated[
         bool,
         typer.Option(
-            "--shares", help="FILE has shares of answers, in the columns country,topic[,n][,dimension,group],p1,...,pK."
+            "--shares",
+            help="FILE has shares of answers, in the columns country,topic[,n][,dimension,group][,low,high],p1,...,pK.",
         ),
     ] = False,
     low: Annotated[
@@ -132,12 +133,9 @@ def _import_shares(
     file: Path, target: Path, name: str | None, low: int | None, high: int | None, *, overwrite: bool
 ) -> None:
     """Import a table of shares, and print what was read."""
-    from auditor.errors import UsageError
     from auditor.surveys import write_survey
     from auditor.surveys.share_tables import import_share_table
 
-    if low is None or high is None:
-        raise UsageError("--shares needs the scale of the answers.", "Add --low and --high, such as --low 1 --high 10.")
     imported = import_share_table(file, low, high, name or target.stem)
     written = write_survey(imported.survey, target, shares=imported.distributions, overwrite=overwrite)
     n_groups = sum(map(len, imported.distributions.groups.values()))

@@ -31,7 +31,7 @@ from auditor.domain.capabilities import (
 from auditor.domain.comparisons import Comparison, ComparisonChoice, Item, ItemSet, Relation
 from auditor.domain.conflict_kinds import ConflictKind, ConflictSides
 from auditor.domain.decisions import Decision
-from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell
+from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell, TopicQuestion
 from auditor.domain.identifiers import (
     canonical_hash,
     canonical_json,
@@ -107,6 +107,7 @@ __all__ = [
     "Task",
     "TaskItem",
     "TokenLimitParam",
+    "TopicQuestion",
     "Trace",
     "Verdict",
     "canonical_hash",

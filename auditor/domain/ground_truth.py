@@ -68,6 +68,17 @@ class Phrasing:
     topics: Mapping[str, str] = field(default_factory=dict)
 
 
+class TopicQuestion(NamedTuple):
+    """A question about one topic.
+
+    Attributes:
+        wording, scale: as in `Survey`.
+    """
+
+    wording: str
+    scale: tuple[str, str]
+
+
 @dataclass(frozen=True)
 class Survey:
     """Ground truth: the cells of a survey, and the wording of its question.
@@ -75,6 +86,7 @@ class Survey:
     Attributes:
         wording: the question, with the placeholders `{topic}` and `{country}`.
         scale: labels of the two ends of the scale, as (never, always).
+        topic_questions: question by topic, of topics that were asked with another wording or scale.
         words: words that identify a topic in a text, by topic; they are masked before judges see the text.
         grouping: regions to compare; None compares Western with other countries.
         native: main languages by country, restricted to languages that have prompts.
@@ -101,6 +113,7 @@ class Survey:
     topic_families: Mapping[str, Sequence[str]] = field(default_factory=dict)
     n_unplanned: int = 0
     question: str | None = None
+    topic_questions: Mapping[str, TopicQuestion] = field(default_factory=dict)
 
     @cached_property
     def countries(self) -> tuple[str, ...]:
@@ -116,6 +129,10 @@ class Survey:
     def scores(self) -> dict[Cell, float]:
         """Score by cell, of the cells that have one; built once and not to be changed."""
         return {survey_cell.cell: survey_cell.score for survey_cell in self.cells if survey_cell.score is not None}
+
+    def question_about(self, topic: str) -> TopicQuestion:
+        """The wording and scale of a topic."""
+        return self.topic_questions.get(topic) or TopicQuestion(self.wording, self.scale)
 
     @property
     def asked_cells(self) -> tuple[Cell, ...]:

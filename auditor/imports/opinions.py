@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,14 +104,15 @@ class _OpinionReader:
 
     def __init__(self, distributions: SurveyDistributions, spell: Callable[[str], str]) -> None:
         self.groups = distributions.groups
-        self.point_names = [point.name for point in distributions.points]
+        self.distributions = distributions
         self.spell = spell
         self.counts: Counter[str] = Counter()
 
     def read(self, file: Path) -> Iterator[Opinion]:
         """Yield the opinions of a file; raise ImportFileError for a row that cannot be used or occurs twice."""
         has_answers = "answer" in read_column_names(file)
-        n_points = len(self.point_names)
+        scales = [self.distributions, *self.distributions.scales.values()]
+        n_points = max(len(scale.points) for scale in scales)
         values = ["sample", "answer"] if has_answers else [f"p{position}" for position in range(1, n_points + 1)]
         columns = read_column_names(file)
         extra = f"p{n_points + 1}"
@@ -147,7 +148,9 @@ class _OpinionReader:
         if has_answers and mode is not OpinionMode.SAMPLED:
             raise row.make_cell_error("mode", f"{mode} answers are shares", "Give the columns p1, p2, …")
         dimension, group = self._parse_group(row)
-        shares = self._parse_answer(row) if has_answers else self._parse_shares(row, values)
+        points = self.distributions.scale_of(row.required_text("topic")).points
+        names = [point.name for point in points]
+        shares = _parse_answer(row, names) if has_answers else self._parse_shares(row, values[: len(points)])
         n = None
         if mode is OpinionMode.SAMPLED:
             n = 1 if has_answers else row.integer("n")
@@ -177,12 +180,6 @@ class _OpinionReader:
             _parse_choice(row, "group", list(self.groups[dimension]))
         return dimension, group
 
-    def _parse_answer(self, row: TextRow) -> tuple[float, ...] | None:
-        """A single answer as shares; None if it is empty or not on the scale."""
-        if row.cells["answer"] not in self.point_names:
-            return None
-        return tuple(float(name == row.cells["answer"]) for name in self.point_names)
-
     def _parse_shares(self, row: TextRow, columns: list[str]) -> tuple[float, ...] | None:
         """Shares that add up to 1; None without shares, or if they are negative or add up to something else."""
         numbers = [row.number(column) for column in columns]
@@ -193,6 +190,12 @@ class _OpinionReader:
             return None
         self.counts["rescaled"] += abs(total / unit - 1) > 1e-3
         return tuple(share / total for share in shares)
+
+
+def _parse_answer(row: TextRow, names: Sequence[str]) -> tuple[float, ...] | None:
+    """A single answer as shares; None if it is empty or not on the scale."""
+    answer = row.cells["answer"]
+    return tuple(float(name == answer) for name in names) if answer in names else None
 
 
 def _parse_choice(row: TextRow, column: str, choices: list[str]) -> str:

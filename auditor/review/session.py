@@ -263,6 +263,6 @@ class ReviewSession(ConflictList):
         """Return a task item's text with its options, or the survey's wording with topic and country filled in."""
         if self.is_task_audit and (item := tasks.load_item(self.db, self.audit.id, key.topic)) is not None:
             return "\n".join(part for part in (item.context, item.question, *lettered_options(item)) if part)
-        wording: str = self._survey["wording"]
+        wording: str = (self._survey.get("topic_questions", {}).get(key.topic) or [self._survey["wording"]])[0]
         topics = self._survey.get("phrasings", {}).get(ENGLISH, {}).get("topics", {})
         return wording.replace("{topic}", topics.get(key.topic, key.topic)).replace("{country}", key.country)

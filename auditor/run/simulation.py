@@ -67,6 +67,10 @@ def _load_opinions(config: AuditConfig, survey: Survey) -> PeopleOpinions | None
     }
     return PeopleOpinions(
         points=[(point.name, point.score) for point in distributions.points],
+        own_points={
+            topic: [(point.name, point.score) for point in scale.points]
+            for topic, scale in distributions.scales.items()
+        },
         shares={
             (Cell(row.country, row.topic), words.get((row.dimension, row.group), "")): row.shares
             for row in distributions.cells

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, field_validator
 from auditor.config.base import DocumentedModel
 from auditor.config.rephrasing import QuestionTemplate
 from auditor.config.validation_messages import explain_validation_error
+from auditor.domain import TopicQuestion
 from auditor.errors import SurveyError
 from auditor.input_files import read_toml
 
@@ -29,6 +30,17 @@ _STOP_WORDS = re.compile(
 )
 
 NonEmptyText = Annotated[str, Field(min_length=1)]
+
+
+class QuestionDescription(DocumentedModel):
+    """How one topic was put to people, where that differs from the other topics."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    wording: QuestionTemplate | None = None
+    """The question, with the placeholders `{topic}` and `{country}`; that of the survey if absent."""
+    scale: tuple[NonEmptyText, NonEmptyText] | None = None
+    """The meaning of -1 and of +1, in words; that of the survey if absent."""
 
 
 class SurveyDescription(DocumentedModel):
@@ -46,6 +58,8 @@ class SurveyDescription(DocumentedModel):
     """What a model is asked about a topic, with the placeholders `{topic}` and `{country}`."""
     scale: tuple[NonEmptyText, NonEmptyText] = ("never acceptable", "always acceptable")
     """The meaning of -1 and of +1, in words."""
+    questions: Mapping[str, QuestionDescription] = Field(default_factory=dict)
+    """Topics with a wording or scale of their own."""
     words: Mapping[str, tuple[NonEmptyText, ...]] = Field(default_factory=dict)
     """For each topic the words that give it away in a text."""
     topic_families: Mapping[str, tuple[NonEmptyText, ...]] = Field(default_factory=dict)
@@ -62,6 +76,15 @@ class SurveyDescription(DocumentedModel):
         if duplicate is not None:
             raise ValueError(f"the topic '{duplicate}' is listed twice. How to fix: Remove one of them")
         return topic_families
+
+
+def make_questions(description: SurveyDescription, own: Mapping[str, QuestionDescription]) -> dict[str, TopicQuestion]:
+    """Return the questions of topics with a wording or scale of their own, completed by the survey's."""
+    return {
+        topic: TopicQuestion(question.wording or description.wording, question.scale or description.scale)
+        for topic, question in own.items()
+        if question.wording or question.scale
+    }
 
 
 def read_description(data_file: Path) -> SurveyDescription:

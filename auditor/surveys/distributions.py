@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import pydantic
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from auditor.config.base import DocumentedModel
 from auditor.config.validation_messages import explain_validation_error
@@ -65,13 +65,29 @@ class CellShares(_SharesModel):
         return self.n is None or (self.n >= min_respondents and (self.n_effective or self.n) >= min_respondents / 2)
 
 
-class SurveyDistributions(_SharesModel):
-    """Shares of answers of a survey."""
+class AnswerScale(_SharesModel):
+    """The answers to a question."""
 
     points: Annotated[tuple[AnswerPoint, ...], Field(min_length=2)]
-    """The scale, from the lowest score to the highest."""
+    """From the lowest score to the highest."""
     is_ordered: bool
     """Whether the answers are steps of one scale; otherwise they are choices."""
+
+    @field_validator("points")
+    @classmethod
+    def _require_increasing_scores(cls, points: tuple[AnswerPoint, ...]) -> tuple[AnswerPoint, ...]:
+        """Return the answers; raise ValueError if their scores do not increase."""
+        scores = [point.score for point in points]
+        if scores != sorted(set(scores)):
+            raise ValueError("the scores of 'points' must increase. How to fix: Sort them, and list each once")
+        return points
+
+
+class SurveyDistributions(AnswerScale):
+    """Shares of answers of a survey, on the scale of most topics or on that of one topic."""
+
+    scales: Mapping[str, AnswerScale] = Field(default_factory=dict)
+    """Scales by topic, of topics that have another one."""
     groups: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
     """For each dimension its groups, in words."""
     without_group: Mapping[str, int] = Field(default_factory=dict)
@@ -81,24 +97,21 @@ class SurveyDistributions(_SharesModel):
     @model_validator(mode="after")
     def _require_consistency(self) -> Self:
         """Return the distributions; raise ValueError for shares that do not fit the scale, or for a repeated cell."""
-        scores = [point.score for point in self.points]
-        if scores != sorted(set(scores)):
-            raise ValueError("the scores of 'points' must increase. How to fix: Sort them, and list each once")
         keys: set[tuple[str, str, str, str]] = set()
         for cell in self.cells:
-            name = describe_cell(cell)
-            if len(cell.shares) != len(self.points):
+            name, n_points = describe_cell(cell), len(self.scale_of(cell.topic).points)
+            if len(cell.shares) != n_points:
                 raise ValueError(
-                    f"{name} has {len(cell.shares)} shares, but the scale has {len(self.points)} "
+                    f"{name} has {len(cell.shares)} shares, but the scale has {n_points} "
                     "points. How to fix: Give one share for each point"
                 )
             if abs(sum(cell.shares) - 1) > SUM_TOLERANCE:
                 raise ValueError(
                     f"the shares of {name} add up to {sum(cell.shares):g}, not to 1. How to fix: Correct the shares"
                 )
-            if cell.cut_variances is not None and len(cell.cut_variances) != len(self.points) - 1:
+            if cell.cut_variances is not None and len(cell.cut_variances) != n_points - 1:
                 raise ValueError(
-                    f"{name} does not have {len(self.points) - 1} cut_variances. How to fix: Give one "
+                    f"{name} does not have {n_points - 1} cut_variances. How to fix: Give one "
                     "for each two neighbouring points"
                 )
             key = (cell.country, cell.topic, cell.dimension, cell.group)
@@ -106,6 +119,10 @@ class SurveyDistributions(_SharesModel):
                 raise ValueError(f"{name} occurs twice. How to fix: Keep one")
             keys.add(key)
         return self
+
+    def scale_of(self, topic: str) -> AnswerScale:
+        """The answers to the question about a topic."""
+        return self.scales.get(topic, self)
 
     def by_cell(self, dimension: str = EVERYONE, group: str = EVERYONE) -> dict[Cell, CellShares]:
         """Shares by cell of everyone, or of one group."""
@@ -118,7 +135,7 @@ class SurveyDistributions(_SharesModel):
 
 def format_distributions(distributions: SurveyDistributions) -> str:
     """The distributions as JSON, with one line a cell."""
-    head = distributions.model_dump(mode="json", exclude={"cells"})
+    head = distributions.model_dump(mode="json", exclude={"cells"} if distributions.scales else {"cells", "scales"})
     cells = ",\n  ".join(cell.model_dump_json() for cell in distributions.cells)
     return f'{json.dumps(head, ensure_ascii=False)[:-1]},\n "cells": [\n  {cells}\n ]}}\n'
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics.wasserstein_distance import wasserstein
-from auditor.surveys.distributions import EVERYONE, MIN_GROUP_SIZE, AnswerPoint, CellShares, SurveyDistributions
+from auditor.surveys.distributions import (
+    EVERYONE,
+    MIN_GROUP_SIZE,
+    AnswerPoint,
+    AnswerScale,
+    CellShares,
+    SurveyDistributions,
+)
 from auditor.surveys.estimates import compute_weighted_mean
 from auditor.surveys.group_codes import NO_GROUP
 from auditor.surveys.mapping import SurveyMapping
@@ -48,28 +55,44 @@ def compute_distributions(
         seed, n_splits: of the random halves of respondents; with 0 splits there is no distance of halves.
 
     Returns:
-        Groups with fewer than 30 respondents who answered are left out. None for a mapping with a single score.
+        Groups with fewer than 30 respondents who answered are left out. None if a topic has a single score.
     """
-    points = _list_points(mapping)
-    if len(points) < 2:
+    scales = _list_scales(mapping)
+    if not scales:
         return None
-    scores = np.array([point.score for point in points])
-    answered = ~np.isnan(microdata.answers)
-    # Scores of a scale are computed from codes, and differ from the points by rounding only.
-    nearest = np.abs(np.nan_to_num(microdata.answers)[:, :, None] - scores).argmin(axis=2)
-    point_index = np.where(answered, nearest, -1)
+    default = next(iter(scales.values()))
+    point_index = np.full(microdata.answers.shape, -1, np.intp)
+    topic_scores = [np.array([point.score for point in scales[topic].points]) for topic in microdata.topics]
+    for topic_index, scores in enumerate(topic_scores):
+        answers = microdata.answers[:, topic_index]
+        # Scores of a scale are computed from codes, and differ from the points by rounding only.
+        nearest = np.abs(np.nan_to_num(answers)[:, None] - scores).argmin(axis=1)
+        point_index[:, topic_index] = np.where(np.isnan(answers), -1, nearest)
     rng = np.random.default_rng(seed)
     return SurveyDistributions(
-        points=points,
-        is_ordered=mapping.answers is not None,
+        points=default.points,
+        is_ordered=default.is_ordered,
+        scales={topic: scale for topic, scale in scales.items() if scale != default},
         groups={name: mapping.groups[name].words_by_group for name in microdata.groups},
         without_group={name: int(np.count_nonzero(index == NO_GROUP)) for name, index in microdata.groups.items()},
         cells=tuple(
             cell
             for respondents in _divide_respondents(microdata, mapping, point_index)
-            for cell in _compute_cells(respondents, microdata.topics, scores, rng, n_splits)
+            for cell in _compute_cells(respondents, microdata.topics, topic_scores, rng, n_splits)
         ),
     )
+
+
+def _list_scales(mapping: SurveyMapping) -> dict[str, AnswerScale]:
+    """The scale of each topic; empty if a topic has a single score."""
+    scales: dict[str, AnswerScale] = {}
+    for column, topic in mapping.topic_by_column.items():
+        own_mapping = mapping.for_column(column)
+        points = _list_points(own_mapping)
+        if len(points) < 2:
+            return {}
+        scales[topic] = AnswerScale(points=points, is_ordered=own_mapping.answers is not None)
+    return scales
 
 
 def _list_points(mapping: SurveyMapping) -> tuple[AnswerPoint, ...]:
@@ -105,21 +128,30 @@ def _divide_respondents(
 
 
 def _compute_cells(
-    respondents: _Respondents, topics: tuple[str, ...], scores: Floats, rng: np.random.Generator, n_splits: int
+    respondents: _Respondents,
+    topics: tuple[str, ...],
+    topic_scores: Sequence[Floats],
+    rng: np.random.Generator,
+    n_splits: int,
 ) -> Iterator[CellShares]:
-    """Yield the shares of each topic that enough of these respondents answered."""
-    n_points, minimum = len(scores), MIN_GROUP_SIZE if respondents.dimension else 1
+    """Yield the shares of each topic that enough of these respondents answered.
+
+    Args:
+        topic_scores: for each topic the scores of its answers.
+    """
+    minimum = MIN_GROUP_SIZE if respondents.dimension else 1
     # Shape (respondents, topics, points), the weight of each answer.
-    answers = (respondents.point_index[:, :, None] == np.arange(n_points)) * respondents.weights[:, None, None]
-    half_distances = _split_half_distances(answers, scores, rng, n_splits)
-    for topic_index, topic in enumerate(topics):
+    max_points = max(map(len, topic_scores))
+    answers = (respondents.point_index[:, :, None] == np.arange(max_points)) * respondents.weights[:, None, None]
+    half_distances = _split_half_distances(answers, topic_scores, rng, n_splits)
+    for topic_index, (topic, n_points) in enumerate(zip(topics, map(len, topic_scores), strict=True)):
         chosen = respondents.point_index[:, topic_index]
         is_answered = chosen >= 0
         n = int(np.count_nonzero(is_answered))
         if n < minimum:
             continue
         weights, chosen = respondents.weights[is_answered], chosen[is_answered]
-        shares = answers[:, topic_index].sum(axis=0) / weights.sum()
+        shares = answers[:, topic_index, :n_points].sum(axis=0) / weights.sum()
         design = respondents.design.select(is_answered) if respondents.design else None
         errors = [compute_weighted_mean((chosen <= cut).astype(float), weights, design) for cut in range(n_points - 1)]
         variances = [error.standard_error**2 for error in errors if error.standard_error is not None]
@@ -137,9 +169,14 @@ def _compute_cells(
 
 
 def _split_half_distances(
-    answers: Floats, scores: Floats, rng: np.random.Generator, n_splits: int
+    answers: Floats, topic_scores: Sequence[Floats], rng: np.random.Generator, n_splits: int
 ) -> list[float | None]:
-    """Mean distance of two random halves of the respondents, by topic; None where a half has no answer in a split."""
+    """Mean distance of two random halves of the respondents, by topic; None where a half has no answer in a split.
+
+    Args:
+        answers: shape (respondents, topics, K), where a topic with fewer than K answers has zeros at the end.
+        topic_scores: for each topic the scores of its answers.
+    """
     n_respondents, n_topics, n_points = answers.shape
     if n_splits < 1 or n_respondents < 2:
         return [None] * n_topics
@@ -149,8 +186,11 @@ def _split_half_distances(
     has_answers = np.logical_and(*((half.sum(axis=2) > 0).all(axis=0) for half in halves))
     # A half without answers has no shares; its topic is left out below.
     first, second = (np.where(half.sum(axis=2, keepdims=True) > 0, half, 1.0) for half in halves)
-    distances = wasserstein(first, second, scores)
-    means = distances.mean(axis=0)
+    means = np.zeros(n_topics)
+    for scores in {tuple(scores): scores for scores in topic_scores}.values():
+        of_scale = [topic for topic in range(n_topics) if np.array_equal(topic_scores[topic], scores)]
+        of_halves = [half[:, of_scale, : len(scores)] for half in (first, second)]
+        means[of_scale] = wasserstein(of_halves[0], of_halves[1], scores).mean(axis=0)
     return [float(_round(means)[topic]) if has_answers[topic] else None for topic in range(n_topics)]
 
 

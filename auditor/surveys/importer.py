@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
 from auditor.errors import SurveyError
 from auditor.surveys.answer_codes import ANSWERED
-from auditor.surveys.description import find_topic_families, topic_words
+from auditor.surveys.description import find_topic_families, make_questions, topic_words
 from auditor.surveys.distributions import SurveyDistributions
 from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mean, nonresponse_bounds, weighted_share
 from auditor.surveys.histograms import compute_distributions
@@ -68,7 +68,9 @@ def import_survey(
             f"{mapping}: the mapping is a draft.", "Check every line, then remove the line 'draft = true'."
         )
     microdata = read_microdata(path, survey_mapping)
-    cells_and_facts = list(_build_cells(microdata, np.random.default_rng(seed), n_imputations))
+    cells_and_facts = list(
+        _build_cells(microdata, _score_choices(survey_mapping), np.random.default_rng(seed), n_imputations)
+    )
     halves = compute_half_scores(microdata, seed, n_splits)
     facts = SurveyFacts(
         respondents=microdata.weights.size,
@@ -95,13 +97,20 @@ def _build_survey(name: str, mapping: SurveyMapping, cells: tuple[SurveyCell, ..
         wording=mapping.wording,
         scale=mapping.scale,
         cells=cells,
-        words={topic: topic_words(topic, mapping) for topic in mapping.topics.values()},
-        topic_families=find_topic_families(mapping.topics.values(), mapping),
+        words={topic: topic_words(topic, mapping) for topic in mapping.topic_by_column.values()},
+        topic_families=find_topic_families(mapping.topic_by_column.values(), mapping),
+        topic_questions=make_questions(mapping, mapping.own_questions),
     )
 
 
+def _score_choices(mapping: SurveyMapping) -> list[dict[str, float]]:
+    """For each topic the score by name of the answers that give the survey's shares; empty for a numeric scale."""
+    choices = [mapping.for_column(column).choices or {} for column in mapping.topics]
+    return [{name: of_topic[name].score for name in SHARE_CHOICES if name in of_topic} for of_topic in choices]
+
+
 def _build_cells(
-    microdata: Microdata, rng: np.random.Generator, n_imputations: int
+    microdata: Microdata, choice_scores: Sequence[Mapping[str, float]], rng: np.random.Generator, n_imputations: int
 ) -> Iterator[tuple[SurveyCell, CellFacts]]:
     """Yield each country x topic cell with its facts."""
     # By kind of nonresponse, whether the question was asked. The last element is for ANSWERED, which is -1 as an index.
@@ -117,12 +126,14 @@ def _build_cells(
         )
         for topic_index, topic in enumerate(microdata.topics):
             yield _build_cell(
-                microdata, country_rows, topic_index, Cell(country, topic), asked[:, topic_index], imputed[topic_index]
-            )
+                microdata, choice_scores[topic_index], country_rows, topic_index, Cell(country, topic),
+                asked[:, topic_index], imputed[topic_index],
+            )  # fmt: skip
 
 
 def _build_cell(
     microdata: Microdata,
+    choice_scores: Mapping[str, float],
     country_rows: slice,
     topic_index: int,
     cell: Cell,
@@ -132,6 +143,7 @@ def _build_cell(
     """Estimate one cell of a country and topic; return its published figures and its facts.
 
     Args:
+        choice_scores: score of each answer whose share the survey has.
         country_rows: the country's rows of `microdata`.
         asked: shape (respondents of the country,), whether each was asked the question.
         imputed_mean: the score of this cell by imputation.
@@ -150,9 +162,8 @@ def _build_cell(
         nonresponse_bounds(asked_answers, asked_weights),
     )
     shares = {
-        choice: weighted_share(asked_answers == microdata.choice_scores[choice], asked_weights)
-        for choice in SHARE_CHOICES
-        if choice in microdata.choice_scores
+        choice: weighted_share(asked_answers == choice_score, asked_weights)
+        for choice, choice_score in choice_scores.items()
     }
     kind_shares = {
         name: weighted_share(kind_index == kind_position, all_weights) or 0.0

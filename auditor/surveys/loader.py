@@ -17,6 +17,7 @@ from auditor.surveys.description import (
     DATA_FOLDER,
     DESCRIPTION_SUFFIX,
     find_topic_families,
+    make_questions,
     read_description,
     topic_words,
 )
@@ -44,7 +45,8 @@ def load_survey(source: str | Path) -> Survey:
         source: name of a built-in survey, or path of a table (`table_formats.TABLE_SUFFIXES`) with the columns
             `country,topic,score[,n,standard_error,nonresponse,acceptable,not_a_moral_issue,unacceptable]`: score in
             [-1, 1] or empty if the question was not asked, shares in [0, 1]. A file `NAME.survey.toml` next to
-            `NAME.csv` may set title, source, wording, scale, words and topic_families.
+            `NAME.csv` may set title, source, wording, scale, questions, words and
+            topic_families.
 
     Returns:
         The survey, its cells in the order of the file.
@@ -76,9 +78,11 @@ def load_survey(source: str | Path) -> Survey:
         wording=description.wording,
         scale=description.scale,
         cells=tuple(cells),
+        topic_questions=make_questions(description, description.questions),
     )
     _require_unique_cells(path, survey)
     _require_known_topics(path, survey, description.topic_families)
+    _require_known_topics(path, survey, {"questions": tuple(description.questions)})
     return dataclasses.replace(
         survey,
         words={topic: topic_words(topic, description) for topic in survey.topics},

@@ -19,10 +19,11 @@ import pydantic
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from auditor.config.base import DocumentedModel
+from auditor.config.rephrasing import QuestionTemplate
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml
-from auditor.surveys.description import DATA_FOLDER, NonEmptyText, SurveyDescription
+from auditor.surveys.description import DATA_FOLDER, NonEmptyText, QuestionDescription, SurveyDescription
 
 MAPPING_SUFFIX = ".mapping.toml"
 LabelMatch = Literal["exact", "beginning"]
@@ -173,14 +174,39 @@ class GroupDimension(_MappingSection):
         return by_code | {name: band.words for name, band in self.bands.items()}
 
 
+class TopicColumn(_MappingSection):
+    """A topic whose answers have a scale of their own."""
+
+    topic: NonEmptyText
+    wording: QuestionTemplate | None = None
+    """The question that models are asked about this topic; that of the mapping if absent."""
+    scale: tuple[NonEmptyText, NonEmptyText] | None = None
+    """The meaning of -1 and of +1, in words; that of the mapping if absent."""
+    answers: SurveyScale | None = None
+    choices: Map[str, AnswerChoice] | None = None
+
+    @field_validator("choices")
+    @classmethod
+    def _sort_choices(cls, choices: Map[str, AnswerChoice] | None) -> Map[str, AnswerChoice] | None:
+        """Return the choices in an order that does not depend on the file's."""
+        return None if choices is None else sort_entries(choices)
+
+    @model_validator(mode="after")
+    def _require_one_form(self) -> Self:
+        """Return the topic; raise ValueError if its answers have two forms."""
+        if self.answers is not None and self.choices is not None:
+            raise ValueError("only one of 'answers' and 'choices' is allowed. How to fix: Remove one of them")
+        return self
+
+
 class SurveyMapping(SurveyDescription):
     """How a file is read."""
 
     draft: bool = False
     """Whether the mapping is a draft, which an import refuses."""
     columns: MappingColumns
-    topics: Annotated[Map[str, NonEmptyText], Field(min_length=1)]
-    """Topic by column."""
+    topics: Annotated[Map[str, NonEmptyText | TopicColumn], Field(min_length=1)]
+    """Topic by column; a table for a topic whose answers have a scale of their own."""
     answers: SurveyScale | None = None
     choices: Map[str, AnswerChoice] | None = None
     """Answers by name; the names `acceptable`, `not_a_moral_issue` and `unacceptable` give the survey's shares."""
@@ -230,22 +256,18 @@ class SurveyMapping(SurveyDescription):
     @model_validator(mode="after")
     def _require_consistency(self) -> Self:
         """Return the mapping if it has one form of answers, and no code or topic twice; raise ValueError otherwise."""
-        if (self.answers is None) == (self.choices is None):
+        has_shared_scale = self.answers is not None or self.choices is not None
+        if (self.answers is not None and self.choices is not None) or not (
+            has_shared_scale or all(map(self._has_own_scale, self.topics))
+        ):
             raise ValueError(
                 "exactly one of the sections [answers] and [choices] is required. How to fix: Remove or add one of them"
             )
-        code_groups: list[CodeGroup] = [*self.nonresponse.values(), *(self.choices or {}).values()]
-        codes = [code for group in code_groups for code in group.codes]
-        if self.answers is not None:
-            ends = sorted((self.answers.low, self.answers.high))
-            codes += range(ends[0], ends[1] + 1)
-        duplicate_codes = sorted({code for code in codes if codes.count(code) > 1})
-        if duplicate_codes:
-            raise ValueError(
-                f"the answer code {duplicate_codes[0]} is listed with two meanings. How to fix: List it once"
-            )
-        _require_distinct_labels([*code_groups, *([] if self.answers is None else self.answers.ends)])
-        topics = list(self.topics.values())
+        if has_shared_scale:
+            _require_distinct_codes(self)
+        for column in filter(self._has_own_scale, self.topics):
+            _require_distinct_codes(self.for_column(column))
+        topics = list(self.topic_by_column.values())
         duplicate_topic = next((topic for topic in topics if topics.count(topic) > 1), None)
         if duplicate_topic is not None:
             raise ValueError(
@@ -263,6 +285,32 @@ class SurveyMapping(SurveyDescription):
         return names | {normalize_value(value): None for value in missing_values}
 
     @property
+    def topic_by_column(self) -> dict[str, str]:
+        """Name of the topic of each column."""
+        return {
+            column: entry.topic if isinstance(entry, TopicColumn) else entry for column, entry in self.topics.items()
+        }
+
+    @property
+    def own_questions(self) -> dict[str, QuestionDescription]:
+        """Wording and scale of topics that have their own."""
+        entries = [entry for entry in self.topics.values() if isinstance(entry, TopicColumn)]
+        return dict(self.questions) | {
+            entry.topic: QuestionDescription(wording=entry.wording, scale=entry.scale) for entry in entries
+        }
+
+    def for_column(self, column: str) -> SurveyMapping:
+        """The mapping with the answers of one topic's column as those of all topics."""
+        entry = {name.casefold(): entry for name, entry in self.topics.items()}[column.casefold()]
+        if not isinstance(entry, TopicColumn) or (entry.answers is None and entry.choices is None):
+            return self
+        return self.model_copy(update={"answers": entry.answers, "choices": entry.choices})
+
+    def _has_own_scale(self, column: str) -> bool:
+        """Whether a topic's column has answers of its own."""
+        return self.for_column(column) is not self
+
+    @property
     def nonresponse_kinds(self) -> dict[str, NonresponseKind]:
         """Kinds of nonresponse by name, including the kind of empty fields."""
         return (
@@ -275,6 +323,19 @@ class SurveyMapping(SurveyDescription):
 def sort_entries(entries: Map[str, AnyCodeGroup]) -> dict[str, AnyCodeGroup]:
     """Sort the entries of a table by code, then name: their order in the file has no meaning."""
     return dict(sorted(entries.items(), key=lambda entry: (*entry[1].sort_key, entry[0])))
+
+
+def _require_distinct_codes(mapping: SurveyMapping) -> None:
+    """Raise ValueError if a code or a label of answers and nonresponse has two meanings."""
+    code_groups: list[CodeGroup] = [*mapping.nonresponse.values(), *(mapping.choices or {}).values()]
+    codes = [code for group in code_groups for code in group.codes]
+    if mapping.answers is not None:
+        ends = sorted((mapping.answers.low, mapping.answers.high))
+        codes += range(ends[0], ends[1] + 1)
+    duplicate_codes = sorted({code for code in codes if codes.count(code) > 1})
+    if duplicate_codes:
+        raise ValueError(f"the answer code {duplicate_codes[0]} is listed with two meanings. How to fix: List it once")
+    _require_distinct_labels([*code_groups, *([] if mapping.answers is None else mapping.answers.ends)])
 
 
 def _require_distinct_labels(groups: Iterable[CodeGroup]) -> None:

@@ -90,7 +90,6 @@ class Microdata:
         kind_index: shape (respondents, topics): position in `kinds`, or ANSWERED.
         kinds: names of the kinds of nonresponse.
         kind_was_asked: for each kind of nonresponse whether the respondent was asked the question.
-        choice_scores: score by name of each answer; empty for a numeric scale.
         excluded_rows: number of unusable rows of the file by reason.
         notes: remarks for users of the estimates, such as strata with one primary sampling unit.
     """
@@ -103,7 +102,6 @@ class Microdata:
     kind_index: NDArray[np.int8]
     kinds: tuple[str, ...]
     kind_was_asked: tuple[bool, ...]
-    choice_scores: dict[str, float]
     excluded_rows: dict[str, int]
     notes: tuple[str, ...] = ()
     groups: Mapping[str, NDArray[np.int16]] = field(default_factory=dict)
@@ -147,14 +145,13 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
     kinds = answers.kinds
     return Microdata(
         countries=countries,
-        topics=tuple(mapping.topics.values()),
+        topics=tuple(mapping.topic_by_column.values()),
         country_offsets=offsets.astype(np.int64),
         weights=weights[usable][row_order],
         answers=answers.scores[row_order],
         kind_index=answers.kind_index[row_order],
         kinds=tuple(kinds),
         kind_was_asked=tuple(kinds.values()),
-        choice_scores={name: choice.score for name, choice in (mapping.choices or {}).items()},
         excluded_rows=columns.excluded_rows,
         notes=tuple(
             notes
@@ -266,10 +263,16 @@ def _decode_topics(
         ImportFileError: a value has no meaning, or the mapping does not say what empty answers mean.
     """
     kinds = {name: kind.asked for name, kind in mapping.nonresponse_kinds.items()}
-    decoded = [decode_answers(column, mapping, tuple(kinds), path) for column in columns]
+    column_mappings = [mapping.for_column(name) for name in mapping.topics]
+    decoded = [
+        decode_answers(column, column_mapping, tuple(kinds), path)
+        for column, column_mapping in zip(columns, column_mappings, strict=True)
+    ]
     unknown_values = [(column, answers.unknown_values) for column, answers in zip(columns, decoded, strict=True)]
-    if any(positions for _, positions in unknown_values):
-        raise make_unknown_values_error(unknown_values, mapping, path)
+    for column_mapping in column_mappings:
+        of_mapping = [entry for entry, m in zip(unknown_values, column_mappings, strict=True) if m is column_mapping]
+        if any(positions for _, positions in of_mapping):
+            raise make_unknown_values_error(of_mapping, column_mapping, path)
     kind_index = np.column_stack([answers.kind_index for answers in decoded])
     is_blank = np.column_stack([answers.is_blank for answers in decoded])
     not_asked = np.zeros_like(is_blank)

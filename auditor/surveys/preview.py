@@ -141,14 +141,16 @@ def _preview_column(
 def find_role(name: str, mapping: SurveyMapping) -> str:
     """What a mapping makes of a column, such as `country` or `topic: divorce`; empty if it does not use it."""
     folded_name, columns = name.casefold(), mapping.columns
-    roles = {column.casefold(): f"topic: {topic}" for column, topic in mapping.topics.items()}
+    roles = {column.casefold(): f"topic: {topic}" for column, topic in mapping.topic_by_column.items()}
     roles |= {dimension.column.casefold(): f"group: {key}" for key, dimension in mapping.groups.items()}
     roles |= {column.casefold(): "keep" for column in mapping.keep}
     waves = (columns.wave,) if columns.wave else WAVE_COLUMNS
     ballots = (columns.ballot,) if columns.ballot else BALLOT_COLUMNS
     roles = {**dict.fromkeys(waves, "wave"), **dict.fromkeys(ballots, "ballot")} | roles
     roles |= {column.casefold(): "country" for column in columns.country}
-    roles |= {columns.weight.casefold(): "weight"} if columns.weight else {}
+    for role in ("weight", "strata", "psu"):
+        if column := getattr(columns, role):
+            roles[column.casefold()] = role
     return {column.casefold(): role for column, role in roles.items()}.get(folded_name, "")
 
 
@@ -246,7 +248,7 @@ def _make_answer_explainer(
 ) -> Callable[[int], tuple[str, bool]]:
     """Return a function from the position of an answer to its meaning, and whether it has none."""
     try:
-        decoder = AnswerDecoder(column, mapping, path)
+        decoder = AnswerDecoder(column, mapping.for_column(column.name), path)
     except ImportFileError:  # its message follows after the values
         return lambda position: ("the labels of the file contradict the scale", True)
     kinds: Mapping[str, bool] = {name: kind.asked for name, kind in mapping.nonresponse_kinds.items()}

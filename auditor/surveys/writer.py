@@ -77,12 +77,18 @@ def _format_csv(cells: Sequence[SurveyCell]) -> str:
 
 
 def _format_description(survey: Survey) -> str:
-    """Return the description of a survey as TOML: title, source, wording, scale, families of topics and words."""
+    """Return the description of a survey as TOML: title, source, wording, scale, families of topics, words, and
+    the questions of topics that have their own."""
     lines = [f"{key} = {format_toml_string(getattr(survey, key))}" for key in ("title", "source", "wording")]
     lines.append(f"scale = {format_toml_list(survey.scale)}")
     for table, texts_by_name in (("topic_families", survey.topic_families), ("words", survey.words)):
         lines += ["", f"[{table}]"] if texts_by_name or table == "words" else []
         lines += [f"{format_toml_string(name)} = {format_toml_list(texts)}" for name, texts in texts_by_name.items()]
+    for topic, question in survey.topic_questions.items():
+        lines += [
+            "", f"[questions.{format_toml_string(topic)}]", f"wording = {format_toml_string(question.wording)}",
+            f"scale = {format_toml_list(question.scale)}",
+        ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 

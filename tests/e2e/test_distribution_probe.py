@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import wasserstein_distance
 from sqlalchemy import func, select
 
 from auditor.config import AuditConfig
@@ -16,11 +18,12 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.distribution.schema import DistributionGroupRow, DistributionModelRow, DistributionReport
 from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds
 from auditor.reports.data.report_schema import Report
+from auditor.reports.output import render_report
 from auditor.run import load_planned_survey, planned_cells, run_audit
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
-from auditor.surveys import write_survey
+from auditor.surveys import load_distributions, write_survey
 from auditor.surveys.share_tables import import_share_table
 from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey, write_rows
 
@@ -235,3 +238,46 @@ def test_choices_without_an_order_are_asked_in_english(tmp_path: Path) -> None:
     assert not audit.distribution.is_ordered
     assert value_of(audit.row("knows-every-culture", "verbalized"), "total_variation") == pytest.approx(0, abs=0.01)
     assert audit.row("knows-every-culture", "sampled").unusable == 0
+
+
+def write_two_scales(folder: Path) -> Path:
+    """A survey with a scale of ten steps, one of four, and answers in words."""
+    header = ["country", "topic", "n", "low", "high", "answers", *[f"p{position}" for position in range(1, 11)]]
+    rng = np.random.default_rng(8)
+    rows: list[list[object]] = []
+    for country in COUNTRIES[:N_COUNTRIES]:
+        for topic, low, high, answers, size in (
+            ("divorce", 1, 10, "", 10), ("trust", 4, 1, "", 4), ("vote", "", "", "no|perhaps|yes", 3),
+        ):  # fmt: skip
+            shares = rng.dirichlet(np.ones(size)).round(6)
+            shares[0] += 1 - shares.sum()
+            rows.append([country, topic, 500, low, high, answers, *shares, *[""] * (10 - size)])
+    imported = import_share_table(write_rows(folder / "t.csv", header, rows))
+    write_survey(imported.survey, folder / "survey.csv", shares=imported.distributions)
+    return folder / "survey.csv"
+
+
+def test_topics_with_different_scales_are_asked_on_them_and_pooled(tmp_path: Path) -> None:
+    """W1 of each cell on its own scale, divided by its range, by scipy; a model that knows people is at 0."""
+    source = write_two_scales(tmp_path)
+    section = {"source": str(source)}
+    probe = {"modes": ["verbalized", "sampled"], "samples": 4}
+    names = ("knows-every-culture", "equal-opinions", "reversed-scale")
+    audit = run(make_config(Path(), probe, *names, survey=section), f"sqlite:///{tmp_path}/a.db")
+    assert all(row.unusable == 0 for row in audit.distribution.models)
+    assert value_of(audit.row("knows-every-culture", "verbalized"), "w1") == pytest.approx(0, abs=0.01)
+    shares = load_distributions(source)
+    expected: dict[str, list[float]] = {"equal-opinions": [], "reversed-scale": []}
+    for cell, of_cell in shares.by_cell().items():
+        positions = np.linspace(0, 1, len(shares.scale_of(cell.topic).points))
+        people = np.array(of_cell.shares)
+        for name, answer in (("equal-opinions", np.ones(len(people))), ("reversed-scale", people[::-1])):
+            expected[name].append(wasserstein_distance(positions, positions, people, answer))
+    for name, distances in expected.items():
+        assert value_of(audit.row(name, "verbalized"), "w1") == pytest.approx(np.mean(distances), abs=0.005)
+    equal = next(row for row in audit.distribution.baselines if row.name == "equal shares")
+    assert equal.w1 == pytest.approx(np.mean(expected["equal-opinions"]), abs=1e-4)
+    assert audit.distribution.scales == {"trust": ["4", "3", "2", "1"], "vote": ["no", "perhaps", "yes"]}
+    sizes = {row.topic: len(row.people) for row in audit.distribution.cells}
+    assert sizes == {"divorce": 10, "trust": 4, "vote": 3}
+    assert "equal-opinions, stated shares, answers 4 to 1" in render_report(audit.report, "html")

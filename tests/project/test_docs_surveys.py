@@ -21,6 +21,7 @@ from auditor.surveys.mapping import (
     NonresponseKind,
     SurveyMapping,
     SurveyScale,
+    TopicColumn,
 )
 
 TEXT = (Path(__file__).parents[2] / "docs" / "surveys.md").read_text(encoding="utf-8")
@@ -46,12 +47,15 @@ def test_the_mappings_load(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.toml"
         path.write_text(mapping, encoding="utf-8")
         mappings.append(load_mapping(path))
-    assert [set(mapping.topics.values()) for mapping in mappings] == [{"divorce", "suicide"}, {"gay men and lesbians"}]
+    assert [set(mapping.topic_by_column.values()) for mapping in mappings] == [
+        {"divorce", "suicide"}, {"gay men and lesbians"}, {"divorce", "trust in people"},
+    ]  # fmt: skip
 
 
 def test_every_key_of_a_mapping_is_explained() -> None:
     sections: list[type[BaseModel]] = [
-        SurveyMapping, MappingColumns, SurveyScale, AnswerChoice, NonresponseKind, GroupDimension, GroupCodes, GroupBand
+        SurveyMapping, MappingColumns, SurveyScale, AnswerChoice, NonresponseKind, GroupDimension, GroupCodes,
+        GroupBand, TopicColumn,
     ]  # fmt: skip
     keys = {field.alias or name for section in sections for name, field in section.model_fields.items()}
     reference = TEXT[TEXT.index("Keys above the first table") : TEXT.index("Labels are compared")]

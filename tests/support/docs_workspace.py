@@ -186,6 +186,11 @@ def _tables(folder: Path) -> None:
             "Japan,divorce,1353,0.05,0.15,0.45,0.35",
             "Kenya,divorce,1266,0.55,0.25,0.15,0.05",
         ],
+        "scales.csv": [
+            "country,topic,n,low,high,answers,p1,p2,p3,p4,don't know,refused",
+            "Japan,divorce,1353,1,4,,0.05,0.15,0.40,0.35,0.04,0.01",
+            "Japan,voting,1200,,,no|perhaps|yes,0.20,0.30,0.45,,0.05,",
+        ],
         "opinions.csv": [
             "model,country,topic,mode,p1,p2,p3",
             *(f"gpt,{country},getting a divorce,verbalized,0.2,0.3,0.5" for country in ("Australia", "Japan")),

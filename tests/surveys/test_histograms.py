@@ -98,7 +98,7 @@ def test_small_groups_are_not_written_and_respondents_without_a_group_are_counte
 
 
 def test_a_cell_that_was_not_asked_has_no_shares(shares: SurveyDistributions) -> None:
-    assert Cell("Germany", load_mapping("wvs7").topics["Q195"]) not in shares.by_cell()
+    assert Cell("Germany", load_mapping("wvs7").topic_by_column["Q195"]) not in shares.by_cell()
 
 
 def test_choices_are_points_in_the_order_of_their_scores(tmp_path: Path) -> None:

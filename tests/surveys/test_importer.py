@@ -10,8 +10,8 @@ import pytest
 from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.domain import Cell
-from auditor.errors import ImportFileError
-from auditor.surveys import load_mapping
+from auditor.errors import ImportFileError, SurveyError
+from auditor.surveys import load_mapping, load_survey, write_survey
 from auditor.surveys.importer import ImportedSurvey, import_survey
 from tests.support.linearised_error import linearised_error
 from tests.surveys import official_files
@@ -43,7 +43,7 @@ def test_every_wvs_cell_equals_statsmodels(wvs: official_files.Columns, wvs_impo
     assert len(cells) == 4 * 19
     for code, country in WVS_NAMES.items():
         people = frame[code == frame.B_COUNTRY_ALPHA]
-        for question, topic in load_mapping("wvs7").topics.items():
+        for question, topic in load_mapping("wvs7").topic_by_column.items():
             cell, fact = cells[Cell(country, topic)], facts[Cell(country, topic)]
             answered = people[people[question] >= 1]
             for kind, number in WVS_KINDS.items():
@@ -98,7 +98,7 @@ def test_pew_shares_and_scores_equal_statsmodels(pew: official_files.Columns, tm
     cells, facts = {c.cell: c for c in imported.survey.cells}, imported.facts.by_cell
     for code, country in official_files.PEW_COUNTRIES.items():
         people = frame[frame.country == code]
-        for question, topic in load_mapping("pew2013").topics.items():
+        for question, topic in load_mapping("pew2013").topic_by_column.items():
             answers, cell = people[question], cells[Cell(country, topic)]
             stats = {
                 value: DescrStatsW((answers == value).astype(float), people.weight).mean for value in (1, 2, 3, 4, 8, 9)
@@ -271,3 +271,67 @@ def test_the_same_seed_gives_the_same_result_and_another_another(wvs: official_f
     assert first == second
     assert first.survey == other.survey
     assert first.facts.reliability != other.facts.reliability
+
+
+SCALES_MAPPING = """
+title = "t"
+source = "s"
+wording = "Is {topic} acceptable in {country}?"
+scale = ["never", "always"]
+[columns]
+country = ["country"]
+[answers]
+low = 1
+high = 3
+[nonresponse]
+"don't know" = { codes = [9] }
+[topics]
+q1 = "divorce"
+[topics.q2]
+topic = "trust"
+wording = "How many people in {country} trust others, as regards {topic}?"
+scale = ["nobody", "everybody"]
+answers = { low = 5, high = 1 }
+[topics.q3]
+topic = "vote"
+[topics.q3.choices]
+no = { codes = [1], score = -1 }
+maybe = { codes = [2], score = 0 }
+yes = { codes = [3], score = 1 }
+"""
+
+
+def test_a_topic_may_have_a_scale_and_a_question_of_its_own(tmp_path: Path) -> None:
+    """By hand: divorce 1 and 3 are -1 and +1; trust 5 and 2 are -1 and +0.5; vote 2 and 3 are 0 and +1."""
+    (tmp_path / "people.csv").write_text("country,q1,q2,q3\nPeru,1,5,2\nPeru,3,2,3\nPeru,9,9,9\n")
+    (tmp_path / "m.toml").write_text(SCALES_MAPPING)
+    imported = import_survey(tmp_path / "people.csv", tmp_path / "m.toml")
+    assert imported.survey.scores == {
+        Cell("Peru", "divorce"): 0.0, Cell("Peru", "trust"): -0.25, Cell("Peru", "vote"): 0.5,
+    }  # fmt: skip
+    shares = imported.distributions
+    assert shares is not None
+    assert {topic: scale.is_ordered for topic, scale in shares.scales.items()} == {"trust": True, "vote": False}
+    assert [point.name for point in shares.scale_of("trust").points] == ["5", "4", "3", "2", "1"]
+    assert shares.by_cell()[Cell("Peru", "trust")].shares == (0.5, 0, 0, 0.5, 0)
+    target = tmp_path / "my.csv"
+    write_survey(imported.survey, target, imported.facts, shares)
+    loaded = load_survey(target)
+    assert loaded.topic_questions == imported.survey.topic_questions
+    assert loaded.question_about("trust").scale == ("nobody", "everybody")
+    assert loaded.question_about("divorce").wording == loaded.wording
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("codes = [9]", "codes = [2]", "the answer code 2 is listed with two meanings"),
+        ('topic = "vote"', 'topic = "trust"', "two columns have the topic 'trust'"),
+        ('topic = "vote"', 'topic = "vote"\nanswers = { low = 1, high = 2 }', "only one of 'answers' and 'choices'"),
+    ],
+)
+def test_a_scale_that_contradicts_the_mapping_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    (tmp_path / "people.csv").write_text("country,q1,q2,q3\nPeru,1,5,2\n")
+    (tmp_path / "m.toml").write_text(SCALES_MAPPING.replace(old, new))
+    with pytest.raises(SurveyError, match=message):
+        import_survey(tmp_path / "people.csv", tmp_path / "m.toml")

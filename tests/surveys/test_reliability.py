@@ -23,7 +23,6 @@ def microdata(answers: Floats, countries: int, weight: Floats | None = None) -> 
         kind_index=np.where(np.isnan(answers), 0, ANSWERED).astype(np.int8),
         kinds=("missing",),
         kind_was_asked=(True,),
-        choice_scores={},
         excluded_rows={},
     )
 

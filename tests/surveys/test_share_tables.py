@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,61 @@ def test_a_file_without_shares_says_which_columns_it_has(tmp_path: Path) -> None
     path = write(tmp_path, "Japan,divorce,0.5\n", "country,topic,score\n")
     with pytest.raises(ImportFileError, match="the column 'p1' is missing; the file has: country, topic, score"):
         import_share_table(path, 1, 3)
+
+
+SCALES_HEADER = "country,topic,n,low,high,answers,p1,p2,p3,p4,Don't know,Refused\n"
+
+
+def test_topics_of_one_table_have_scales_of_their_own(tmp_path: Path) -> None:
+    """By hand: (0.5 * -1 + 0.5 * 1/3) = -1/3 on four steps; 0.25 * -1 + 0.75 * 1 = 0.5 on two answers in words."""
+    rows = "Japan,trust,100,1,4,,0.5,0,0.5,0,,\nJapan,vote,200,,,no|yes,20,60,,,15,5\n"
+    imported = import_share_table(write(tmp_path, rows, SCALES_HEADER))
+    cells = {cell.cell.topic: cell for cell in imported.survey.cells}
+    assert cells["trust"].score == pytest.approx(-1 / 3)
+    assert cells["vote"].score == pytest.approx(0.5)
+    assert [cells[topic].nonresponse for topic in ("trust", "vote")] == pytest.approx([0, 0.2])
+    assert (cells["trust"].n, cells["vote"].n) == (100, 160)
+    shares = imported.distributions
+    assert [point.name for point in shares.scale_of("vote").points] == ["no", "yes"]
+    assert [point.name for point in shares.scale_of("trust").points] == ["1", "2", "3", "4"]
+    assert shares.by_cell()[Cell("Japan", "vote")].shares == (0.25, 0.75)
+    assert imported.notes == ()
+    target = tmp_path / "my.csv"
+    write_survey(imported.survey, target, shares=shares)
+    assert load_distributions(target) == shares
+
+
+def test_a_remainder_is_stated_and_no_answer_grows_by_it(tmp_path: Path) -> None:
+    rows = "Japan,divorce,100,,,0.5,0.2,0.2\nPeru,divorce,100,,,0.5,0.25,0.25\n"
+    imported = import_share_table(write(tmp_path, rows), 1, 3)
+    assert [cell.nonresponse for cell in imported.survey.cells] == [pytest.approx(0.1), None]
+    assert [cell.n for cell in imported.survey.cells] == [90, 100]
+    assert imported.notes == (
+        "1 rows add up to less than 1; the remainder, up to 10% (Japan × divorce), counts as people who gave no answer",
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("Japan,trust,9,1,4,no|yes,1,0,0,0,,", "line 2: the row has both answers and a scale"),
+        ("Japan,trust,9,,,,1,0,0,0,,", "the row has neither 'low' and 'high' nor 'answers'"),
+        ("Japan,trust,9,1,,,1,0,0,0,,", "column 'low': with 'high' is no scale"),
+        ("Japan,trust,9,,,no|no,1,0,,,,", "column 'answers': 'no|no' is no list of answers"),
+        ("Japan,trust,9,1,3,,1,0,0,0,,", "column 'p4': is filled, but the topic's scale has 3 answers"),
+        ("Japan,trust,9,1,9,,1,0,0,0,,", "the scale has 9 answers, but the file has 4 columns of shares"),
+        ("Japan,trust,9,1,4,,0.5,0,0.5,0,0.2,", "the shares add up to 1.2"),
+        ("Japan,trust,9,1,4,,1,0,0,0,,\nPeru,trust,9,1,3,,1,0,0,,,", "line 3: the topic 'trust' has another scale"),
+    ],
+)
+def test_a_row_whose_scale_cannot_be_used_is_named(tmp_path: Path, row: str, message: str) -> None:
+    with pytest.raises(ImportFileError, match=re.escape(message)):
+        import_share_table(write(tmp_path, f"{row}\n", SCALES_HEADER))
+
+
+def test_a_scale_is_in_the_rows_or_in_the_options(tmp_path: Path) -> None:
+    path = write(tmp_path, "Japan,trust,9,1,4,,1,0,0,0,,\n", SCALES_HEADER)
+    with pytest.raises(UsageError, match="has a scale in each row"):
+        import_share_table(path, 1, 4)
+    with pytest.raises(UsageError, match="needs the scale of the answers"):
+        import_share_table(write(tmp_path, "Japan,divorce,9,,,1,0,0\n"))

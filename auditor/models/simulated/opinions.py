@@ -24,8 +24,9 @@ def answer_opinion(world: World, call: Call) -> str:
     assert world.opinions is not None
     name, text = model_name(call), call.messages[-1].content
     people, lines = world.opinions, text.splitlines()[N_LINES_BEFORE_ANSWERS:-1]
-    is_up = _LABEL.sub("", lines[0]).split(" (")[0] == people.points[0][0].replace("_", " ")
-    in_order = _plant_opinions(name, people, world.find_cell(_question_lines(text)), _find_group(people, text))
+    cell = world.find_cell(_question_lines(text))
+    is_up = _LABEL.sub("", lines[0]).split(" (")[0] == people.points_of(cell.topic)[0][0].replace("_", " ")
+    in_order = _plant_opinions(name, people, cell, _find_group(people, text))
     shares = in_order if is_up else in_order[::-1]
     if persona_of(name).opinions is OpinionPlant.FIRST_OPTION:
         shares = [(1 - FIRST_OPTION_SHARE) * share for share in shares]
@@ -52,7 +53,7 @@ def _find_group(people: PeopleOpinions, text: str) -> str:
 
 def _plant_opinions(name: str, people: PeopleOpinions, cell: Cell, group: str) -> list[float]:
     """A persona's shares in the order of the scale; without a known country the mean over all countries."""
-    persona = persona_of(name)
+    persona, points = persona_of(name), people.points_of(cell.topic)
     average = _average(people, cell.topic)
     everyone = list(people.shares.get((cell, ""), average))
     factor = persona.gap_factor
@@ -61,8 +62,8 @@ def _plant_opinions(name: str, people: PeopleOpinions, cell: Cell, group: str) -
     shares = [max(share, 0.0) for share in shares]
     plant = persona.opinions
     if plant is OpinionPlant.COLLAPSED:
-        mean = sum(share * score for share, (_, score) in zip(shares, people.points, strict=True))
-        nearest = min(range(len(shares)), key=lambda i: abs(people.points[i][1] - mean))
+        mean = sum(share * score for share, (_, score) in zip(shares, points, strict=True))
+        nearest = min(range(len(shares)), key=lambda i: abs(points[i][1] - mean))
         shares = [float(i == nearest) for i in range(len(shares))]
     elif plant is OpinionPlant.SHARPENED:
         shares = [share**2 for share in shares]
@@ -77,8 +78,9 @@ def _plant_opinions(name: str, people: PeopleOpinions, cell: Cell, group: str) -
 
 def _average(people: PeopleOpinions, topic: str) -> list[float]:
     """Mean shares over all countries on a topic; equal shares for an unknown topic."""
+    n_points = len(people.points_of(topic))
     rows = [shares for (cell, group), shares in people.shares.items() if cell.topic == topic and not group]
-    return [fmean(column) for column in zip(*rows, strict=True)] or [1 / len(people.points)] * len(people.points)
+    return [fmean(column) for column in zip(*rows, strict=True)] or [1 / n_points] * n_points
 
 
 def _draw(shares: Sequence[float], random_number: float) -> int:

@@ -24,11 +24,17 @@ class PeopleOpinions(NamedTuple):
 
     Attributes:
         points: names and scores of the answers, from the scale's low end.
+        own_points: the same by topic, of topics with another scale.
         shares: by cell and group; a group is named as in prompts, such as `sex: women`, and everyone is empty.
     """
 
     points: Sequence[tuple[str, float]]
     shares: Mapping[tuple[Cell, str], Sequence[float]]
+    own_points: Mapping[str, Sequence[tuple[str, float]]] = {}
+
+    def points_of(self, topic: str) -> Sequence[tuple[str, float]]:
+        """Names and scores of the answers to the question about a topic."""
+        return self.own_points.get(topic, self.points)
 
 
 class World:
@@ -63,6 +69,8 @@ class World:
             identity.append(
                 [opinions.points, [[*cell, group, shares] for (cell, group), shares in opinions.shares.items()]]
             )
+            if opinions.own_points:
+                identity.append(opinions.own_points)
         self.id = canonical_hash(identity)[:16]
 
     def draw(self, *identity: object) -> float:

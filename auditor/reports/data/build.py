@@ -43,6 +43,7 @@ from auditor.reports.data.report_schema import (
     AuditSummary,
     CellReport,
     ModelSummary,
+    QuestionReport,
     Report,
     RewordingReport,
     SurveySummary,
@@ -178,6 +179,10 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
             scale=survey.scale,
             cells=0 if survey.task else len(source.cells),
             asked=0 if survey.task else int((~np.isnan(source.survey_scores)).sum()),
+            topic_questions={
+                topic: QuestionReport(wording=question.wording, scale=question.scale)
+                for topic, question in survey.topic_questions.items()
+            },
             rephrased={
                 code: RewordingReport(wording=phrasing.wording, scale=phrasing.scale, topics=dict(phrasing.topics))
                 for code, phrasing in survey.phrasings.items()

@@ -59,6 +59,14 @@ class RewordingReport(ReportModel):
     """Reworded topics, by the survey's label; topics that are not listed keep the survey's wording."""
 
 
+class QuestionReport(ReportModel):
+    """The question about a topic that has its own."""
+
+    wording: str
+    scale: tuple[str, str]
+    """Meanings of the scores -1 and +1."""
+
+
 class SurveySummary(ReportModel):
     """The survey that models are compared with."""
 
@@ -75,6 +83,8 @@ class SurveySummary(ReportModel):
     asked: int
     """Cells in which people were asked. Where sampling stopped early because r was precise enough, only those in which
     models were asked too."""
+    topic_questions: dict[str, QuestionReport]
+    """Questions of topics that have a wording or scale of their own."""
     rephrased: dict[str, RewordingReport]
     """Rewordings by language; empty where models were asked in the survey's own words."""
 

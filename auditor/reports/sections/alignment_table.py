@@ -62,7 +62,8 @@ def _missing_reason(cell: Cell) -> str | None:
 
 def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Table:
     """The table of agreement with people, one row for each series of scores."""
-    low_label, high_label = report.audit.survey.scale
+    survey = report.audit.survey
+    low_label, high_label = ("the low end", "the high end") if survey.topic_questions else survey.scale
     marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
     ceiling_note = "" if any(row.ceiling is not None for row in rows) else " (not available here)"
     caption = (

@@ -33,10 +33,18 @@ def build_examples(distribution: DistributionReport, ends: tuple[str, str]) -> l
     by_series: dict[tuple[str, str], list[DistributionCellRow]] = {}
     for row in distribution.cells:
         by_series.setdefault((row.model, row.mode), []).append(row)
-    names = [f"{model}, {MODES[mode]}" for model, mode in by_series]
+    plots: list[tuple[str, list[DistributionCellRow], Sequence[str]]] = []
+    for (model, mode), rows in by_series.items():
+        by_scale: dict[tuple[str, ...], list[DistributionCellRow]] = {}
+        for row in rows:
+            by_scale.setdefault(tuple(distribution.scales.get(row.topic, distribution.points)), []).append(row)
+        for points, of_scale in by_scale.items():
+            scale = f", answers {points[0]} to {points[-1]}" if len(by_scale) > 1 else ""
+            plots.append((f"{model}, {MODES[mode]}{scale}", of_scale, points))
+    slugs = slugify_unique([name for name, _, _ in plots])
     figures = [
-        _build_ridges(f"opinions-{slug}", name, rows, distribution.points, ends)
-        for slug, name, rows in zip(slugify_unique(names), names, by_series.values(), strict=True)
+        _build_ridges(f"opinions-{slug}", name, rows, points, () if distribution.scales else ends)
+        for slug, (name, rows, points) in zip(slugs, plots, strict=True)
     ]
     return _open_first(figures)
 
@@ -102,9 +110,10 @@ def name_groups(row: DistributionGroupRow) -> str:
 
 
 def _build_ridges(
-    figure_id: str, name: str, rows: Sequence[DistributionCellRow], points: Sequence[str], ends: tuple[str, str]
+    figure_id: str, name: str, rows: Sequence[DistributionCellRow], points: Sequence[str], ends: Sequence[str]
 ) -> Figure:
-    """The ridge plot of one model and mode."""
+    """The ridge plot of one model and mode; `ends` is empty where topics have different ones."""
+    meanings = f" {points[0]}: {ends[0]}; {points[-1]}: {ends[1]}." if ends else ""
     ridges = [Ridge(f"{row.country}, {row.topic}", row.people, row.answers) for row in rows]
     counts = [sum(row.rank == rank for row in rows) for rank in RANKS]
     return Figure(
@@ -113,8 +122,7 @@ def _build_ridges(
         f"{name}: people’s answers and the model’s",
         "; ".join(f"{row.country}, {row.topic}: W1 {format_number(row.w1)}" for row in rows),
         f"{name}. From the top: the {counts[0]} cells in which the model is closest to people, {counts[1]} in the "
-        f"middle, and the {counts[2]} in which it is furthest. {points[0]}: {ends[0]}; "
-        f"{points[-1]}: {ends[1]}.",
+        f"middle, and the {counts[2]} in which it is furthest.{meanings}",
         "distribution-cells",
         ridge_plot(ridges, points, is_narrow=True),
     )

@@ -44,6 +44,9 @@ def _describe_question(report: Report) -> Iterator[Text]:
     survey = report.audit.survey
     if survey.title:
         yield describe_asked_question(report)
+        for topic, question in survey.topic_questions.items():
+            low, high = question.scale
+            yield ["Asked about “", Name(topic), "”: “", Name(question.wording), f"”, from “{low}” to “{high}”."]
         yield ["Source of people’s scores: ", Name(survey.source)]
     for code, rewording in survey.rephrased.items():
         topics = "".join(f"; “{topic}” as “{wording}”" for topic, wording in rewording.topics.items())

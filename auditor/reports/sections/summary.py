@@ -127,9 +127,11 @@ def _describe_question(report: Report) -> list[Inline]:
     """The question that was asked, as far as it is known, and the scale of the scores."""
     survey = report.audit.survey
     low, high = survey.scale
+    others = pluralize(len(survey.topic_questions), "topic")
+    own_questions = f"{others} had another question or scale: see “How was this report made?”. "
     return [
         *describe_asked_question(report),
-        " Scores range from −1 (",
+        f" {own_questions if survey.topic_questions else ''}Scores range from −1 (",
         Name(low),
         ") to +1 (",
         Name(high),

@@ -84,6 +84,7 @@ def make_distribution(
     return DistributionReport(
         points=["1", "2"],
         is_ordered=is_ordered,
+        scales={},
         has_sample_sizes=has_sizes,
         models=list(rows),
         groups=[group] if is_ordered else [],

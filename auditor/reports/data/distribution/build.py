@@ -20,6 +20,7 @@ from auditor.reports.data.distribution.model_rows import (
     build_model_row,
     squared_distances,
 )
+from auditor.reports.data.distribution.scales import build_scale_grid
 from auditor.reports.data.distribution.schema import DistributionGapRow, DistributionReport
 from auditor.reports.data.distribution.series import FloatArray, Series, align_cells, combine_answers
 from auditor.reports.data.report_source import ReportSource
@@ -38,25 +39,39 @@ def build_distribution_report(
     if stored_shares is None or not opinions:
         return None
     distributions = SurveyDistributions.model_validate(json.loads(stored_shares))
-    points = np.array([point.score for point in distributions.points])
-    people = GroupPeople(distributions, _find_min_respondents(source))
+    grid = build_scale_grid(distributions)
+    points = grid.points
     regions = get_grouping(source.survey).region_by_country
-    collected = [
-        _collect_answers(key, of_series, people, points)
-        for key, of_series in _group_by_series(opinions, source.models).items()
-    ]
-    is_ordered = distributions.is_ordered
-    largest = max((a.series for a in collected if a.series), key=lambda series: len(series.people), default=None)
+    by_series = _group_by_series([grid.place(opinion) for opinion in opinions], source.models)
+    people = GroupPeople(grid.distributions, _find_min_respondents(source))
+    collected = [_collect_answers(key, of_series, people, points) for key, of_series in by_series.items()]
+    ordered_people, ordered = people, collected
+    if grid.unordered_topics:
+        ordered_cells = [cell for cell in grid.distributions.cells if cell.topic not in grid.unordered_topics]
+        in_order = grid.distributions.model_copy(update={"cells": tuple(ordered_cells)})
+        ordered_people = GroupPeople(in_order, _find_min_respondents(source))
+        ordered = [
+            _collect_answers(
+                key, [o for o in of_series if o.cell.topic not in grid.unordered_topics], ordered_people, points
+            )
+            for key, of_series in by_series.items()
+        ]
+    is_ordered = len(grid.unordered_topics) < len(grid.positions)
+    largest = max((a.series for a in ordered if a.series), key=lambda series: len(series.people), default=None)
     return DistributionReport(
         points=[point.name for point in distributions.points],
         is_ordered=is_ordered,
+        scales={topic: [point.name for point in scale.points] for topic, scale in distributions.scales.items()},
         has_sample_sizes=any(cell.n is not None for cell in distributions.cells),
-        models=[build_model_row(answers, points, regions, is_ordered=is_ordered) for answers in collected],
-        groups=[row for a in collected if is_ordered for row in build_group_rows(a, people, points)],
-        dimensions=[row for a in collected if is_ordered for row in build_dimension_rows(a, people, points)],
-        knowledge=list(_compare_modes(collected, points)) if is_ordered else [],
-        cells=[row for a in collected if is_ordered for row in build_cell_rows(a, points)],
-        baselines=list(build_baseline_rows(largest, points, regions)) if largest is not None and is_ordered else [],
+        models=[
+            build_model_row(answers, in_order, points, regions, is_ordered=is_ordered)
+            for answers, in_order in zip(collected, ordered, strict=True)
+        ],
+        groups=[row for a in ordered for row in build_group_rows(a, ordered_people, points)],
+        dimensions=[row for a in ordered for row in build_dimension_rows(a, ordered_people, points)],
+        knowledge=list(_compare_modes(ordered, points)),
+        cells=[row for a in ordered for row in build_cell_rows(a, grid)],
+        baselines=list(build_baseline_rows(largest, grid, regions)) if largest is not None else [],
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from auditor.metrics import wasserstein
 from auditor.reports.data.distribution.model_rows import ModelAnswers
+from auditor.reports.data.distribution.scales import ScaleGrid
 from auditor.reports.data.distribution.schema import DistributionCellRow
 from auditor.reports.data.distribution.series import FloatArray
 
@@ -17,12 +18,12 @@ N_EXAMPLES = 4
 DECIMALS = 4
 
 
-def build_cell_rows(answers: ModelAnswers, points: FloatArray) -> Iterator[DistributionCellRow]:
+def build_cell_rows(answers: ModelAnswers, grid: ScaleGrid) -> Iterator[DistributionCellRow]:
     """Yield the examples of one model and mode, from the closest to the furthest; each cell at most once."""
     series = answers.series
     if series is None:
         return
-    distances = wasserstein(series.people, series.model, points)
+    distances = wasserstein(series.people, series.model, grid.points)
     order = np.argsort(distances, kind="stable").tolist()
     n = min(N_EXAMPLES, len(order) // 3)
     start = (len(order) - n) // 2
@@ -41,8 +42,8 @@ def build_cell_rows(answers: ModelAnswers, points: FloatArray) -> Iterator[Distr
                 country=cells[i].country,
                 topic=cells[i].topic,
                 w1=round(float(distances[i]), DECIMALS),
-                people=_round(series.people[i]),
-                answers=_round(series.model[i]),
+                people=_round(grid.own_shares(cells[i].topic, series.people[i])),
+                answers=_round(grid.own_shares(cells[i].topic, series.model[i])),
             )
 
 

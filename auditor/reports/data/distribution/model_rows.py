@@ -34,6 +34,7 @@ from auditor.metrics import (
 from auditor.metrics import CellShares as PeopleCells
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import mean_over_units
+from auditor.reports.data.distribution.scales import ScaleGrid
 from auditor.reports.data.distribution.schema import DistributionBaselineRow, DistributionModelRow
 from auditor.reports.data.distribution.series import FloatArray, ModelCell, Series, two_way_estimate
 
@@ -74,11 +75,17 @@ class ModelAnswers:
 
 
 def build_model_row(
-    answers: ModelAnswers, points: FloatArray, regions: Mapping[str, str], *, is_ordered: bool
+    answers: ModelAnswers,
+    ordered_answers: ModelAnswers,
+    points: FloatArray,
+    regions: Mapping[str, str],
+    *,
+    is_ordered: bool,
 ) -> DistributionModelRow:
     """Build the row of one model and mode.
 
     Args:
+        ordered_answers: those to topics whose answers are ordered.
         points: shape (K,), scores of the answers.
         regions: region by country.
     """
@@ -87,7 +94,10 @@ def build_model_row(
         reason = Estimate(None, 0, reason="no cell has shares of people and of the model")
         names = (*ORDERED_FIGURES, "collapse", "total_variation", "jensen_shannon")
         return DistributionModelRow(**_count_answers(answers), n_cells=0, **dict.fromkeys(names, reason))
-    figures = _ordered_figures(answers, series, points, regions) if is_ordered else _unordered_figures(series)
+    in_order = ordered_answers.series if is_ordered else None
+    figures = (
+        _unordered_figures(series) if in_order is None else _ordered_figures(ordered_answers, in_order, points, regions)
+    )
     return DistributionModelRow(
         **_count_answers(answers),
         n_cells=len(series.people),
@@ -118,10 +128,11 @@ def _count_answers(answers: ModelAnswers) -> dict[str, Any]:
 
 
 def build_baseline_rows(
-    series: Series, points: FloatArray, regions: Mapping[str, str]
+    series: Series, grid: ScaleGrid, regions: Mapping[str, str]
 ) -> Iterator[DistributionBaselineRow]:
     """Yield the distances of guesses from people's shares, over the cells for which there is a guess."""
-    for name, guess in _list_baselines(series, points, regions):
+    points = grid.points
+    for name, guess in _list_baselines(series, grid, regions):
         present = ~np.isnan(guess.shares).any(axis=1)
         squared = _squared_distances(series, guess.shares, guess.cut_variances, points)[present]
         distances = wasserstein(series.people[present], guess.shares[present], points)
@@ -211,16 +222,17 @@ def _estimate_order_effect(series: Series, points: FloatArray) -> Estimate:
 
 
 def _list_baselines(
-    series: Series, points: FloatArray, regions: Mapping[str, str]
+    series: Series, grid: ScaleGrid, regions: Mapping[str, str]
 ) -> Sequence[tuple[str, BaselineShares]]:
     """The guesses, from the simplest to the hardest to beat."""
     cells = _people_cells(series)
+    uniform = uniform_baseline(cells)._replace(shares=grid.uniform_shares(series.topics.tolist()))
     return (
-        ("equal shares", uniform_baseline(cells)),
+        ("equal shares", uniform),
         ("the country’s other topics", country_baseline(cells)),
         ("other countries on the same topic", world_baseline(cells)),
         ("other countries of the region on the same topic", region_baseline(cells, _region_names(series, regions))),
-        ("the nearest country", nearest_country_baseline(cells, points)),
+        ("the nearest country", nearest_country_baseline(cells, grid.points)),
     )
 
 

@@ -120,7 +120,7 @@ class DistributionCellRow(ReportModel):
     topic: str
     w1: float
     people: list[float]
-    """Shares of people's answers, in the order of `points`."""
+    """Shares of people's answers, in the order of the topic's answers."""
     answers: list[float]
     """Shares of the model's answers."""
 
@@ -151,6 +151,9 @@ class DistributionReport(ReportModel):
     points: list[str]
     """The answers, from the low end of the scale to the high one."""
     is_ordered: bool
+    """Whether at least one topic has a scale whose answers are ordered; other topics have no figures that need it."""
+    scales: dict[str, list[str]]
+    """Answers by topic, of topics with other answers than `points`."""
     has_sample_sizes: bool
     """Whether people's sampling error is known; otherwise there is no floor, and distances are not corrected for it."""
     models: list[DistributionModelRow]
