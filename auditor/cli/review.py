@@ -123,7 +123,8 @@ def review(
     import getpass
 
     from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
-    from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
+    from auditor.storage import audits
+    from auditor.storage.database import STORAGE_VARIABLE, open_database, resolve_database_url
 
     url, rater_name = resolve_database_url(storage), rater or getpass.getuser()
     if plan:
@@ -134,6 +135,9 @@ def review(
         audit = prepare_sample(url, audit, sample, kind=kind.value, stratify=stratify, redraw=redraw)
     share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
     if serve:
+        with open_database(url, create=False) as db:  # fails here, not on each page
+            if audit is not None:
+                audits.get_audit(db, audit)
         os.environ[STORAGE_VARIABLE] = url  # not an argument: other users of this machine can list those
         arguments = _served_command(audit, rater_name, open_book=open_book, second_rater_share=second_rater_share)
         if sample is not None:

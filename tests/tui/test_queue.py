@@ -241,7 +241,7 @@ def test_no_name_breaks_the_columns(country: str, db: Database) -> None:
     assert "\x1b" not in line
 
 
-async def test_nothing_is_said_to_be_open_while_conflicts_are_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_conflict_counts_as_open_while_conflicts_are_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, count = threading.Event(), ReviewSession.count_by_status
 
     def wait_and_count(session: ReviewSession) -> dict[ConflictStatus, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,7 +22,7 @@ pytest.importorskip("textual_serve")
 import aiohttp
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from auditor.errors import UsageError
+from auditor.errors import StorageError, UsageError
 from auditor.tui.web_driver import END_TIMEOUT_S
 from auditor.tui.web_server import HEADERS, MAX_SESSIONS, ReviewServer
 
@@ -54,6 +55,13 @@ class Served(NamedTuple):
     @property
     def socket_url(self) -> str:
         return f"{self.server.public_url}/ws?width=80&height=24"
+
+
+@pytest.fixture(autouse=True)
+def storage(tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database with the audit `moral`, which the command uses."""
+    shutil.copy(template, tmp_path / "audits.db")
+    monkeypatch.setenv("AUDITOR_STORAGE", f"sqlite:///{tmp_path}/audits.db")
 
 
 @pytest.fixture
@@ -224,13 +232,17 @@ def test_the_server_listens_on_this_machine_only_by_default(monkeypatch: pytest.
         started.append({"host": self.host, "port": self.port, "address": self.address})
 
     monkeypatch.setattr(ReviewServer, "serve", note)
-    run(["review", "--serve"])
+    run(["review", "moral", "--serve"])
     assert started[0]["host"] == "127.0.0.1"
     assert started[0]["address"].startswith("http://127.0.0.1:8321/?token=")
 
 
 def run(arguments: Sequence[str]) -> Any:
     return CliRunner().invoke(build_app(), arguments, catch_exceptions=True)
+
+
+def test_an_audit_that_does_not_exist_is_named_before_anything_is_served() -> None:
+    assert isinstance(run(["review", "unknown", "--serve"]).exception, StorageError)
 
 
 def test_every_interface_needs_the_address_that_browsers_use() -> None:
