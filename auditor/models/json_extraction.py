@@ -57,13 +57,6 @@ class JsonValue(NamedTuple):
     node: Any
 
 
-class FoundJson(NamedTuple):
-    """All JSON in a text that is not inside other JSON, and where one begins that is cut off; None if none is."""
-
-    values: list[JsonValue]
-    cut_off_at: int | None
-
-
 def _refuse(number: str, **_: int) -> NoReturn:
     """Refuse what is no finite decimal number."""
     raise ValueError(f"{number} is not a number")
@@ -99,7 +92,7 @@ def decode_json(text: str) -> Any:
     return node
 
 
-def find_json(text: str) -> FoundJson:
+def find_json(text: str) -> list[JsonValue]:
     """Find all complete JSON objects and arrays in a text that are not inside another one.
 
     JSON that is written as a text in quotation marks is one, too. The search ends where one is cut off.
@@ -108,7 +101,7 @@ def find_json(text: str) -> FoundJson:
         ValueError: the search takes too long, one is nested too deeply, or a long text holds more than JSON.
     """
     if len(text) > MAX_TEXT_CHARS:
-        return FoundJson([JsonValue(0, len(text), decode_json(text))], None)
+        return [JsonValue(0, len(text), decode_json(text))]
     values: list[JsonValue] = []
     remaining_reads, remaining_json5 = MIN_READS + MAX_READS_PER_CHAR * len(text), MAX_JSON5_CHARS
     end = 0
@@ -135,14 +128,14 @@ def find_json(text: str) -> FoundJson:
                 is_unterminated |= is_cut_off
             if value is None:
                 if is_unterminated or error.pos >= len(text.rstrip()):
-                    return FoundJson(values, start)
+                    return values
                 continue
             node, end = value.node, value.end
             start = value.start
         if _is_too_deep(node):
             raise ValueError("nested too deeply")
         values.append(JsonValue(start, end, node))
-    return FoundJson(values, None)
+    return values
 
 
 def _is_quoted(text: str, start: int) -> bool:

@@ -7,7 +7,7 @@ was cut off is `truncated`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from auditor.domain import Answer, Call, Capability, Outcome, Purpose
@@ -35,6 +35,7 @@ NO_TEXT_ERROR = (
     "its tokens ran out before any text, as in hidden reasoning: set reasoning.max_tokens of the model, or a lower "
     "reasoning.effort"
 )
+TWO_CHOICES_ERROR = "the response has two choices with different texts, of which one was asked for"
 REASONING_ONLY_ERROR = (
     "the answer is only in the server's field for reasoning (`reasoning_content`), and its text is empty"
 )
@@ -66,11 +67,21 @@ def parse_response(
             tool_error = "the model called an unknown tool and returned no text"
             return build_answer(call, response, body, Outcome.UNPARSED, error=tool_error)
         text = tool_arguments
+    if _has_other_choice(call, choices, text):
+        return build_answer(call, response, body, Outcome.UNPARSED, text=text, error=TWO_CHOICES_ERROR)
     refusal = _refusal_text(message)
     outcome, error = (Outcome.REFUSED, None) if refusal else _classify_outcome(call, response, body, text, capability)
     if outcome is Outcome.SERVER_ERROR and (text or "").strip():
         text = None  # a part of an answer, written before the provider failed, is not used
     return build_answer(call, response, body, outcome, text=text or refusal, error=error)
+
+
+def _has_other_choice(call: Call, choices: Sequence[Any], text: str | None) -> bool:
+    """Whether a response has a second text, other than the first, that was not asked for by the parameter `n`."""
+    if len(choices) == 1 or call.params.get("n", 1) != 1:
+        return False
+    contents = [getattr(getattr(choice, "message", None), "content", None) for choice in choices[1:]]
+    return any(isinstance(content, str) and content.strip() not in ("", (text or "").strip()) for content in contents)
 
 
 def _refusal_text(message: Any) -> str | None:

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ValidationError
 
 from auditor.models.instructor_client import UNREADABLE, explain_invalid
 from auditor.models.json_extraction import (
-    FoundJson,
     JsonObject,
+    JsonValue,
     NumberText,
     decode_json,
     find_json,
@@ -88,11 +88,10 @@ class Reading(Generic[S]):
 
 
 class _Fit(NamedTuple):
-    """A value that fits the schema: the structure, its keys that the schema lacks, and where it stands in the text."""
+    """A value that fits the schema: the structure, and its keys that the schema lacks."""
 
     answer: Any
     ignored_keys: tuple[str, ...]
-    span: tuple[int, int]
 
 
 class _Misfit(NamedTuple):
@@ -124,16 +123,16 @@ def read_structured_answer(structure: type[S], text: str, request: str = "", *, 
     Raises:
         ModelSetupError: the answer is invalid, and the package that describes the problem cannot be imported.
     """
-    visible_text, found = _find_visible_json(text)
-    if found is None:
+    visible_text, values = _find_visible_json(text)
+    if values is None:
         return Reading(None, "the answer is too long or too deeply nested to be read")
     fits: list[_Fit] = []
     misfits: list[_Misfit] = []
     is_repetition = False
     rest: list[str] = []
     end = 0
-    for value in found.values:
-        results = list(_compare_with_schema(structure, value.node, (value.start, value.end)))
+    for value in values:
+        results = list(_compare_with_schema(structure, value.node))
         if not results:
             continue
         is_repeated = bool(request) and visible_text[value.start : value.end] in request
@@ -172,7 +171,7 @@ def is_complete_structure(schema_name: str, text: str) -> bool:
 # --- finding values ---------------------------------------------------------------------------------------------------
 
 
-def _find_visible_json(text: str) -> tuple[str, FoundJson | None]:
+def _find_visible_json(text: str) -> tuple[str, list[JsonValue] | None]:
     """The text without thinking and chat tokens, and the JSON in it; None if it takes too long to find."""
     visible_text = strip_thinking(text)
     try:
@@ -183,16 +182,16 @@ def _find_visible_json(text: str) -> tuple[str, FoundJson | None]:
         return visible_text, None
 
 
-def _strip_inside(text: str) -> tuple[str, FoundJson] | None:
+def _strip_inside(text: str) -> tuple[str, list[JsonValue]] | None:
     """The JSON that a text consists of, without thinking inside its texts; None if the tags are around the JSON."""
     start, end = text.find("{"), text.rfind("}") + 1
     around = f"{text[:start]}\n{text[end:]}"
     if start < 0 or strip_thinking(around) is not around:
         return None
-    found = find_json(text)
-    if len(found.values) != 1:
+    values = find_json(text)
+    if len(values) != 1:
         return None
-    return text, FoundJson([found.values[0]._replace(node=_map_texts(found.values[0].node))], None)
+    return text, [values[0]._replace(node=_map_texts(values[0].node))]
 
 
 def _map_texts(node: Any) -> Any:
@@ -202,7 +201,7 @@ def _map_texts(node: Any) -> Any:
     return node if isinstance(node, NumberText) else map_strings(node, strip_thinking)
 
 
-def _compare_with_schema(structure: type[BaseModel], node: Any, span: tuple[int, int]) -> Iterator[_Fit | _Misfit]:
+def _compare_with_schema(structure: type[BaseModel], node: Any) -> Iterator[_Fit | _Misfit]:
     """Yield each object in a value that fits the schema, or has some of its fields, but for those inside a fit."""
     stack: list[tuple[Any, int]] = [(node, 0)]
     n_objects = 0
@@ -218,7 +217,7 @@ def _compare_with_schema(structure: type[BaseModel], node: Any, span: tuple[int,
         children: Sequence[Any] = ()
         if isinstance(current, JsonObject) and len(current) <= MAX_FIELDS:
             n_objects += 1
-            result = _read_object(structure, current, span)
+            result = _read_object(structure, current)
             if result is not None:
                 yield result
             children = () if isinstance(result, _Fit) else [value for _, value in current]
@@ -228,7 +227,7 @@ def _compare_with_schema(structure: type[BaseModel], node: Any, span: tuple[int,
             stack += [(child, depth + 1) for child in reversed(children) if isinstance(child, (JsonObject, list, str))]
 
 
-def _read_object(structure: type[BaseModel], members: JsonObject, span: tuple[int, int]) -> _Fit | _Misfit | None:
+def _read_object(structure: type[BaseModel], members: JsonObject) -> _Fit | _Misfit | None:
     """Compare one object with the schema; None if it has none of its fields."""
     fields = _fields(structure)
     values: dict[str, Any] = {}
@@ -252,7 +251,7 @@ def _read_object(structure: type[BaseModel], members: JsonObject, span: tuple[in
         return _Misfit(values, "a key has two different values")
     if unknown and any(_rivals(field, getattr(answer, field.name), unknown) for field in fields.values()):
         return _Misfit(values, TWO_ANSWERS)
-    return _Fit(answer, tuple(key for key, _ in unknown), span)
+    return _Fit(answer, tuple(key for key, _ in unknown))
 
 
 # --- reading one value ------------------------------------------------------------------------------------------------

@@ -91,6 +91,10 @@ def answer_by_name(request: Request) -> Reply:
     name = str(request.body["model"])
     if name in FORMS:
         return completion(FORMS[name][0])
+    if name == "two-choices":
+        reply, other = completion(JSON), completion(OTHER_JSON)
+        reply.body["choices"].append({**other.body["choices"][0], "index": 1})
+        return reply
     reply = completion("")
     reply.body["choices"][0]["message"] = {"role": "assistant", **MESSAGES[name]}
     return reply
@@ -100,7 +104,7 @@ def audit_of(server: FakeServer, mode: str) -> AuditConfig:
     """An audit of one question to a model for each form, without judges."""
     models = [
         {"name": name, "model": f"openai/{name}", "api_base": f"{server.url}/v1", "price": {"input": 1, "output": 1}}
-        for name in (*FORMS, *MESSAGES)
+        for name in (*FORMS, *MESSAGES, "two-choices")
     ]
     return AuditConfig.model_validate(
         {
@@ -129,7 +133,7 @@ def test_each_answer_is_read_as_a_person_reads_it(
         traces = {trace.model: trace for trace in results.load_traces(db, audits.get_audit(db, f"forms-{mode}").id)}
     scores = {name: trace.score for name, trace in traces.items()}
     expected_scores = {name: expected(form) for name, form in FORMS.items()}
-    expected_scores |= {"in-reasoning": UNREAD, "in-reasoning-field": UNREAD, "parts": READ}
+    expected_scores |= {"in-reasoning": UNREAD, "in-reasoning-field": UNREAD, "parts": READ, "two-choices": UNREAD}
     assert scores == expected_scores
     assert all((trace.outcome == "ok") is (trace.score is not None) for trace in traces.values())
     assert not [name for name, trace in traces.items() if "SECRET" in (trace.text or "")]

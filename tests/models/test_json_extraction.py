@@ -18,7 +18,7 @@ from tests.support.hang_limit import hang_limit
 
 
 def values(text: str) -> list[object]:
-    return [to_plain(value.node) for value in find_json(text).values]
+    return [to_plain(value.node) for value in find_json(text)]
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,8 @@ def test_json_is_found_wherever_it_is(text: str, expected: list[object]) -> None
     assert values(text) == expected
 
 
-def test_the_beginning_of_what_is_cut_off_is_known() -> None:
-    found = find_json('{"a": 1} {"a": 2')
-    assert (len(found.values), found.cut_off_at) == (1, 9)
-
-
 def test_names_that_are_repeated_and_numbers_stay_as_written() -> None:
-    (value,) = find_json('{"a": 1.10, "a": 2}').values
+    (value,) = find_json('{"a": 1.10, "a": 2}')
     assert value.node == (("a", "1.10"), ("a", "2"))
 
 
@@ -69,7 +64,7 @@ def test_what_is_nested_too_deeply_is_not_read() -> None:
     def nested(depth: int) -> str:
         return '{"a":' * depth + "1" + "}" * depth
 
-    assert len(find_json(nested(MAX_DEPTH)).values) == 1
+    assert len(find_json(nested(MAX_DEPTH))) == 1
     for text in (nested(MAX_DEPTH + 1), "[" * 100_000):
         with pytest.raises(ValueError, match="nested too deeply"):
             find_json(text)
