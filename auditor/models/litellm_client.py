@@ -157,7 +157,16 @@ def _read_price_list() -> dict[str, dict[str, Any]]:
         entries: dict[str, dict[str, Any]] = json.loads(Path(spec.origin).with_name(PRICE_LIST_FILE).read_bytes())  # type: ignore[arg-type, union-attr]
     except (OSError, ValueError):  # a version of litellm that names the file otherwise
         entries = load_litellm().model_cost
-    return entries
+    # An alias takes what it does not say itself from another entry, as in litellm's own reading.
+    return {model: _resolve_alias(entry, entries) for model, entry in entries.items()}
+
+
+def _resolve_alias(entry: dict[str, Any], entries: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """An entry of the list with what its alias takes from another one."""
+    if "alias_of" not in entry:
+        return entry
+    changes = {name: field for name, field in entry.items() if name != "alias_of"}
+    return {**entries.get(entry["alias_of"], {}), **changes}
 
 
 def _listed_entry(model: str) -> dict[str, Any]:
