@@ -157,9 +157,12 @@ def _transport_class() -> Any:
         """litellm's transport, which sends requests by `find_proxy` and names a proxy that fails."""
 
         async def _get_proxy_settings(self, request: httpx.Request) -> str | None:
-            """URL of the proxy of a request; None for none."""
-            proxy = find_proxy(request.url)
-            return proxy and proxy.url
+            """URL of the proxy of a request; None for none. The environment is read once for each server."""
+            server = str(request.url.copy_with(raw_path=b"/"))
+            if server not in self.proxy_cache:
+                proxy = find_proxy(request.url)
+                self.proxy_cache[server] = proxy and proxy.url
+            return self.proxy_cache[server]
 
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             """Send a request.
