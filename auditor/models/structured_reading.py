@@ -129,7 +129,7 @@ def read_structured_answer(structure: type[S], text: str, request: str = "", *, 
     fits: list[_Fit] = []
     misfits: list[_Misfit] = []
     is_repetition = False
-    rest: list[str] = []
+    surroundings: list[str] = []
     end = 0
     for value in values:
         results = list(_compare_with_schema(structure, value.node))
@@ -137,7 +137,7 @@ def read_structured_answer(structure: type[S], text: str, request: str = "", *, 
             continue
         is_repeated = bool(request) and visible_text[value.start : value.end] in request
         if is_repeated or any(isinstance(result, _Fit) for result in results):
-            rest.append(visible_text[end : value.start])
+            surroundings.append(visible_text[end : value.start])
             end = value.end
         if is_repeated:
             is_repetition = True
@@ -150,11 +150,11 @@ def read_structured_answer(structure: type[S], text: str, request: str = "", *, 
         if is_repetition or not explains:
             return Reading(None, REPEATS_REQUEST if is_repetition else UNREADABLE)
         return Reading(None, _explain(structure, visible_text, misfits))
-    rest.append(visible_text[end:])
+    surroundings.append(visible_text[end:])
     fields = _fields(structure)
     if any(_differs(fields.values(), fit.answer, fits[-1].answer) for fit in fits[:-1]):
         return Reading(None, TWO_ANSWERS)
-    if _is_contradicted(fields.values(), fits[-1].answer, rest):
+    if _is_contradicted(fields.values(), fits[-1].answer, surroundings):
         return Reading(None, TWO_ANSWERS)
     return Reading(fits[-1].answer, ignored_keys=fits[-1].ignored_keys)
 
@@ -175,8 +175,8 @@ def _find_visible_json(text: str) -> tuple[str, list[JsonValue] | None]:
     """The text without thinking and chat tokens, and the JSON in it; None if it takes too long to find."""
     visible_text = strip_thinking(text)
     try:
-        if visible_text is not text and (whole := _strip_inside(text)) is not None:
-            return whole
+        if visible_text is not text and (tagged_json := _strip_inside(text)) is not None:
+            return tagged_json
         return visible_text, find_json(visible_text)
     except ValueError:
         return visible_text, None
@@ -249,7 +249,7 @@ def _read_object(structure: type[BaseModel], members: JsonObject) -> _Fit | _Mis
         return _Misfit(values, None)
     if has_conflict:
         return _Misfit(values, "a key has two different values")
-    if unknown and any(_rivals(field, getattr(answer, field.name), unknown) for field in fields.values()):
+    if unknown and any(_has_rival(field, getattr(answer, field.name), unknown) for field in fields.values()):
         return _Misfit(values, TWO_ANSWERS)
     return _Fit(answer, tuple(key for key, _ in unknown))
 
@@ -348,16 +348,16 @@ def _comparable(value: Any) -> Any:
     return " ".join(value.split()).casefold() if isinstance(value, str) else value
 
 
-def _rivals(field: _Field, value: Any, unknown: Sequence[tuple[str, Any]]) -> bool:
+def _has_rival(field: _Field, value: Any, unknown: Sequence[tuple[str, Any]]) -> bool:
     """Whether a key that the schema lacks, at any depth, is named like a measured field and has another value."""
     if not field.is_measured or field.kind in ("texts", "numbers"):
         return False
     for key, other in unknown:
         if isinstance(other, JsonObject):
-            if _rivals(field, value, other):
+            if _has_rival(field, value, other):
                 return True
         elif isinstance(other, list):
-            if _rivals(field, value, [pair for part in other if isinstance(part, JsonObject) for pair in part]):
+            if _has_rival(field, value, [pair for part in other if isinstance(part, JsonObject) for pair in part]):
                 return True
         elif _is_named_like(field, key) and _states_other(field, value, other):
             return True
@@ -403,22 +403,22 @@ def _claim_pattern(field: _Field) -> re.Pattern[str]:
     )
 
 
-def _is_contradicted(fields: Any, answer: BaseModel, rest: Sequence[str]) -> bool:
+def _is_contradicted(fields: Any, answer: BaseModel, surroundings: Sequence[str]) -> bool:
     """Whether the text around an answer states another value of a measured field.
 
     Args:
-        rest: the text before the answer and between its repetitions, and, last, the text after it.
+        surroundings: the text before the answer and between its repetitions, and, last, the text after it.
     """
-    if not any(any(char.isalpha() for char in part) for part in rest):
+    if not any(any(char.isalpha() for char in part) for part in surroundings):
         return False
     for field in fields:
         value = getattr(answer, field.name)
         if not field.is_measured or field.kind in ("text", "texts", "numbers"):
             continue
-        claims = [match[1] for part in rest for match in _claim_pattern(field).finditer(part)]
+        claims = [match[1] for part in surroundings for match in _claim_pattern(field).finditer(part)]
         if any(_states_other(field, value, claim) for claim in claims):
             return True
-        words = set(re.findall(r"\b[A-Z]{2,}\b", rest[-1]))
+        words = set(re.findall(r"\b[A-Z]{2,}\b", surroundings[-1]))
         if field.kind == "label" and value not in words and words & set(field.labels):
             return True
     return False

@@ -155,7 +155,7 @@ def test_an_upgrade_keeps_the_results_of_an_audit(
     store_audit(config("http://localhost", seed=seed), storage=url, progress=Progress())
     with open_database(url) as db:
         upgraded = audits.get_audit(db, audit_config.name)
-        assert [replace(kept, text=None) for kept in results.load_traces(db, upgraded.id)] == (
+        assert [replace(stored_trace, text=None) for stored_trace in results.load_traces(db, upgraded.id)] == (
             [replace(trace, text=None)] if remains else []
         )
         assert (upgraded.stage == audits.FINISHED) is remains
