@@ -42,7 +42,7 @@ PACKAGES_WITHOUT_EFFECT = {
     *("mlflow-skinny", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),
     *("pandas", "platformdirs", "polars", "psycopg", "pyarrow", "pycountry", "pydantic", "pyreadstat", "pyyaml"),
     *("ray", "rich", "sqlmodel", "textual", "textual-serve", "typer", "vl-convert-python", "wandb", "inspect-ai"),
-    *("json5", "mkdocs-material"),
+    *("azure-identity", "json5", "mkdocs-material", "openpyxl"),
 }
 PACKAGES_NOT_RECORDED = {"accelerate", "gguf", "nltk", "rouge-score", "sacrebleu", "transformers"}
 """Packages that compute figures of some audits, but whose version reports do not show."""
