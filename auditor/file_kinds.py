@@ -47,7 +47,8 @@ SIDE_FILE_KIND = FileKind("a file of a SQLite database", is_unreplaceable=True)
 CONFIGURATION = FileKind("a configuration")
 SETTINGS = FileKind("a file of settings")
 SURVEY = FileKind("a survey", SURVEY_COLUMNS)
-TEXT = FileKind("a text")
+DOCUMENT = FileKind("a document")
+"""A page, a text, or JSON in a file without the suffix .json: a report in one format replaces one in another."""
 
 
 def identify_file(path: Path) -> FileKind | None:
@@ -91,17 +92,17 @@ def _identify_text(text: str, suffix: str) -> FileKind:
     """The kind of a text by its suffix and its beginning."""
     if suffix in SETTINGS_SUFFIXES:
         return CONFIGURATION if _AUDIT_SETTING.search(text) else SETTINGS
-    if tag := _TAG.match(text):
-        return FileKind("a page or XML document", (tag[1].lower(),))
+    if _TAG.match(text):
+        return DOCUMENT
     first_line = text.lstrip().split("\n", 1)[0]
     if suffix == ".jsonl":
         return _make_table(_read_keys(first_line))
     if text.lstrip()[:1] in "{[" and (key := _JSON_KEY.match(text)):
-        return FileKind("a JSON document", (key[1],))
+        return FileKind("a JSON document", (key[1],)) if suffix == ".json" else DOCUMENT
     columns = _split_header(first_line)
     if suffix in (".csv", ".tsv") or set(SURVEY_COLUMNS) <= {column.casefold() for column in columns}:
         return _make_table(columns)
-    return CONFIGURATION if _AUDIT_SETTING.search(text) else TEXT
+    return CONFIGURATION if _AUDIT_SETTING.search(text) else DOCUMENT
 
 
 def _identify_parquet(path: Path) -> FileKind:
