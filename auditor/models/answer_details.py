@@ -10,15 +10,12 @@ from typing import Any
 
 from auditor.domain import Answer, AnswerForm, Call, Capability, ResponseBody, canonical_json
 from auditor.models import litellm_client
-from auditor.models.reasoning import add_thinking_room
+from auditor.models.reasoning import EFFORT_PARAMETERS, add_thinking_room
+from auditor.models.request_params import NON_PARAMETER_FIELDS
 from auditor.models.response_body import parse_reasoning_tokens
 from auditor.models.transport import HttpExchange, UnreadableResponse, parse_json_object
 from auditor.redaction import redact, redact_bytes
 
-NON_PARAMETER_FIELDS = frozenset(
-    {"messages", "prompt", "contents", "system", "system_instruction", "systemInstruction", "model"}
-)
-"""Fields of a request's body that are not parameters, since they hold its messages or its model."""
 MAX_VALUE_CHARS = 200
 """Longest recorded parameter, in characters of JSON; a longer one, such as a schema, is replaced by its hash."""
 PARAMETER_ALIASES = {
@@ -44,21 +41,6 @@ STRUCTURE_PARAMETERS = frozenset(
 TOOL_FIELDS = ("tools", "toolconfig")
 FORMAT_FIELDS = (*sorted(STRUCTURE_PARAMETERS - set(TOOL_FIELDS)), "responsemimetype", "guidedjson")
 """Providers' names of the parameter that holds a response format, with or without a schema."""
-
-
-EFFORT_PARAMETERS = frozenset(
-    (
-        "reasoningeffort",
-        "reasoning",
-        "reasoningconfig",
-        "effort",
-        "thinking",
-        "thinkingconfig",
-        "think",
-        "chattemplatekwargs",
-    )
-)
-"""Providers' names of the parameter that requests reasoning."""
 
 
 def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> Answer:

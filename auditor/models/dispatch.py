@@ -95,7 +95,7 @@ class LocalDispatcher:
         if section.name not in self._checked_models:
             async with self._check_lock:
                 litellm_client.ensure_http_clients()
-                await require_effect(section, endpoint)
+                await require_effect(section, endpoint, call)
                 self._checked_models.add(section.name)
         self.n_requests += 1
         return await send_request(

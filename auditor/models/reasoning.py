@@ -15,6 +15,19 @@ OUTPUT_LIMIT_PARAMS: tuple[TokenLimitParam, ...] = get_args(TokenLimitParam)
 """OpenAI's names of the limit on output tokens, as a call's parameters have them."""
 SENT_OUTPUT_LIMITS = frozenset({"maxtokens", "maxcompletiontokens", "maxoutputtokens", "maxnewtokens", "numpredict"})
 """Providers' names of the limit on output tokens, in lower case without underscores."""
+EFFORT_PARAMETERS = frozenset(
+    {
+        "reasoningeffort",
+        "reasoning",
+        "reasoningconfig",
+        "effort",
+        "thinking",
+        "thinkingconfig",
+        "think",
+        "chattemplatekwargs",
+    }
+)
+"""Providers' names of the parameter that requests reasoning, in the same form."""
 EFFORT_ROOM_TOKENS: Mapping[str, int] = {
     "minimal": 1024,
     "low": 1024,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from auditor.config import Limits, ModelSection
 from auditor.config.secret_headers import refuse_literal_secrets
 from auditor.config.signed_providers import find_signed_provider
-from auditor.domain import Call, Capability, Message, Purpose
+from auditor.domain import Call, Capability
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
-from auditor.models.answer_details import EFFORT_PARAMETERS, NON_PARAMETER_FIELDS
 from auditor.models.endpoint import Endpoint
-from auditor.models.reasoning import EFFORT_ROOM_TOKENS, SENT_OUTPUT_LIMITS, thinking_room
+from auditor.models.reasoning import EFFORT_PARAMETERS, EFFORT_ROOM_TOKENS, SENT_OUTPUT_LIMITS, thinking_room
 
 ANSWER_COUNTS = frozenset(
     {
@@ -69,6 +69,10 @@ FEES = frozenset(
 """Parameters for which providers charge more than the tokens of one prompt and one answer, in the same form."""
 PRICED_TIERS = frozenset({"priority", "fast"})
 """Values of `service_tier` at another price than the listed one."""
+NON_PARAMETER_FIELDS = frozenset(
+    {"messages", "prompt", "contents", "system", "system_instruction", "systemInstruction", "model"}
+)
+"""Fields of a request's body that are not parameters, since they hold its messages or its model."""
 BODY_FIELDS = NON_PARAMETER_FIELDS | {"input", "instructions", "stream", "models", "fallbacks", "route"}
 """Fields of a request's body that decide what is asked, or which model is asked."""
 ALWAYS_SENT = frozenset({"temperature", "top_p", "top_k", "seed", "stop", "response_format", "extra_headers"})
@@ -155,11 +159,16 @@ def max_output_tokens(call: Call, capability: Capability) -> int | None:
     return max(limits) + max(reasoning_limits) if limits else None
 
 
-async def require_effect(section: ModelSection, endpoint: Endpoint) -> None:
+async def require_effect(section: ModelSection, endpoint: Endpoint, call: Call) -> None:
     """Check that each of a model's `params` changes the request: litellm accepts some, and does not send them.
 
     Requests are built with and without each parameter, and none is sent. Models whose requests are signed are not
     checked, since signing may need a token from a server.
+
+    Args:
+        section: the model's section in the config.
+        endpoint: of the model.
+        call: any call to the model, whose messages are used.
 
     Raises:
         ConfigError: a parameter would not be sent; the message names it.
@@ -167,12 +176,12 @@ async def require_effect(section: ModelSection, endpoint: Endpoint) -> None:
     unsure = [name for name in section.params if not _is_always_sent(name)]
     if not unsure or find_signed_provider(section.model, section.api_key) is not None:
         return
-    request = await _build_request(section, endpoint, section.params)
+    request = await _build_request(section, endpoint, call, section.params)
     if not request:  # litellm refuses the parameters, and says why when the request is sent
         return
     for name in unsure:
         others = {other: value for other, value in section.params.items() if other != name}
-        if request == await _build_request(section, endpoint, others):
+        if request == await _build_request(section, endpoint, call, others):
             raise ConfigError(
                 f"model '{section.name}': the parameter '{name}' in params would not be sent to this provider.",
                 "Remove it. To send it as it is, write it in params.extra_body, if the server accepts it.",
@@ -186,10 +195,12 @@ def _is_always_sent(name: str) -> bool:
     )
 
 
-async def _build_request(section: ModelSection, endpoint: Endpoint, params: Mapping[str, Any]) -> list[Any]:
-    """What litellm would send for a short call with these parameters; empty if it refuses them."""
+async def _build_request(section: ModelSection, endpoint: Endpoint, call: Call, params: Mapping[str, Any]) -> list[Any]:
+    """What litellm would send for a call's messages with these parameters alone; empty if it refuses them."""
     from auditor.models.direct_completion import PUBLIC_OPTIONS, record_request
 
-    call = Call(section.name, section.model, (Message("user", "x"),), Purpose.DIRECT, 0, dict(params))
-    kwargs = endpoint.request_kwargs(call, section.resolved_timeout_s)
+    chat = replace(
+        call, params=dict(params), schema=None, max_words=None, measure=None, continuations=(), reasoning=None
+    )
+    kwargs = endpoint.request_kwargs(chat, section.resolved_timeout_s)
     return await record_request(lambda: litellm_client.load_litellm().acompletion(**kwargs, **PUBLIC_OPTIONS))

@@ -78,11 +78,13 @@ class SurveyDescription(DocumentedModel):
         return topic_families
 
 
-def make_questions(description: SurveyDescription, own: Mapping[str, QuestionDescription]) -> dict[str, TopicQuestion]:
+def make_questions(
+    description: SurveyDescription, topic_questions: Mapping[str, QuestionDescription]
+) -> dict[str, TopicQuestion]:
     """Return the questions of topics with a wording or scale of their own, completed by the survey's."""
     return {
         topic: TopicQuestion(question.wording or description.wording, question.scale or description.scale)
-        for topic, question in own.items()
+        for topic, question in topic_questions.items()
         if question.wording or question.scale
     }
 

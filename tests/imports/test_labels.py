@@ -330,9 +330,9 @@ def test_exported_labels_can_be_imported_again(storage: str, sample: list[Sample
         audit = audits.get_audit(db, "moral")
         before = {(x.unit, x.rater): (x.value, x.aspects) for x in labels.load_labels(db, audit.id, LabelKind.TRACE)}
         sample_before = labels.load_sample(db, audit.id, LabelKind.TRACE)
-    again = import_file(f"again.{file_format}")
-    assert again.returncode == 0, again.stderr
-    assert "Already stored and unchanged: 3 labels" in again.stderr
+    second_import = import_file(f"again.{file_format}")
+    assert second_import.returncode == 0, second_import.stderr
+    assert "Already stored and unchanged: 3 labels" in second_import.stderr
     with open_database(storage) as db:
         after = {(x.unit, x.rater): (x.value, x.aspects) for x in labels.load_labels(db, audit.id, LabelKind.TRACE)}
         assert labels.load_sample(db, audit.id, LabelKind.TRACE) == sample_before
@@ -349,8 +349,8 @@ def test_exported_labels_bring_their_sample_to_another_database(
     other = f"sqlite:///{tmp_path / 'other.db'}"
     with open_database(other) as db:
         save_review_audit(db)
-    again = auditor("import", "labels", "again.csv", "--audit", "moral", "--storage", other)
-    assert again.returncode == 0, again.stderr
+    second_import = auditor("import", "labels", "again.csv", "--audit", "moral", "--storage", other)
+    assert second_import.returncode == 0, second_import.stderr
     with open_database(other) as db:
         audit = audits.get_audit(db, "moral")
         drawn = {unit.unit: unit.inclusion for unit in labels.load_sample(db, audit.id, LabelKind.TRACE)}
