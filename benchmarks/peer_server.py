@@ -1,4 +1,4 @@
-"""The tests' scripted server, which answers at once, with an answer for promptfoo's grader as well.
+"""The tests' scripted server, which answers at once, also to promptfoo's grader and to items of a task.
 
 Usage: python benchmarks/peer_server.py
 
@@ -20,7 +20,10 @@ GRADE = json.dumps({"reason": "The steps follow.", "pass": True, "score": 1})
 
 
 def script(request: Request) -> Reply:
-    """A grade for promptfoo's grader, else the default answer; requests are not kept."""
+    """A grade for promptfoo's grader, a score of an item of a task, or the default answer."""
+    if request.schema == "ScoredAnswer":
+        reasoning = f"The number has property {int(1000 * request.draw('p'))}."
+        return completion(json.dumps({"reasoning": reasoning, "answer": round(2 * request.draw() - 1, 2)}))
     return completion(GRADE) if request.body["model"] == GRADER_MODEL else answer(request)
 
 

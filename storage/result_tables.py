@@ -13,6 +13,7 @@ class TraceRow(DerivedRow, table=True):
     """One sampled chain of thought, read."""
 
     __tablename__ = "trace"
+    __table_args__ = (Index("ix_trace_cell", "audit_id", "country", "topic"),)
     audit_id: int = Field(sa_column=audit_id_column())
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)

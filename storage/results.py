@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, insert, select
@@ -30,6 +31,7 @@ from auditor.domain import (
 )
 from auditor.storage import audits, hash_chain
 from auditor.storage.database import Database
+from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.record_parsing import field_parsers, make_row_parser
 from auditor.storage.result_tables import ScoreRow, SentencePairRow, TraceRow, VerdictRow
 from auditor.storage.review_tables import ClaimRow, ConflictRow, RatingRow
@@ -319,24 +321,40 @@ def _iter_stored_rows(
     query = select(*columns).where(table.c.audit_id == audit_id)
     if model is not None:
         query = query.where(table.c.model == model)
-    selected_cells = None if cells is None else set(cells)
-    if selected_cells is not None:
-        query = query.where(table.c.country.in_({cell.country for cell in selected_cells}))
     with db.read() as connection:
-        for row in _execute_in_order(connection, query, table, selected_cells):
-            cell, values = parse_row(row)
-            if selected_cells is None or cell in selected_cells:
-                yield cell, values
+        if cells is None:
+            yield from map(parse_row, connection.execute(query.order_by(*table.primary_key)))
+        else:
+            yield from map(parse_row, _select_cells(connection, query, table, cells))
 
 
-def _execute_in_order(
-    connection: Connection, query: Select[Any], table: Table, cells: Collection[Cell] | None
+def _select_cells(
+    connection: Connection, query: Select[Any], table: Table, cells: Iterable[Cell]
 ) -> Iterable[Row[Any]]:
-    """Run a query of a table's rows in order of their key; one cell's rows are found by an index."""
-    if cells is None or len(cells) != 1:
-        return connection.execute(query.order_by(*table.primary_key))
-    # Sorted in Python: ORDER BY judge makes SQLite scan all verdicts of the audit instead of this cell's.
-    [cell] = cells
+    """Run a query of some cells' rows, and sort them by their key; an index finds the rows, and no others are fetched.
+
+    SQLite uses an index for a condition on each column, not for one on pairs of values. So there is one query for all
+    countries of the cells with the same topics.
+    """
+    topics_by_country: dict[str, set[str]] = {}
+    for country, topic in cells:
+        topics_by_country.setdefault(country, set()).add(topic)
+    countries_by_topics: dict[frozenset[str], list[str]] = {}
+    for country, topics in topics_by_country.items():
+        countries_by_topics.setdefault(frozenset(topics), []).append(country)
+    rows = [
+        row
+        for topics, countries in countries_by_topics.items()
+        for some_countries in _split(countries)
+        for some_topics in _split(sorted(topics))
+        for row in connection.execute(query.where(table.c.country.in_(some_countries), table.c.topic.in_(some_topics)))
+    ]
+    # Sorted in Python: ORDER BY judge makes SQLite scan all verdicts of the audit instead of those of these cells.
     key_names = [column.name for column in table.primary_key if column.name != "audit_id"]
-    rows = connection.execute(query.where(table.c.topic == cell.topic))
-    return sorted(rows, key=lambda row: [getattr(row, name) for name in key_names])
+    return sorted(rows, key=attrgetter(*key_names))
+
+
+def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Split values into parts, two of which fit into one query."""
+    size = MAX_KEYS_PER_QUERY // 2
+    return (values[start : start + size] for start in range(0, len(values), size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Text
+from sqlalchemy import Column, Index, Text
 from sqlmodel import Field
 
 from auditor.storage.row_types import DerivedRow, audit_id_column
@@ -43,6 +43,7 @@ class MoralAnswerRow(DerivedRow, table=True):
     """One answer to one wording, with its rule of thumb."""
 
     __tablename__ = "moral_answer"
+    __table_args__ = (Index("ix_moral_answer_question", "audit_id", "question"),)
     audit_id: int = Field(sa_column=audit_id_column())
     model: str = Field(primary_key=True)
     question: str = Field(primary_key=True)

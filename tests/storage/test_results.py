@@ -1,6 +1,8 @@
-"""Loading one cell's rows gives the same records as loading all rows, on both engines."""
+"""Loading some cells' rows gives the same records as loading all rows, on both engines."""
 
 from __future__ import annotations
+
+import pytest
 
 from auditor.domain import Cell
 from auditor.storage import results
@@ -19,3 +21,17 @@ def test_one_cell_has_its_own_rows_in_order(storage: str) -> None:
             expected = [v for v in verdicts if v.cell == cell and v.model == "birch"]
             assert results.load_verdicts(db, audit.id, [cell], "birch") == expected
         assert results.load_traces(db, audit.id, [Cell("Atlantis", "divorce")]) == []
+
+
+def test_some_cells_have_their_own_rows_in_order(storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "MAX_KEYS_PER_QUERY", 4)
+    with open_database(storage) as db:
+        audit = populate(db, models=3, countries=4, topics=5, samples=2)
+        traces, verdicts = results.load_traces(db, audit.id), results.load_verdicts(db, audit.id)
+        cells = sorted({trace.cell for trace in traces})
+        for some_cells in (cells[2:13], cells[::3], cells[::-1], [cells[7], cells[2]], []):
+            expected_traces = [trace for trace in traces if trace.cell in some_cells]
+            assert results.load_traces(db, audit.id, some_cells) == expected_traces
+            assert results.load_verdicts(db, audit.id, some_cells) == [v for v in verdicts if v.cell in some_cells]
+            of_birch = [trace for trace in expected_traces if trace.model == "birch"]
+            assert results.load_traces(db, audit.id, some_cells, "birch") == of_birch

@@ -1,0 +1,88 @@
+"""CPU time of a call as audits grow: tasks of 1,000 and 10,000 items, each answered and judged once.
+
+    python benchmarks/bench_items.py [--items 100,1000,10000] [--turns 3]
+
+Every audit is a whole process with a new database; the scripted server answers at once, in a process whose CPU time is
+not counted. Marginal CPU time is that of the calls which one size has more than the size before it, so that start-up
+cancels out. It is the same at all sizes if nothing that runs for each batch reads the whole audit. Prints JSON: the
+milliseconds a call by size, the growth from the first to the last size as a ratio within one turn, and every turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from bench_audit import CONCURRENCY, KEY, run_server
+from bench_peers import Job, run_process
+from turns import summarize
+
+CALLS_PER_ITEM = 2
+"""One answer and one verdict."""
+
+
+def task_job(url: str, items: int) -> Job:
+    """A job of `auditor run` in a new database: a task of so many items."""
+
+    def model(name: str) -> dict[str, Any]:
+        endpoint = {"api_base": url, "api_key": f"os.environ/{KEY}", "concurrency": CONCURRENCY}
+        return {"name": name, "model": f"openai/{name}", **endpoint}
+
+    def write(folder: Path) -> list[str]:
+        questions = [{"id": f"item{i:06}", "question": f"How good is number {i}?"} for i in range(items)]
+        (folder / "items.jsonl").write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
+        content = {
+            "name": "bench",
+            "task": {"source": "items.jsonl", "answer": "score", "range": [-1, 1], "tolerance": 0},
+            "models": [model("m0")],
+            "judges": [model("judge")],
+            "embedding": {"model": "none"},
+            "probes": {"direct": {"samples": 1}},
+            "limits": {"max_cells": None},
+        }
+        (folder / "audit.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
+        return [sys.executable, "-m", "auditor", "run", "audit.yaml", "--storage", "sqlite:///audit.db"]
+
+    return write
+
+
+def marginal_ms(sizes: list[int], cpu_s: list[float]) -> list[float]:
+    """CPU milliseconds of each call that a size has more than the size before it."""
+    return [
+        1000 * (more_s - fewer_s) / (CALLS_PER_ITEM * (more - fewer))
+        for (fewer, more), (fewer_s, more_s) in zip(pairwise(sizes), pairwise(cpu_s), strict=True)
+    ]
+
+
+def measure(url: str, sizes: list[int], turns: int) -> dict[str, Any]:
+    """Run all sizes in turns; return the marginal CPU time by size, its growth, and every turn."""
+    measured = [[run_process(task_job(url, items), {}) for items in sizes] for _ in range(turns)]
+    marginals = [marginal_ms(sizes, [size["cpu_s"] for size in turn]) for turn in measured]
+    figures: dict[str, Any] = {"calls": [CALLS_PER_ITEM * items for items in sizes], "turns": measured}
+    for items, values in zip(sizes[1:], zip(*marginals, strict=True), strict=True):
+        figures |= summarize(f"cpu_ms_per_call_up_to_{CALLS_PER_ITEM * items}", values)
+    growth = [marginal[-1] / marginal[0] for marginal in marginals]
+    return figures | {"growth": min(growth), "median_growth": statistics.median(growth)}
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", default="100,1000,10000", help="sizes of the task, the smallest first")
+    parser.add_argument("--turns", type=int, default=3)
+    arguments = parser.parse_args()
+    os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
+    load_before = os.getloadavg()[0]
+    with run_server(Path(__file__).with_name("peer_server.py")) as url:
+        figures = measure(url, [int(items) for items in arguments.items.split(",")], arguments.turns)
+    print(json.dumps(figures | {"load": [load_before, os.getloadavg()[0]]}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
