@@ -24,12 +24,14 @@ MIN_READS = 1_000_000
 """Reads that any text may take, so that many brackets cost no answer; they take 10 ms."""
 SKIPS_PER_READ = 32
 """An error counts the lines before it, for each character in this fraction of the time of decoding it."""
-_OPENING_BRACKET = re.compile(r"[{\[](?=\s*[\[\]{}\"'\\/+\-.\w$])")
-_MAY_BE_JSON5 = re.compile(r"\{\s*(?:[\"'}]|//|/\*|[A-Za-z_$][\w$]{0,40}\s*:)|\[\s*[\[{]")
+_OPENING_BRACKET = re.compile(r"[{\[](?=\s*[\[\]{}\"'\u201c\\/+\-.\w$])")
+_MAY_BE_JSON5 = re.compile(r"\{\s*(?:[\"'\u201c}]|//|/\*|[A-Za-z_$][\w$]{0,40}\s*:)|\[\s*[\[{]")
 _OTHER_SPELLING = re.compile(
-    r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|\u2212(?=[\d.])|\b(?:True|False|None)\b", re.DOTALL
+    r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|\u201c([^\u201c\u201d\"\\]*)\u201d|\u2212(?=[\d.])|\b(?:True|False|None)\b",
+    re.DOTALL,
 )
-"""A text in quotation marks, or, outside of one, a minus sign (U+2212) before a number or a constant of Python's."""
+"""A text in quotation marks, or, outside of one: a text in typographic ones, a minus sign (U+2212) before a number, or
+a constant of Python's."""
 _JSON_SPELLING = {"\u2212": "-", "True": "true", "False": "false", "None": "null"}
 """Of the same length, so that positions stay."""
 
@@ -95,7 +97,8 @@ def decode_json(text: str) -> Any:
 def find_json(text: str) -> list[JsonValue]:
     """Find all complete JSON objects and arrays in a text that are not inside another one.
 
-    JSON that is written as a text in quotation marks is one, too. The search ends where one is cut off.
+    JSON that is written as a text, with or without its quotation marks, is one, too. The search ends where one
+    is cut off.
 
     Raises:
         ValueError: the search takes too long, one is nested too deeply, or a long text holds more than JSON.
@@ -117,8 +120,8 @@ def find_json(text: str) -> list[JsonValue]:
             is_unterminated = error.msg.startswith("Unterminated")
             remaining_reads -= (len(text) if is_unterminated else error.pos) - start + error.pos // SKIPS_PER_READ + 1
             value = None
-            if _is_quoted(text, start):
-                value = _read_quoted(text, start - 1)
+            if _is_escaped(text, start):
+                value = _read_quoted(text, start - 1) if text[start - 1 : start] == '"' else _read_escaped(text, start)
                 remaining_reads -= (len(text) if value is None else value.end) - start
             if remaining_reads < 0:
                 raise ValueError("too many brackets that begin no JSON") from None
@@ -138,9 +141,9 @@ def find_json(text: str) -> list[JsonValue]:
     return values
 
 
-def _is_quoted(text: str, start: int) -> bool:
+def _is_escaped(text: str, start: int) -> bool:
     """Whether the bracket at an index may begin JSON that is written as a text: `"{\\"a\\": 1}"`."""
-    return start > 0 and text[start - 1] == '"' and text[start : start + 20].lstrip("{[ ").startswith("\\")
+    return text[start : start + 20].lstrip("{[ ").startswith("\\")
 
 
 def _read_quoted(text: str, start: int) -> JsonValue | None:
@@ -152,11 +155,20 @@ def _read_quoted(text: str, start: int) -> JsonValue | None:
         return None
 
 
+def _read_escaped(text: str, start: int) -> JsonValue | None:
+    """JSON that is written as a text without its quotation marks, up to the last bracket; None if there is none."""
+    end = max(text.rfind("}"), text.rfind("]")) + 1
+    try:
+        return JsonValue(start, end, decode_json(decode_json(f'"{text[start:end]}"')))
+    except ValueError:
+        return None
+
+
 def _read_json5(text: str, start: int, n_chars: int) -> tuple[JsonValue | None, bool]:
     """Read a JSON5 value of at most `n_chars` characters; None if there is none, and whether it is cut off."""
     if n_chars <= 1:
         return None, False
-    part = _OTHER_SPELLING.sub(lambda match: match[1] or _JSON_SPELLING[match[0]], text[start : start + n_chars])
+    part = _OTHER_SPELLING.sub(_to_json_spelling, text[start : start + n_chars])
     try:
         node, problem, length = json5.parse(
             part,
@@ -173,6 +185,13 @@ def _read_json5(text: str, start: int, n_chars: int) -> tuple[JsonValue | None, 
     if problem is not None:
         return None, "end of input" in problem and start + n_chars >= len(text)
     return JsonValue(start, start + length, node), False
+
+
+def _to_json_spelling(match: re.Match[str]) -> str:
+    """What stands in JSON for a match of `_OTHER_SPELLING`, of the same length."""
+    if match[2] is not None:
+        return f'"{match[2]}"'
+    return match[1] or _JSON_SPELLING[match[0]]
 
 
 def _to_object(members: Iterable[tuple[str, Any]]) -> JsonObject:

@@ -17,6 +17,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 
 from pydantic import BaseModel, ValidationError
 
+from auditor.domain import SCORE_MAX, SCORE_MIN
 from auditor.models.instructor_client import UNREADABLE, explain_invalid
 from auditor.models.json_extraction import (
     JsonObject,
@@ -48,19 +49,65 @@ _FREE_TEXTS = frozenset({"norms", "reasoning", "reason", "justification"})
 """Texts that explain an answer, and do not decide which of two is meant."""
 _ADDED_WORDS = frozenset({"final", "revised", "new", "updated", "corrected", "adjusted", "overall", "value", "number"})
 """Words that make another name for a field, as in `score_final`."""
-_OTHER_QUANTITIES = frozenset({"confidence", "certainty", "probability"})
+_OTHER_QUANTITIES = frozenset(
+    {"confidence", "certainty", "probability", "min", "minimum", "max", "maximum", "lowest", "highest", "possible"}
+)
+"""Words before a field's name that make it the name of something else, as in `confidence_score` and `max_score`."""
+_BOOLEANS = {"true": True, "false": False}
 _WORD_OF_KEY = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 
-_SIGNED = r"[-+\u2212\u2013]?(?:\d+(?:\.\d*)?|\.\d+)"
-_NUMBER = re.compile(rf"\s*({_SIGNED}(?:[eE][-+]?\d+)?|[-+\u2212]?(?:0?,\d+|\d+,\d{{1,2}}))\s*(%?)\s*\Z")
+_MINUS_SIGNS = "\u2212\u2013\uff0d\ufe63"
+"""Minus sign, en dash, and the full-width and small hyphens of Chinese and Japanese texts."""
+_TO_NUMBER = str.maketrans({**dict.fromkeys(_MINUS_SIGNS, "-"), ",": "."})
+_SIGN = rf"[-+{_MINUS_SIGNS}]?"
+_SIGNED = rf"{_SIGN}(?:\d+(?:\.\d*)?|\.\d+)"
+_NUMBER = re.compile(
+    rf"\s*({_SIGNED}(?:[eE][-+]?\d+)?|{_SIGN}(?:0?,\d+|\d+,\d{{1,2}}))\s*(%|per\s?cent)?\s*\Z", re.IGNORECASE
+)
 """A number in a text, with a decimal point or a comma that separates no thousands, and a percent sign."""
-_LABEL = re.compile(r"[\s*_`\"'(\[]*([A-Za-z]+)(?![?\w])(.*)\Z", re.DOTALL)
+_WHOLE_NUMBER = re.compile(rf"(?<![\w.]){_SIGNED}(?![\w%])")
+_LABEL = re.compile(
+    r"[\s*_`\"'(\[\u2705\u2713\u2714\ufe0f]*(?:(?:option|answer|choice|verdict)\b[\s*_`\"'(\[:=]*)?([A-Za-z]+)(?![?\w])(.*)\Z",
+    re.DOTALL | re.IGNORECASE,
+)
 _SEPARATOR = re.compile(r"[\s*_`\"')\].!]*\Z|[\s*_`\"'\].!]*(?:[-\u2013\u2014:;,.()\n]|\b(?:because|since|as)\b)")
 _DOUBT = re.compile(
-    r"\W*(?:not?|never|nor|neither|or|but|however|except|unless|if|maybe|perhaps|part(?:ly|ially)|mostly|only)\b|.*\?\s*\Z",
+    r"\W*(?:or|but|however|al?though|though|except|unless|if|maybe|perhaps|part(?:ly|ially)|mostly|only|false|would|is"
+    r"|that would|(?P<negation>not?|never|nor|neither))\b|.*\?\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
 """What, after a label, takes it back or asks."""
+_NO_FAULT = re.compile(
+    r"\W*(?:no|not a single)\s+(?:\w+\s+)?(?:errors?|faults?|flaws?|gaps?|issues?|mistakes?|problems?|contradictions?"
+    r"|inconsistenc(?:y|ies)|(?:step|part)s? (?:is|are) missing)\b",
+    re.IGNORECASE,
+)
+"""Praise that begins with a negation."""
+_FULL_NEGATION = re.compile(
+    r"\W*(?:no|not|never)\s+(?!really\b|quite\b|at all\b|exactly\b|entirely\b|so\b|sure\b|necessarily\b)\w+\s+\w",
+    re.IGNORECASE,
+)
+"""A negation of something else than the label, such as "not all steps follow"."""
+_NEGATION = r"\b(?:not|never|hardly|n't|n\u2019t)\W+(?:\w+\W+)?"
+_RETRACTION = re.compile(
+    r"\b(?:actually|correction|on (?:second thoughts?|reflection)|wait|sorry|I(?:'d| would| will| should| must)? "
+    r"(?:change|revise|raise|lower|correct|adjust|withdraw)|should (?:rather )?(?:be|have been))\b"
+    r"(?P<words>[^\n]{0,80})",
+    re.IGNORECASE,
+)
+"""A sentence after an answer in which it may be taken back."""
+_OF_ANOTHER = re.compile(
+    r"\b(?:if|when|where|a|an|any|each|every|average|mean|median|neutral|global|(?:confidence|certainty|probability"
+    r"|min(?:imum)?|max(?:imum)?|lowest|highest|possible))(?:\s+the)?[\s*_`]*\Z",
+    re.IGNORECASE,
+)
+"""Words before a field's name that make a statement one about something else than the answer."""
+_DEFINITION = re.compile(
+    r"[\"'*_`)]*\s*(?:=|\b(?:means?|would|indicates?|represents?|denotes?|stands for|corresponds to"
+    r"|is (?:always|never))\b)",
+    re.IGNORECASE,
+)
+"""Words after a value that explain the scale, as in "score = 1 means always acceptable"."""
 
 
 class _Field(NamedTuple):
@@ -296,7 +343,7 @@ def _read_value(field: _Field, value: Any) -> Any:
     if field.kind in ("number", "integer"):
         return _read_number(field, value)
     if field.kind == "boolean":
-        return {"true": True, "false": False}.get(value.strip().lower(), value) if type(value) is str else value
+        return _BOOLEANS.get(value.strip().lower(), value) if type(value) is str else value
     if field.kind == "label":
         return _read_label(value, field.labels) if type(value) is str else to_plain(value)
     if field.kind == "numbers" and isinstance(value, list):
@@ -311,7 +358,7 @@ def _read_number(field: _Field, value: Any) -> Any:
     match = _NUMBER.match(value)
     if match is None or (match[2] and field.name != "confidence"):
         return str(value)
-    number = parse_number(match[1].replace("\u2212", "-").replace("\u2013", "-").replace(",", "."))
+    number = parse_number(match[1].translate(_TO_NUMBER))
     if not math.isfinite(number):
         return str(value)
     if match[2]:
@@ -325,11 +372,19 @@ def _read_label(text: str, labels: Sequence[str]) -> str:
     if match is None or (label := match[1].upper()) not in labels:
         return text
     explanation = match[2]
-    if (separator := _SEPARATOR.match(explanation)) is None or _DOUBT.match(explanation[separator.end() :]):
+    if (separator := _SEPARATOR.match(explanation)) is None:
         return text
-    words = set(re.findall(r"[^\W_]+", explanation.upper()))
-    is_negated = re.search(rf"\b(?:not|n't|never|hardly)\W+(?:\w+\W+)?{label}\b", explanation, re.IGNORECASE)
-    return text if is_negated or words & set(labels) - {label} else label
+    others = set(labels) - {label}
+    denies_other = any(label.endswith(other) for other in others)  # INVALID denies VALID
+    reason = explanation[separator.end() :]
+    if (doubt := _DOUBT.match(reason)) is not None and not (
+        doubt["negation"] and (_NO_FAULT.match(reason) or (denies_other and _FULL_NEGATION.match(reason)))
+    ):
+        return text
+    if denies_other:
+        explanation = re.sub(rf"{_NEGATION}(?:{'|'.join(others)})\b", "", explanation, flags=re.IGNORECASE)
+    is_negated = re.search(rf"{_NEGATION}{label}\b", explanation, re.IGNORECASE)
+    return text if is_negated or set(re.findall(r"[^\W_]+", explanation.upper())) & others else label
 
 
 # --- doubt ------------------------------------------------------------------------------------------------------------
@@ -359,7 +414,7 @@ def _has_rival(field: _Field, value: Any, unknown: Sequence[tuple[str, Any]]) ->
         elif isinstance(other, list):
             if _has_rival(field, value, [pair for part in other if isinstance(part, JsonObject) for pair in part]):
                 return True
-        elif _is_named_like(field, key) and _states_other(field, value, other):
+        elif _states_other(field, value, other) if _is_named_like(field, key) else _is_denied(field, value, key, other):
             return True
     return False
 
@@ -369,11 +424,21 @@ def _is_named_like(field: _Field, key: str) -> bool:
     words = [word.lower() for word in _WORD_OF_KEY.findall(key)]
     name = field.name.split("_")
     n = len(name)
+    if any(_normalize_key(key) in (word + "".join(name), "".join(name) + word) for word in _ADDED_WORDS):
+        return True
     if set(words) & _OTHER_QUANTITIES - {field.name}:
         return False
     return words[-n:] == name or (
         words[:n] == name and all(word in _ADDED_WORDS or word.isdigit() for word in words[n:])
     )
+
+
+def _is_denied(field: _Field, value: Any, key: str, flag: Any) -> bool:
+    """Whether a key that is named for a label, such as `is_valid`, says by true or false that it is another one."""
+    label = _normalize_key(key).removeprefix("is").upper()
+    if type(flag) is str:
+        flag = _BOOLEANS.get(flag.strip().lower())
+    return label in field.labels and isinstance(flag, bool) and (label == value) != flag
 
 
 def _states_other(field: _Field, value: Any, other: Any) -> bool:
@@ -386,21 +451,32 @@ def _states_other(field: _Field, value: Any, other: Any) -> bool:
     if field.kind == "boolean":
         return isinstance(read, bool) and read != value
     if field.kind == "label":
-        return read in field.labels and read != value
+        denied = str(other).upper().removeprefix("NOT ").strip() if str(other).upper().startswith("NOT ") else None
+        return denied == value if denied else read in field.labels and read != value
     return isinstance(read, str) and _comparable(read) != _comparable(value)
 
 
 @functools.cache
 def _claim_pattern(field: _Field) -> re.Pattern[str]:
     """A statement of a field's value in prose or in JSON, such as `score: 0.5`, `"score": 0.5` and `score is 0.5`."""
-    value = {"label": r"[A-Za-z]+", "boolean": r"true|false"}.get(
-        field.kind, rf"{_SIGNED}(?![\d.]*\s*(?:to|and|or|\.\.|[-\u2013/])\s*[-+\u2212]?[\d.])"
-    )
+    value = {
+        "label": r"(?:not\s+)?[A-Za-z]+",
+        "boolean": r"true|false",
+        "text": rf"(?:{_SIGNED}|(?-i:[A-Z]))(?=[.!*_`\"')\]]*(?:\s*\n|\s*\Z|\s+(?-i:[A-Z])))",
+    }.get(field.kind, rf"{_SIGNED}(?![\d.]*\s*(?:to|and|or|\.\.|[-\u2013/])\s*[-+\u2212]?[\d.])")
     name = re.escape(field.name).replace("_", r"[\s_]")
     return re.compile(
         rf"\b{name}[\"'*_`]*\s{{0,9}}(?:[:=]|\b(?:is|was|(?:should|would|must) be)\b)[\s\"'*_`]{{0,9}}({value})",
         re.IGNORECASE,
     )
+
+
+def _claims(field: _Field, text: str) -> Iterator[str]:
+    """Yield the values that a text states of a field of the answer."""
+    for match in _claim_pattern(field).finditer(text):
+        before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
+        if _OF_ANOTHER.search(before) is None and _DEFINITION.match(after) is None:
+            yield match[1]
 
 
 def _is_contradicted(fields: Any, answer: BaseModel, surroundings: Sequence[str]) -> bool:
@@ -411,17 +487,53 @@ def _is_contradicted(fields: Any, answer: BaseModel, surroundings: Sequence[str]
     """
     if not any(any(char.isalpha() for char in part) for part in surroundings):
         return False
-    for field in fields:
-        value = getattr(answer, field.name)
-        if not field.is_measured or field.kind in ("text", "texts", "numbers"):
-            continue
-        claims = [match[1] for part in surroundings for match in _claim_pattern(field).finditer(part)]
-        if any(_states_other(field, value, claim) for claim in claims):
-            return True
-        words = set(re.findall(r"\b[A-Z]{2,}\b", surroundings[-1]))
-        if field.kind == "label" and value not in words and words & set(field.labels):
-            return True
-    return False
+    return any(
+        _is_stated_otherwise(field, getattr(answer, field.name), surroundings)
+        for field in fields
+        if field.is_measured and field.kind not in ("texts", "numbers")
+    )
+
+
+def _is_stated_otherwise(field: _Field, value: Any, surroundings: Sequence[str]) -> bool:
+    """Whether the text around an answer states another value of one field; see `_is_contradicted`."""
+    text_after = surroundings[-1]
+    if field.kind == "text":
+        return _is_corrected(field, value, text_after)
+    if any(_states_other(field, value, claim) for part in surroundings for claim in _claims(field, part)):
+        return True
+    if field.kind == "label":
+        return _names_other_label(field, value, text_after)
+    retractions = _RETRACTION.finditer(text_after) if field.name == "score" else ()
+    numbers = [number for match in retractions for number in _WHOLE_NUMBER.findall(match["words"])]
+    return any(_states_other(field, value, number) for number in numbers if _is_score(number))
+
+
+def _is_score(number: str) -> bool:
+    """Whether a number may be a score, and not a year or a percentage."""
+    return SCORE_MIN <= float(number.translate(_TO_NUMBER)) <= SCORE_MAX
+
+
+def _is_corrected(field: _Field, value: str, text: str) -> bool:
+    """Whether a text after an answer that is a number or a letter says that it is another one."""
+    if re.fullmatch(rf"{_SIGNED}|[A-Z]", value) is None:
+        return False
+    return any(
+        float(claim.translate(_TO_NUMBER)) != float(value.translate(_TO_NUMBER))
+        if not value.isalpha() and not claim.isalpha()
+        else claim != value
+        for claim in _claims(field, text)
+    )
+
+
+def _names_other_label(field: _Field, value: str, text: str) -> bool:
+    """Whether a text after an answer names another label than the answer's, or denies the answer's."""
+    if re.search(rf"{_NEGATION}{value}\b", text):
+        return True
+    words = set(re.findall(r"\b[A-Z]{2,}\b", re.sub(rf"{_NEGATION}[A-Z]{{2,}}\b", "", text)))
+    others = set(field.labels) - {value}
+    return bool(value not in words and words & others) or any(
+        others & set(re.findall(r"\b[A-Z]+\b", match["words"])) for match in _RETRACTION.finditer(text)
+    )
 
 
 def _explain(structure: type[BaseModel], text: str, misfits: Sequence[_Misfit]) -> str:

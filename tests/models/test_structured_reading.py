@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import time
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from auditor.models.answer_schemas import (
 from auditor.models.review_schemas import TraceReview
 from auditor.models.structured_reading import is_complete_structure, parse_structured_answer, read_structured_answer
 from tests.models.answer_corpus import CHOICES, JUDGEMENTS, TASK_ANSWERS, VERDICTS, J, R, T
+from tests.support.hang_limit import hang_limit
 
 CORPUS: tuple[tuple[type[BaseModel], str, str, object], ...] = (
     *((MoralJudgement, "score", *entry) for entry in JUDGEMENTS),
@@ -60,7 +62,7 @@ def test_half_of_the_corpus_is_not_to_be_read() -> None:
 
 def tokens(text: str) -> set[object]:
     """The numbers of a text by their values, and its words in upper case."""
-    words = TOKEN.findall(text.replace("\u2212", "-").replace(",24", ".24"))
+    words = TOKEN.findall(text.replace("\u2212", "-").replace("\uff0d", "-").replace(",24", ".24"))
     return {float(word) if any(map(str.isdigit, word)) else word.upper() for word in words}
 
 
@@ -195,25 +197,32 @@ def test_an_unreadable_answer_gives_the_true_reason(text: str, reason: str) -> N
     ],
     ids=["many fields", "a megabyte of fields", "many objects", "broken", "faulty texts", "marks", "mentions"],
 )
-def test_megabytes_are_read_in_less_than_a_second(structure: type[BaseModel], text: str) -> None:
-    parse_structured_answer(structure, "{}")  # imports instructor
-    started_at = time.thread_time()
-    parse_structured_answer(structure, text)
-    assert time.thread_time() - started_at < 1
+def test_megabytes_are_read_in_linear_time(structure: type[BaseModel], text: str) -> None:
+    with hang_limit():
+        parse_structured_answer(structure, text)
 
 
-def test_an_ordinary_answer_is_read_in_hundredths_of_a_millisecond() -> None:
-    """By thread time, in the fastest of several rounds; 0.015 ms where it was measured."""
+def test_an_ordinary_answer_costs_few_function_calls() -> None:
+    """However long it is: Python's decoder and pydantic do the work, in 0.025 ms."""
     words = "Most people weigh family, law and custom before they judge. "
-    text = json.dumps({"norms": words, "reasoning": words * 4, "score": 0.24})
-    request = words * 60
-    fastest = float("inf")
-    for _ in range(10):
-        started_at = time.thread_time()
-        for _ in range(200):
-            read_structured_answer(MoralJudgement, text, request)
-        fastest = min(fastest, (time.thread_time() - started_at) / 200)
-    assert fastest < 0.1e-3
+    n_calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        """Count the calls of functions, also of built-in ones."""
+        nonlocal n_calls
+        n_calls += event in ("call", "c_call")
+
+    for n_sentences in (1, 4, 400):
+        text = json.dumps({"norms": words, "reasoning": words * n_sentences, "score": 0.24})
+        n_calls = 0
+        sys.setprofile(count)
+        try:
+            answer = read_structured_answer(MoralJudgement, text, words * 60).answer
+        finally:
+            sys.setprofile(None)
+        assert answer is not None
+        if n_sentences > 1:  # the first reading fills the caches
+            assert n_calls < 150
 
 
 def test_an_answer_is_complete_if_nothing_else_is_visible() -> None:
