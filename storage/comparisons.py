@@ -151,7 +151,11 @@ def build_set_answers(item_sets: Sequence[ItemSet], comparisons: Sequence[Compar
 def _build_answers_of_judge(
     item_set: ItemSet, judge: str, paraphrase: int, comparisons: Sequence[Comparison]
 ) -> ItemSetAnswers:
-    """Fill the arrays with one judge's comparisons on one set in one wording; samples after 0 are repeats."""
+    """Fill the arrays with one judge's comparisons on one set in one wording.
+
+    Samples after 0 are repeats. So is sample 0 of an imported question that has others: whoever made the file asked it
+    in the same way, while an audit asks its repeats at a temperature of their own.
+    """
     index = {item.id: i for i, item in enumerate(item_set.items)}
     n = len(index)
     answers, asked = np.full((2, n, n), np.nan), np.zeros((2, n, n), dtype=bool)
@@ -172,14 +176,12 @@ def _build_answers_of_judge(
             asked[question], answers[question] = True, preference_value(comparison)
             if comparison.relation is Relation.STANDARD and comparison.position is not None:
                 positions[question[1:]] = comparison.position
-        else:
+        if comparison.sample or comparison.position is not None:
             repeats_by_question.setdefault(question, {})[comparison.sample] = preference_value(comparison)
-    n_repeats = max((max(repeats) for repeats in repeats_by_question.values()), default=0)
-    repeat_rows = [
-        [repeats.get(sample, np.nan) for sample in range(1, n_repeats + 1)]
-        for _, repeats in sorted(repeats_by_question.items())
-    ]
-    samples = np.array(repeat_rows, dtype=float).reshape(len(repeat_rows), n_repeats)
+    repeats = [by_sample for _, by_sample in sorted(repeats_by_question.items()) if max(by_sample)]
+    numbers = sorted({number for by_sample in repeats for number in by_sample})
+    samples = np.array([[by_sample.get(number, np.nan) for number in numbers] for by_sample in repeats], dtype=float)
+    samples = samples.reshape(len(repeats), len(numbers))
     return ItemSetAnswers(
         judge, paraphrase, item_set, answers[0], answers[1], asked, samples, human_preferences, failures, n_questions,
         None if np.isnan(positions).all() else positions,

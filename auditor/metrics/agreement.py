@@ -11,7 +11,7 @@ topic, are not independent, so units and not items are left out in turn (`audito
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -120,6 +120,8 @@ def krippendorff_alpha(
 def gwet_ac1(ratings: ArrayLike, categories: int | None = None, *, units: RatingUnits | None = None) -> Agreement:
     """Gwet's AC1 (British J. of Mathematical and Statistical Psychology 61, 2008, 29-48, eq. 7).
 
+    If all ratings are in one of several categories, it is 1, without an interval.
+
     Args:
         ratings: shape (raters, items), numbers that name categories; nan where a rater gave none.
         categories: number of categories that raters can choose from; by default those that occur.
@@ -133,7 +135,9 @@ def gwet_ac1(ratings: ArrayLike, categories: int | None = None, *, units: Rating
     n_categories = len(values) if categories is None else categories
     if n_categories < len(values):
         raise ValueError(f"{len(values)} categories occur, but there are said to be {n_categories}")
-    return _estimate_agreement(counts, lambda c: make_ac1(c, n_categories), units)
+    agreement = _estimate_agreement(counts, lambda c: make_ac1(c, n_categories), units)
+    is_unanimous = agreement.n > 0 and agreement.value is None
+    return replace(agreement, value=1.0) if is_unanimous and n_categories > 1 else agreement
 
 
 def leave_one_rater_out(

@@ -88,8 +88,23 @@ def test_repeats_long_items_and_their_descriptions(storage: str, tmp_path: Path)
     )
     import_comparisons(file, audit="judged", storage=storage, items=items)
     row = logic_section(storage).judges[0]
-    assert (row.self_agreement.value, row.self_agreement.n) == (0.75, 1)
+    assert (row.self_agreement.value, row.self_agreement.n) == (0.8, 1)
     assert row.human_agreement.value == 1.0
+
+
+def test_all_repetitions_of_a_question_count_whatever_their_numbers(storage: str, tmp_path: Path) -> None:
+    """A, B and B agree by 2/3; A and B by 1/2; a question without a repetition is not counted."""
+    rows = ["j,c,a,b,standard,A,0", "j,c,a,b,standard,B,1", "j,c,a,b,standard,B,2", "j,c,b,a,standard,A,0"]
+    file = write_rows(tmp_path / "x.csv", *rows, head=f"{HEAD},sample")
+    import_comparisons(file, audit="judged", storage=storage)
+    agreement = logic_section(storage).judges[0].self_agreement
+    assert (agreement.value, agreement.n) == (pytest.approx(2 / 3), 1)
+    file = write_rows(
+        tmp_path / "y.csv", *rows[:2], "j,c,b,a,standard,A,4", "j,c,b,a,standard,B,7", head=f"{HEAD},sample"
+    )
+    import_comparisons(file, audit="judged", storage=storage)
+    agreement = logic_section(storage).judges[0].self_agreement
+    assert (agreement.value, agreement.n) == (0.5, 2)
 
 
 def test_a_second_import_replaces_the_first(storage: str, tmp_path: Path) -> None:

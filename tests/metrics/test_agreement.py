@@ -97,10 +97,18 @@ def test_the_prevalence_paradox_is_seen() -> None:
 
 def test_all_the_same_is_not_perfect_agreement() -> None:
     same = np.ones((3, 20))
-    for coefficient in (fleiss_kappa(count_ratings(same)), krippendorff_alpha(same), gwet_ac1(same, categories=2)):
-        assert (coefficient.value, coefficient.ci_low, coefficient.ci_high) == (None, None, None)
+    coefficients = (fleiss_kappa(count_ratings(same)), krippendorff_alpha(same), gwet_ac1(same))
+    for coefficient in (*coefficients, gwet_ac1(same, categories=2)):
+        assert (coefficient.ci_low, coefficient.ci_high) == (None, None)
         assert coefficient.reason == "all ratings are the same"
         assert (coefficient.n, coefficient.prevalence) == (20, (1.0,))
+    assert [coefficient.value for coefficient in coefficients] == [None, None, None]
+
+
+def test_ac1_of_one_of_two_categories_is_1() -> None:
+    """Agreement by chance is 2 * 1 * 0 / 1 = 0 in Gwet's equation 7, so that (1 - 0) / (1 - 0) = 1."""
+    assert gwet_ac1(np.zeros((3, 20)), categories=2).value == 1.0
+    assert gwet_ac1(np.full((3, 2), NAN), categories=2).value is None
 
 
 def test_perfect_agreement_has_no_false_certainty() -> None:

@@ -38,16 +38,17 @@ def agreement_estimate(agreement: Agreement) -> Estimate:
         agreement.n,
         agreement.ci_low,
         agreement.ci_high,
-        _describe_missing_agreement(agreement.reason),
+        _describe_missing_agreement(agreement.reason, has_value=agreement.value is not None),
         agreement.resampled,
     )
 
 
-def _describe_missing_agreement(reason: str | None) -> str | None:
-    """Why agreement is missing, in terms of verdicts."""
+def _describe_missing_agreement(reason: str | None, *, has_value: bool = False) -> str | None:
+    """Why agreement, or only its interval, is missing, in terms of verdicts."""
+    missing = "there is no interval" if has_value else "agreement beyond chance is undefined"
     reason_labels = {
         "no item has 2 ratings": "no trace has verdicts of two judges",
-        "all ratings are the same": "all verdicts are the same, so agreement beyond chance is undefined",
+        "all ratings are the same": f"all verdicts are the same, so {missing}",
     }
     return None if reason is None else reason_labels.get(reason, reason)
 
