@@ -20,7 +20,9 @@ def build_task_metadata(task: Task | None) -> dict[str, Any] | None:
     """Fields of a task for the audit's row: all but the items, whose changes its digest shows."""
     if task is None:
         return None
-    metadata = {f.name: getattr(task, f.name) for f in fields(task) if f.name != "items"}
+    metadata = {f.name: getattr(task, f.name) for f in fields(task) if f.name not in ("items", "people")}
+    if task.people:  # earlier versions did not store these: their audits would count as changed
+        metadata["people"] = list(task.people)
     return metadata | {"kind": task.kind.value, "range": list(task.range) if task.range else None}
 
 
@@ -33,7 +35,8 @@ def load_audit_task(db: Database, audit_id: int, metadata: Mapping[str, Any] | N
     with db.read() as connection:
         items = [_parse_item(row) for row in connection.execute(query).mappings()]
     kind, bounds = AnswerKind(metadata["kind"]), metadata["range"]
-    task_fields = {**metadata, "kind": kind, "range": tuple(bounds) if bounds else None}
+    people = tuple(metadata.get("people", ()))
+    task_fields = {**metadata, "kind": kind, "range": tuple(bounds) if bounds else None, "people": people}
     return Task(**task_fields, items={item.id: item for item in items})
 
 

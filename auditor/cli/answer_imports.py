@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -43,6 +44,14 @@ MeasuresOption: TypeAlias = Annotated[
         "bertscore_bert_base.",
     ),
 ]
+
+
+class AnswerKindOption(StrEnum):
+    """Kinds of answers to the items of a task."""
+
+    CHOICE = "choice"
+    EXACT = "exact"
+    SCORE = "score"
 
 
 @import_app.command("comparisons")
@@ -154,6 +163,85 @@ def import_answers(
             f"  {n_unscorable} of a model with fewer than two answers: without a score, since consistency compares a "
             "model's answers with each other."
         )
+    print_message(f"Next: {format_command('report', audit, storage=storage)}")
+
+
+@import_app.command("task-answers")
+def import_task_answers(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A file with the columns model,id,answer (or text)[,sample]; labels by rater and item as JSON; or "
+            "logs of Inspect AI.",
+        ),
+    ],
+    audit: NewAuditOption,
+    task: Annotated[
+        Path | None,
+        typer.Option("--task", metavar="ITEMS", help="A file of the items: id,question[,context,truth,options]."),
+    ] = None,
+    answer: Annotated[
+        AnswerKindOption | None, typer.Option("--answer", help="Kind of the answers: choice, exact or score.")
+    ] = None,
+    options: Annotated[
+        str | None,
+        typer.Option("--options", metavar="A|B", help="With choice: the options, if ITEMS has no such column."),
+    ] = None,
+    score_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option("--range", metavar="LOW HIGH", help="With score: the lowest and the highest possible score."),
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option("--tolerance", help="Largest error of a number that counts as correct.")
+    ] = None,
+    people: Annotated[
+        Path | None, typer.Option("--people", metavar="FILE", help="People's answers to the same items.")
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option("--score", metavar="KEY", help="In a log: the score whose answer counts, if there are several."),
+    ] = None,
+    storage: StorageOption = None,
+) -> None:
+    """Create an audit from answers to questions of a task, which belong to no survey.
+
+    No model is asked. Logs of Inspect AI have the questions and right answers themselves. Without questions, as in
+    tables of raters' labels, --answer says whether labels are equal or not (exact), or numbers (score).
+
+    Example: auditor import task-answers answers.csv --task items.csv --answer choice --audit quiz
+
+    Example: auditor import task-answers logs --audit from-inspect
+
+    Example: auditor import task-answers llm_annotations.json --people human_annotations.json --answer exact --audit a
+    """
+    from auditor.imports.task_answers import import_task_answers as import_recorded_task_answers
+
+    answer_format = {
+        "answer": answer.value if answer else None,
+        "options": [option.strip() for option in options.split("|")] if options else None,
+        "range": score_range,
+        "tolerance": tolerance,
+    }
+    counts = import_recorded_task_answers(
+        file,
+        audit=audit,
+        items=task,
+        answer_format={name: value for name, value in answer_format.items() if value is not None},
+        people=people,
+        score=score,
+        storage=storage,
+    )
+    people_count = f" and {pluralize(counts.people, 'person', 'people')}" if counts.people else ""
+    print_message(
+        f"{pluralize(counts.rows, 'answer')} of {pluralize(counts.models, 'model')}{people_count} to "
+        f"{pluralize(counts.items, 'item')} in audit '{audit}'"
+        f"{', which replaces its previous contents' if counts.replaced else ''}."
+    )
+    if counts.failed:
+        print_message(f"  {pluralize(counts.failed, 'row')} without a usable answer: the report gives their number.")
+    for note in counts.notes:
+        print_message(f"  {note}")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 

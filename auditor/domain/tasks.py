@@ -67,6 +67,7 @@ class Task:
         tolerance: largest distance of a correct number from the truth, in the units of the answers; None compares for
             equality, and for scores means that none is counted as correct or wrong.
         items: items by id, in order.
+        people: names of people who answered the items too, among the authors of recorded answers.
     """
 
     source: str
@@ -76,6 +77,7 @@ class Task:
     numbers: bool = False
     tolerance: float | None = None
     items: Mapping[str, TaskItem] = field(default_factory=dict, repr=False)
+    people: tuple[str, ...] = ()
 
     def item_for(self, cell: Cell) -> TaskItem:
         """The item that a cell represents."""

@@ -51,6 +51,15 @@ def read_inspect_log(
         ImportFileError: the file is no log, or a sample cannot be used.
         UsageError: Inspect is not installed.
     """
+    for location, header, sample in iterate_log_samples(path, report_problem):
+        yield _parse_answer(location, header, sample, keys)
+
+
+def iterate_log_samples(path: Path, report_problem: Callable[[str], None]) -> Iterator[tuple[str, EvalLog, EvalSample]]:
+    """Yield the location of each sample of a log for messages, the log's header and the sample, by id and epoch.
+
+    Arguments and errors are those of `read_inspect_log`.
+    """
     log = load_extra("inspect_ai.log", "inspect")
     require_file(path, ImportFileError)
     if path.suffix.lower() == ".json":
@@ -62,9 +71,7 @@ def read_inspect_log(
         number = failed = 0
         for number, sample in enumerate(_read_samples(log, path, header), start=1):
             failed += sample.error is not None
-            yield _parse_answer(
-                f"{path}: sample {sample.id}, epoch {sample.epoch} (number {number})", header, sample, keys
-            )
+            yield f"{path}: sample {sample.id}, epoch {sample.epoch} (number {number})", header, sample
         if problems := _find_problems(header, number, failed):
             report_problem(f"{path}: {'; '.join(problems)}.")
     except AuditorError:
@@ -166,6 +173,11 @@ def _sample_outcome(sample: EvalSample, is_auditor_log: bool, text: str | None) 
     outcome_name = sample.metadata.get("outcome")
     if is_auditor_log and outcome_name in tuple(Outcome) and outcome_name != Outcome.OK:
         return Outcome(outcome_name)
+    return find_sample_outcome(sample, text)
+
+
+def find_sample_outcome(sample: EvalSample, text: str | None) -> Outcome:
+    """Outcome of a sample from its error, limit or stop reason; `ok` if it has a text, whatever the text says."""
     if sample.error is not None:
         return Outcome.CLIENT_ERROR
     if sample.limit is not None and sample.limit.type in LIMIT_OUTCOMES:

@@ -78,16 +78,24 @@ def read_recorded_answers(
         ImportFileError: a file has none of these formats, or an answer cannot be used; the message names it.
         UsageError: the file is a log of Inspect, and Inspect is not installed.
     """
+    for file in list_logs(path):
+        yield from _read_file(file, file_format, keys or LogKeys(), report_problem)
+
+
+def list_logs(path: Path) -> list[Path]:
+    """The logs of a folder in order of their names, or the path itself if it is no folder.
+
+    Raises:
+        ImportFileError: the folder contains no log.
+    """
     if not path.is_dir():
-        yield from _read_file(path, file_format, keys or LogKeys(), report_problem)
-        return
+        return [path]
     logs = sorted(file for file in path.iterdir() if file.suffix.lower() in LOG_SUFFIXES and file.is_file())
     if not logs:
         raise ImportFileError(
             f"{path}: the folder contains no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}."
         )
-    for log in logs:
-        yield from _read_file(log, file_format, keys or LogKeys(), report_problem)
+    return logs
 
 
 def _read_file(
@@ -157,7 +165,8 @@ def find_text(location: str, key: str, *mappings: Mapping[str, Any] | None) -> s
     listed_keys = ", ".join(available_keys[:MAX_LISTED_KEYS]) or "none"
     raise ImportFileError(
         f"{location}: the {key} is missing; the keys are: {listed_keys}.",
-        "Name the key: --country KEY, --topic KEY.",
+        "Name the key: --country KEY, --topic KEY. For questions with right answers, which are about no country: "
+        "auditor import task-answers.",
     )
 
 

@@ -259,7 +259,11 @@ def save_imported_audit(
         (score.model, *score.cell, score.method, score.score, score.n_ok, score.n_planned) for score in scores
     )
     trace_rows = (
-        (trace.model, *trace.cell, trace.sample, trace.outcome.value, trace.score, trace.text) for trace in traces
+        (
+            *(trace.model, *trace.cell, trace.sample, trace.outcome.value, trace.score, trace.text),
+            *(() if trace.answer is None else (trace.answer,)),
+        )
+        for trace in traces
     )
     digest = hash_rows(itertools.chain(score_rows, trace_rows))
     results.save_recorded_audit(

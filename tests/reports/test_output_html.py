@@ -124,7 +124,7 @@ def test_an_audit_of_any_size_shows_its_figures_in_every_format(db: Database, si
 def test_imported_scores_are_named_as_such(db: Database) -> None:
     truth = {("Egypt", str(i)): i / 10 for i in range(5)}
     report = import_scores(db, truth, {("m", *c): v / 2 for c, v in truth.items()})
-    assert "scores were imported" in render_report(report, "html")
+    assert "results were imported" in render_report(report, "html")
 
 
 def test_two_methods_are_named(db: Database) -> None:

@@ -177,6 +177,8 @@ def _tables(folder: Path) -> None:
             *(f"gpt,q{q},{p},It depends on {q} and {p}." for q in range(3) for p in range(3)),
         ],
         "judged.csv": ["judge,context,item_a,item_b,relation,decision", *_comparisons()],
+        "quiz.csv": ["id,question,options,truth", "moon,How many moons has the Earth?,none|one|two,one"],
+        "quiz-answers.csv": ["model,id,answer", "gpt,moon,one", "mine,moon,A"],
         "facts.csv": [
             "question_id,question,choices,correct,paraphrase",
             *(f"f{i},Is {i} even?,yes|no,{'no' if i % 2 else 'yes'},Is the number {i} even?" for i in range(4)),

@@ -55,7 +55,7 @@ class ReportSource:
     """Number of traces that were too long for a judge and were shortened, by model."""
 
     task_answers: Mapping[tuple[str, Cell, int], str] = field(default_factory=dict, repr=False)
-    """Answers to the items of a task, by model, item and sample."""
+    """Answers to the items of a task, people's included, by model or person, item and sample."""
     probe_models: Sequence[str] = ()
     """Models that answered as audited models, not as judges, in probes with a stage of their own."""
 

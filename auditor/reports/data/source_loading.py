@@ -59,9 +59,13 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
         )
     with ThreadPoolExecutor(MAX_CONCURRENT_QUERIES) as executor:  # a running query releases the GIL
         futures = {field_name: executor.submit(query, db, audit.id) for field_name, query in queries.items()}
-        return ReportSource(
-            audit=audit,
-            config=None if config is None else apply_consistency_weights(db, audit.id, config),
-            survey=survey,
-            **{field_name: future.result() for field_name, future in futures.items()},
-        )
+        records = {field_name: future.result() for field_name, future in futures.items()}
+    if survey.task and survey.task.people:
+        people = set(survey.task.people)
+        records["trace_counts"] = [count for count in records["trace_counts"] if count.model not in people]
+    return ReportSource(
+        audit=audit,
+        config=None if config is None else apply_consistency_weights(db, audit.id, config),
+        survey=survey,
+        **records,
+    )

@@ -102,7 +102,7 @@ def describe_cost(cost: CostReport) -> Iterator[str]:
 def _describe_known_cost(total: CostRow) -> Iterator[str]:
     """Yield the sentences on the known cost, a lower bound where prices are unknown, and on what it was spent."""
     if not total.calls:
-        yield "No calls are recorded: the scores were imported, and their cost is not known."
+        yield "No calls are recorded: the results were imported, and their cost is not known."
         return
     unpriced = f"{pluralize(total.unpriced, 'answer')} {'has' if total.unpriced == 1 else 'have'} no known price"
     if total.usd is None:

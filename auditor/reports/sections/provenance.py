@@ -26,7 +26,7 @@ def build_provenance_section(report: Report) -> Section:
         report.audit.models,
         [Column("Name", "name"), Column("Provider and model", key="model"), Column("Audited"), Column("Judge")],
         {
-            "model": lambda row: Name(row.model) if row.model else "scores were imported",
+            "model": lambda row: Name(row.model) if row.model else "results were imported",
             "audited": lambda row: "yes" if row.audited else "no",
             "judge": lambda row: "yes" if row.judge else "no",
         },

@@ -8,7 +8,7 @@ from dataclasses import replace
 from auditor.domain import AnswerKind, Purpose
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.task.schema import TaskItemReport, TaskModelRow, TaskReport
+from auditor.reports.data.task.schema import RaterReport, TaskItemReport, TaskModelRow, TaskReport
 from auditor.reports.document import Block, Cell, Column, Figure, Link, List, ListItem, Name, Paragraph, Section, Table
 from auditor.reports.number_format import format_count, format_number, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
@@ -37,15 +37,17 @@ def build_task_section(report: Report) -> Section | None:
     is_accuracy_known = any(row.accuracy.value is not None for row in task.models)
     blocks: list[Block] = [
         List([_describe_model(row, task.chance) for row in best_first], is_findings=True),
-        Paragraph(_describe_task(task), "note"),
+        Paragraph(_describe_task(task, is_imported=report.audit.imported), "note"),
         *([_build_figure(task)] if is_accuracy_known else []),
         _build_model_table(task.models, SamplingMarks.of(report.sampling, Purpose.DIRECT)),
+        *_build_rater_blocks(task.raters),
     ]
     return Section("task", "How accurate are the answers?", blocks, "Accuracy")
 
 
-def _describe_task(task: TaskReport) -> str:
+def _describe_task(task: TaskReport, *, is_imported: bool) -> str:
     """Describe the task: items, answer format, samples and known answers."""
+    at_most = "at most " if is_imported else ""
     n_known = sum(item.truth is not None for item in task.items)
     value_range = f" from {task.range[0]:g} to {task.range[1]:g}" if task.range else ""
     if n_known == len(task.items):
@@ -61,7 +63,7 @@ def _describe_task(task: TaskReport) -> str:
     )
     return (
         f"{pluralize(len(task.items), 'item')} of {task.source}, each answered with "
-        f"{ANSWER_KIND_LABELS[task.kind]}{value_range}; {pluralize(task.samples, 'sample')} from each model. "
+        f"{ANSWER_KIND_LABELS[task.kind]}{value_range}; {at_most}{pluralize(task.samples, 'sample')} from each model. "
         f"{truth}{tolerance}"
     )
 
@@ -113,6 +115,34 @@ def _describe_score(row: TaskModelRow) -> Iterator[str]:
         f"differs from the truth by {format_number(mae.value)} on average ({describe_interval(mae)}, "
         f"{pluralize(mae.n, 'item')}){correlation}"
     )
+
+
+def _build_rater_blocks(raters: RaterReport | None) -> list[Block]:
+    """Whether each model may replace one of the people who answered; none without people."""
+    if raters is None:
+        return []
+    counts = (
+        f"{pluralize(len(raters.people), 'person', 'people')} answered too: {pluralize(raters.answers, 'answer')}, "
+        f"and {pluralize(raters.items, 'item')} with answers of at least two of them."
+    )
+    caption = (
+        "The alternative annotator test (Calderon, Reichart & Dror, ACL 2025): a model passes if it wins against at "
+        "least half of the people, given ε, what its lower cost is worth: 0.2 if the people are experts, 0.15 if "
+        "skilled, 0.1 for crowd workers. At least as close: mean over people of the share of items on which the model "
+        "is at least as close to the other people. Items are taken as independent."
+    )
+    columns = [
+        Column("Model", "name"),
+        Column("ε", "number", "epsilon"),
+        Column("Passes", "text", "passed", emphasis=True),
+        Column("Wins against", "number", "winning_rate"),
+        Column("At least as close", "number", "advantage_probability"),
+        Column("Items", "number"),
+        Column("Remark", "text", "reason"),
+    ]
+    derived = {"passed": lambda row: "not tested" if row.passed is None else "yes" if row.passed else "no"}
+    table = tabulate("rater-test", "Alternative annotator test", caption, raters.tests, columns, derived)
+    return [Section("raters", "May a model replace a person?", [Paragraph(counts, "note"), table])]
 
 
 def _build_figure(task: TaskReport) -> Figure:

@@ -16,7 +16,7 @@ from auditor.reports.data.panel.copying_schema import LabelSource
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import Units, sampling_units
-from auditor.reports.data.task.build import TaskAnswerSet
+from auditor.reports.data.task.build import select_model_answers
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ def load_labelled_verdicts(source: ReportSource, matrix: VerdictMatrix) -> Label
 def load_task_truth(source: ReportSource, matrix: VerdictMatrix) -> FloatArray:
     """Whether the answer of each trace is right, shape (traces,): 1, 0, or nan where unknown, as in a survey."""
     truth = np.full(len(matrix.traces), np.nan)
-    if source.survey.task is None or source.config is None:
+    if source.survey.task is None:
         return truth
-    answers = TaskAnswerSet(source.survey.task, source.models, source.task_answers, source.config.direct.samples)
+    answers = select_model_answers(source, source.survey.task)
     if answers.accuracy_missing_reason is None:
         for column, (model, country, topic, sample) in enumerate(matrix.traces):
             is_right = answers.correctness.get((model, Cell(country, topic), sample))

@@ -33,13 +33,22 @@ class TaskAnswerSet:
         task: the task with its items.
         models: all audited models, in order.
         usable_answers: usable answers by model, item and sample.
-        samples_per_item: planned samples of each model on each item.
+        samples_per_item: planned samples of each model on each item; of recorded answers, the most that there are.
+        n_recorded: recorded samples by model and item, which are those that were planned; None for an audit that was
+            run.
     """
 
     task: Task
     models: Sequence[str]
     usable_answers: Mapping[tuple[str, Cell, int], str]
     samples_per_item: int
+    n_recorded: Mapping[tuple[str, Cell], int] | None = None
+
+    def count_planned(self, model: str, cells: Sequence[Cell]) -> int:
+        """Number of planned samples of a model on items."""
+        if self.n_recorded is None:
+            return len(cells) * self.samples_per_item
+        return sum(self.n_recorded.get((model, cell), 0) for cell in cells)
 
     @cached_property
     def by_item(self) -> Mapping[tuple[str, Cell], list[str]]:
@@ -81,12 +90,14 @@ class TaskAnswerSet:
 
 def build_task_report(source: ReportSource) -> TaskReport | None:
     """Build the section on a task; None for an audit of a survey."""
-    from auditor.reports.data.task.peer_validity import build_peer_validity_report  # imports this module: a cycle
+    # these import this module: a cycle
+    from auditor.reports.data.task.peer_validity import build_peer_validity_report
+    from auditor.reports.data.task.raters import build_rater_report
 
-    task, config = source.survey.task, source.config
-    if task is None or config is None:
+    task = source.survey.task
+    if task is None:
         return None
-    answers = TaskAnswerSet(task, source.models, source.task_answers, config.direct.samples)
+    answers = select_model_answers(source, task)
     accuracies = _estimate_accuracies(answers)
     rows = [_build_model_row(answers, model, accuracies[model]) for model in source.models]
     chances = [1 / len(item.options) for item in answers.items_with_truth if item.options]
@@ -100,8 +111,21 @@ def build_task_report(source: ReportSource) -> TaskReport | None:
         models=rows,
         # How well peer verdicts separate right from wrong answers.
         telling=build_peer_validity_report(source, answers, rows),
+        raters=build_rater_report(answers, source.task_answers),
         items=[_build_item_report(answers, item) for item in task.items.values()],
     )
+
+
+def select_model_answers(source: ReportSource, task: Task) -> TaskAnswerSet:
+    """The models' answers to a task, without those of people."""
+    people = set(task.people)
+    usable_answers = {key: answer for key, answer in source.task_answers.items() if key[0] not in people}
+    if source.config is not None:
+        return TaskAnswerSet(task, source.models, usable_answers, source.config.direct.samples)
+    n_recorded = Counter[tuple[str, Cell]]()
+    for count in source.trace_counts:
+        n_recorded[count.model, Cell(count.country, count.topic)] += count.n
+    return TaskAnswerSet(task, source.models, usable_answers, max(n_recorded.values(), default=0), n_recorded)
 
 
 def _build_model_row(answers: TaskAnswerSet, model: str, accuracy: ShareEstimate) -> TaskModelRow:
@@ -111,7 +135,7 @@ def _build_model_row(answers: TaskAnswerSet, model: str, accuracy: ShareEstimate
     hits = Counter(
         cell for (answer_model, cell, _), is_right in answers.correctness.items() if answer_model == model and is_right
     )
-    usable, planned = sum(map(len, answers_by_cell.values())), len(cells) * answers.samples_per_item
+    usable, planned = sum(map(len, answers_by_cell.values())), answers.count_planned(model, cells)
     n_right = hits.total()
     is_known = answers.accuracy_missing_reason is None and planned > 0
     commonest_answers = {

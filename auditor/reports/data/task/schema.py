@@ -87,6 +87,33 @@ class PeerValidityReport(ReportModel):
     judges: list[JudgeValidityRow]
 
 
+class RaterTestRow(ReportModel):
+    """The alternative annotator test of one model against the people who answered the same items."""
+
+    model: str
+    epsilon: float
+    """What the lower cost of the model is worth, as a share of items."""
+    passed: bool | None
+    """Whether the model may replace a rater: its winning rate is at least 0.5; null if the test was not possible."""
+    winning_rate: float | None
+    """Share of the raters that the model wins against."""
+    advantage_probability: float | None
+    """Mean over raters of the share of items on which the model is at least as close to the other raters."""
+    items: int
+    reason: str | None = None
+
+
+class RaterReport(ReportModel):
+    """People who answered the items of the task, and the models that might replace one of them."""
+
+    people: list[str]
+    answers: int
+    """Usable answers of people."""
+    items: int
+    """Items with answers of at least two people."""
+    tests: list[RaterTestRow]
+
+
 class TaskItemReport(ReportModel):
     """One item with the models' answers."""
 
@@ -114,5 +141,7 @@ class TaskReport(ReportModel):
     models: list[TaskModelRow]
     telling: PeerValidityReport | None
     """Null where no answer was judged, or no truth is known."""
+    raters: RaterReport | None = None
+    """Null unless people's answers were imported too."""
     items: list[TaskItemReport]
     """Items in the order of the task file."""

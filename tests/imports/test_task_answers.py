@@ -1,0 +1,236 @@
+"""Imports of answers that belong to no survey: to the items of a task, raters' tables, and logs of Inspect AI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.errors import ImportFileError, UsageError
+from auditor.imports.recorded_audits import import_traces
+from auditor.imports.task_answers import ImportedTaskAnswers, import_task_answers
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.task.schema import TaskReport
+from auditor.reports.output import render_report
+from auditor.run import open_audit
+from tests.metrics.test_annotator_test import _ratings as make_ratings
+from tests.support.cli_runner import auditor
+
+ITEMS = """id,question,options,truth
+moon,How many moons has the Earth?,none|one|two,one
+sun,Is the sun a star?,yes|no|maybe,yes
+"""
+CHOICE = {"answer": "choice"}
+SURVEY_WORDS = ("countr", "topic", "survey", "r = ", "people’s scores")
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def import_file(file: Path, storage: str, **options: Any) -> tuple[ImportedTaskAnswers, TaskReport]:
+    """Import a file as the audit `a`; the counts, and the report on the task, in which no survey is mentioned."""
+    counts = import_task_answers(file, audit="a", storage=storage, **options)
+    report = open_audit("a", storage=storage).report()
+    require_no_survey(report)
+    assert report.task is not None
+    return counts, report.task
+
+
+def require_no_survey(report: Report) -> None:
+    """The report has no country, topic or score of a survey, and no section about them."""
+    text = render_report(report, "markdown")
+    assert [word for word in SURVEY_WORDS if word in text.lower()] == []
+    assert (report.countries, report.topics, report.alignment, report.audit.cells) == ([], [], [], [])
+
+
+def test_answers_to_choices(tmp_path: Path, storage: str) -> None:
+    rows = ["model,id,answer,sample", "a,moon,one,0", "a,moon,B,1", "a,sun,no,0", "b,moon,two,0", "b,sun,,0"]
+    file = write(tmp_path / "answers.csv", "\n".join(rows))
+    counts, task = import_file(file, storage, items=write(tmp_path / "items.csv", ITEMS), answer_format=CHOICE)
+    assert counts == ImportedTaskAnswers(rows=5, items=2, models=2, people=0, failed=1, replaced=False)
+    accuracy = {row.model: (row.accuracy.value, row.usable, row.planned) for row in task.models}
+    assert accuracy == {"a": (pytest.approx(2 / 3), 3, 3), "b": (0.0, 1, 2)}  # of 3 answers 2, of 1 answer 0
+
+
+def test_texts_are_read_as_answers_of_models_are(tmp_path: Path, storage: str) -> None:
+    texts = ["It has one.\\nANSWER = B", "I cannot help with that.", "No idea", ""]
+    rows = [json.dumps({"model": "a", "id": "moon", "text": text.replace("\\n", "\n")}) for text in texts]
+    file = write(tmp_path / "answers.jsonl", "\n".join(rows))
+    counts, task = import_file(file, storage, items=write(tmp_path / "items.csv", ITEMS), answer_format=CHOICE)
+    assert (counts.rows, counts.failed) == (4, 3)
+    assert (task.models[0].accuracy.value, task.models[0].planned) == (1.0, 4)
+
+
+def test_numbers_are_compared_with_their_tolerance(tmp_path: Path, storage: str) -> None:
+    items = write(tmp_path / "items.csv", "id,question,truth\nx,How long is it?,4\ny,How high is it?,\n")
+    file = write(tmp_path / "a.csv", "model,id,answer\nm,x,5\nn,x,7\nm,y,2\nn,y,2\n")
+    answer_format = {"answer": "score", "range": (0, 10), "tolerance": 1}
+    _, task = import_file(file, storage, items=items, answer_format=answer_format)
+    assert [row.accuracy.value for row in task.models] == [1.0, 0.0]
+    assert [row.score.mae.value for row in task.models if row.score] == [1.0, 3.0]
+
+
+def test_unknown_items_and_repeated_answers_stop_the_import(tmp_path: Path, storage: str) -> None:
+    items = write(tmp_path / "items.csv", ITEMS)
+    file = write(tmp_path / "a.csv", "model,id,answer\nm,mooon,one\nm,mooon,one\nm,mars,one\nm,sun,yes\n")
+    with pytest.raises(ImportFileError, match=r"3 rows are about items .*mooon \(2; did you mean moon\?\), mars \(1\)"):
+        import_task_answers(file, audit="a", items=items, answer_format=CHOICE, storage=storage)
+    file = write(tmp_path / "a.csv", "model,id,answer,sample\nm,sun,yes,0\nm,sun,no,0\n")
+    with pytest.raises(ImportFileError, match=r"row 3|line 3"):
+        import_task_answers(file, audit="a", items=items, answer_format=CHOICE, storage=storage)
+
+
+def test_the_kind_of_answers_is_stated(tmp_path: Path, storage: str) -> None:
+    file = write(tmp_path / "a.csv", "model,id,answer\nm,x,1\n")
+    with pytest.raises(UsageError, match="the kind of answers is not known"):
+        import_task_answers(file, audit="a", storage=storage)
+    with pytest.raises(UsageError, match="range"):
+        import_task_answers(file, audit="a", answer_format={"answer": "score"}, storage=storage)
+
+
+@pytest.mark.parametrize(
+    ("answer_format", "winning_rates", "advantage"),
+    [
+        ({"answer": "exact"}, {0.2: 1.0, 0.15: None, 0.1: 0.75}, 0.9090942316556613),
+        ({"answer": "score", "range": (1, 4)}, {0.2: 1.0, 0.15: None, 0.1: None}, 0.8890662204511796),
+    ],
+)
+def test_raters_labels_by_item(
+    tmp_path: Path, storage: str, answer_format: dict[str, Any], winning_rates: dict[float, Any], advantage: float
+) -> None:
+    # the figures of tests/metrics/test_annotator_test.py, which the authors' notebook computes
+    humans, judge = make_ratings()
+
+    def label(row: np.ndarray) -> dict[str, int | None]:
+        return {f"item-{i}": None if np.isnan(value) else int(value) for i, value in enumerate(row)}
+
+    people = write(tmp_path / "human.json", json.dumps({f"w{r}": label(row) for r, row in enumerate(humans)}))
+    models = write(tmp_path / "llm.json", json.dumps({"gpt": label(judge)}))
+    counts, task = import_file(models, storage, people=people, answer_format=answer_format)
+    assert (counts.items, counts.models, counts.people) == (120, 1, 5)
+    assert [row.model for row in task.models] == ["gpt"]
+    assert task.models[0].accuracy.reason == "no item has a known truth"
+    assert task.raters is not None
+    assert task.raters.answers == np.count_nonzero(~np.isnan(humans))
+    for test in task.raters.tests:
+        assert test.advantage_probability == pytest.approx(advantage, abs=1e-12)
+        if winning_rates[test.epsilon] is not None:
+            assert test.winning_rate == winning_rates[test.epsilon]
+        assert test.reason is not None
+        assert "rater 5 lacks 9" in test.reason
+    text = render_report(open_audit("a", storage=storage).report(), "markdown")
+    assert "May a model replace a person?" in text
+
+
+def test_a_table_of_raters(tmp_path: Path, storage: str) -> None:
+    models = write(tmp_path / "m.csv", "model,id,answer\ngpt,1,hate\ngpt,2,none\n")
+    people = write(tmp_path / "p.csv", "rater,id,answer\nann,1,Hate\nben,1,none\nann,2,none\n")
+    counts, task = import_file(models, storage, people=people, answer_format={"answer": "exact"})
+    assert (counts.rows, counts.people) == (5, 2)
+    assert task.raters is not None
+    assert (task.raters.people, task.raters.answers, task.raters.items) == (["ann", "ben"], 3, 1)
+    people = write(tmp_path / "p.csv", "rater,id,answer\ngpt,1,hate\n")
+    with pytest.raises(UsageError, match="name of a person and of a model"):
+        import_task_answers(models, audit="a", people=people, answer_format={"answer": "exact"}, storage=storage)
+
+
+def test_predictions_of_moral_exceptions(tmp_path: Path, storage: str) -> None:
+    header = "study,context,condition,human.response,scenario,proba_1,model,model_type"
+    rows = ["line,deli,a,0.8,May she cut in?,0.5,m,x", "line,deli,b,0.2,May he cut in?,0.4,m,x"]
+    file = write(tmp_path / "all_predictions.csv", "\n".join([header, *rows]))
+    counts, task = import_file(file, storage)
+    assert (counts.items, counts.models) == (2, 1)
+    [row] = task.models
+    assert row.score is not None
+    assert row.score.mae.value == pytest.approx(0.25)  # (0.3 + 0.2) / 2
+    assert row.score.bias.value == pytest.approx(-0.05)  # (-0.3 + 0.2) / 2
+    assert [item.truth for item in task.items] == ["0.8", "0.2"]
+
+
+def write_log(path: Path, samples: list[dict[str, Any]], model: str = "openai/m") -> Path:
+    """Write a log of Inspect as another task would."""
+    pytest.importorskip("inspect_ai", reason="the extra 'inspect' is not installed")
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.scorer import Score
+
+    eval_samples = [
+        EvalSample(
+            id=fields["id"],
+            epoch=fields.get("epoch", 1),
+            input=fields.get("input", "?"),
+            target=fields.get("target", ""),
+            choices=fields.get("choices"),
+            output=ModelOutput.from_content("x/y", fields["text"]),
+            scores={name: Score(value=value, answer=answer) for name, (value, answer) in fields["scores"].items()},
+        )
+        for fields in samples
+    ]
+    spec = EvalSpec(
+        created="2026-01-01T00:00:00+00:00", task="t", model=model, config=EvalConfig(), dataset=EvalDataset()
+    )
+    write_eval_log(EvalLog(version=2, status="success", eval=spec, samples=eval_samples), str(path))
+    return path
+
+
+def test_a_log_of_inspect_is_a_task(tmp_path: Path, storage: str) -> None:
+    def sample(name: int, answer: str, grade: str, epoch: int = 1) -> dict[str, Any]:
+        choices = ["Paris", "Rome", "Lima"]
+        fields = {"id": name, "epoch": epoch, "input": "Capital of Italy?", "target": "B", "choices": choices}
+        return fields | {"text": f"ANSWER: {answer}", "scores": {"choice": (grade, answer)}}
+
+    samples = [sample(1, "B", "C"), sample(1, "A", "I", 2), sample(2, "B", "C")]
+    counts, task = import_file(write_log(tmp_path / "log.json", samples), storage)
+    assert (counts.rows, counts.items, counts.failed, counts.notes) == (3, 2, 0, ())
+    [row] = task.models
+    assert row.model == "openai/m"
+    assert row.accuracy.value == pytest.approx(2 / 3)
+    assert task.items[0].truth == "Rome"
+
+
+def test_answers_that_a_log_grades_differently_are_counted(tmp_path: Path, storage: str) -> None:
+    samples: list[dict[str, Any]] = [
+        {"id": "a", "target": "42", "text": "It is 42", "scores": {"match": ("C", "42")}},
+        {"id": "b", "target": "7", "text": "7 of them, so 8", "scores": {"match": ("C", "8")}},
+        {"id": "c", "target": ["1", "2"], "text": "1", "scores": {"match": ("C", "1")}},
+    ]
+    counts, task = import_file(write_log(tmp_path / "log.eval", samples), storage)
+    assert task.models[0].accuracy.value == 0.5
+    assert counts.notes == (
+        "1 of 3 answers are graded differently in the log: here an answer is compared with the target.",
+        "1 of 3 items have no single target that answers can be equal to.",
+    )
+
+
+def test_logs_of_several_models_in_a_folder(tmp_path: Path, storage: str) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    sample: dict[str, Any] = {"id": "a", "target": "42", "text": "42", "scores": {"match": ("C", "42")}}
+    write_log(folder / "1.eval", [sample], "openai/m")
+    write_log(folder / "2.eval", [sample], "openai/n")
+    counts, _ = import_file(folder, storage)
+    assert (counts.models, counts.items) == (2, 1)
+    write_log(folder / "3.eval", [sample | {"target": "43"}], "openai/o")
+    with pytest.raises(ImportFileError, match="another question, target or choices"):
+        import_task_answers(folder, audit="b", storage=storage)
+
+
+def test_traces_name_the_import_for_logs_without_countries(tmp_path: Path, storage: str) -> None:
+    file = write_log(tmp_path / "log.eval", [{"id": 1, "text": "x", "scores": {}}])
+    with pytest.raises(ImportFileError) as error:
+        import_traces(file, survey="wvs7-sample", audit="a", storage=storage)
+    assert "auditor import task-answers" in (error.value.how_to_fix or "")
+
+
+def test_the_command(tmp_path: Path, storage: str) -> None:
+    items, file = write(tmp_path / "i.csv", ITEMS), write(tmp_path / "a.csv", "model,id,answer\nm,sun,yes\nm,moon,\n")
+    command = ["import", "task-answers", str(file), "--task", str(items), "--answer", "choice", "--audit", "a"]
+    result = auditor(*command, "--storage", storage)
+    assert result.returncode == 0
+    assert "2 answers of 1 model to 2 items in audit 'a'." in result.stderr
+    assert "1 row without a usable answer" in result.stderr
