@@ -34,6 +34,7 @@ from auditor.domain import (
     SurveyCell,
     Task,
     TaskItem,
+    TopicQuestion,
     Trace,
 )
 from auditor.errors import StorageError, UsageError
@@ -207,7 +208,7 @@ def fields_at_default(*records: Any) -> list[str]:
 
 def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) -> None:
     item = TaskItem("x", "Which?", "Of two.", ("this", "that"), "this")
-    task = Task("items.csv", AnswerKind.SCORE, "digest", (0.0, 9.0), True, 0.5, {item.id: item})
+    task = Task("items.csv", AnswerKind.SCORE, "digest", (0.0, 9.0), True, 0.5, {item.id: item}, ("ann",))
     cell = SurveyCell(CELL, 0.5, 100, 0.1, nonresponse=0.2, acceptable=0.5, not_a_moral_issue=0.3, unacceptable=0.2)
     detailed_survey = replace(
         SURVEY,
@@ -220,12 +221,13 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
         topic_families={"family": ("divorce",)},
         n_unplanned=7,
         question="How bad is it?",
+        topic_questions={"divorce": TopicQuestion("Is {topic} bad?", ("bad", "good"))},
     )
     audit = audits.save_audit(db, name="b", config="{}", config_hash="h", survey=detailed_survey, environment={})
     assert audits.load_audit_survey(db, audit) == detailed_survey
     assert fields_at_default(detailed_survey, cell, task, item) == []
     survey_json = json.loads(audit.survey)
-    for key in ("grouping", "native", "phrasings", "topic_families", "n_unplanned", "question"):
+    for key in ("grouping", "native", "phrasings", "topic_families", "n_unplanned", "question", "topic_questions"):
         del survey_json[key]
     bare_survey = audits.load_audit_survey(db, replace(audit, survey=json.dumps(survey_json)))
     assert (bare_survey.grouping, bare_survey.native, bare_survey.phrasings) == (None, {}, {})
