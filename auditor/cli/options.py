@@ -96,7 +96,8 @@ def resolve_output(output: Path | None, default_name: str) -> Path:
     path = output or Path(default_name)
     if output is None and path.is_symlink():
         raise UsageError(
-            f"{path}: is a link, which the default output does not follow.", f"Name the output: -o {path.resolve()}"
+            f"{path}: is a link, which the default output does not follow.",
+            f"Delete the link. Or, if {path.resolve()} may be replaced, name it: -o {path.resolve()}",
         )
     return path
 

@@ -6,6 +6,8 @@ import ipaddress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from auditor.config.metadata_hosts import embedded_address, parse_address
+
 LOCAL_SUFFIXES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 """Ends of names that only a local network has."""
 
@@ -96,7 +98,7 @@ def is_loopback(host: str) -> bool:
 
 def is_private_address(host: str) -> bool:
     """Whether a host is this machine, or an address or a name that only a local network has."""
-    try:
-        return is_loopback(host) or ipaddress.ip_address(host.strip("[]")).is_private
-    except ValueError:
-        return "." not in host or host.endswith(LOCAL_SUFFIXES)
+    name = host.strip("[]")
+    if (address := parse_address(name)) is not None:
+        return (embedded_address(address) or address).is_private
+    return "." not in name or name.endswith(LOCAL_SUFFIXES)

@@ -35,6 +35,8 @@ METADATA_ADDRESSES = frozenset(
             "fd00:ec2::23",  # AWS, credentials of pods
             "fd20:ce::254",  # Google Cloud
             "fd00:42::42",  # Scaleway
+            "fd00:a9fe:a9fe::1",  # Akamai (Linode)
+            "100.96.0.96",  # Volcano Engine
         ),
     )
 )
@@ -49,7 +51,7 @@ def is_metadata_host(host: str) -> bool:
     name = _normalize_host(host)
     if name in METADATA_HOSTS:
         return True
-    address = _parse_address(name)
+    address = parse_address(name)
     return address is not None and is_metadata_address(address)
 
 
@@ -57,7 +59,7 @@ def is_metadata_address(address: IPAddress) -> bool:
     """Whether an address is link-local or a metadata service's, also if it is an IPv4 address within an IPv6 one."""
     if address.is_link_local or address in METADATA_ADDRESSES:
         return True
-    inner = _embedded_address(address) if isinstance(address, ipaddress.IPv6Address) else None
+    inner = embedded_address(address)
     return inner is not None and is_metadata_address(inner)
 
 
@@ -67,7 +69,7 @@ def _normalize_host(host: str) -> str:
     return text.strip("[]").partition("%")[0].rstrip(".").lower()
 
 
-def _parse_address(name: str) -> IPAddress | None:
+def parse_address(name: str) -> IPAddress | None:
     """Parse an address, also one that resolvers accept in another notation, such as 0xa9fea9fe; None for a name."""
     try:
         return ipaddress.ip_address(name)
@@ -79,8 +81,10 @@ def _parse_address(name: str) -> IPAddress | None:
         return None
 
 
-def _embedded_address(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 address leads to; None if it leads to none."""
+def embedded_address(address: IPAddress) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that an IPv6 address leads to; None if it leads to none, or is an IPv4 address itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
     if address.ipv4_mapped or address.sixtofour:
         return address.ipv4_mapped or address.sixtofour
     if any(address in network for network in EMBEDDING_PREFIXES):

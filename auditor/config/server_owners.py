@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ OWN_HOSTS: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("api.anthropic.com",),
     "azure": (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
     "azure_ai": (".services.ai.azure.com", ".inference.ai.azure.com", ".models.ai.azure.com"),
-    "bedrock": ("amazonaws.com", ".amazonaws.com"),
+    "bedrock": ("amazonaws.com",),
     "cohere_chat": ("api.cohere.com", "api.cohere.ai"),
     "deepseek": ("api.deepseek.com",),
     "fireworks_ai": ("api.fireworks.ai",),
@@ -22,10 +23,17 @@ OWN_HOSTS: Mapping[str, tuple[str, ...]] = {
     "openai": ("api.openai.com", ".api.openai.com"),
     "openrouter": ("openrouter.ai",),
     "together_ai": ("api.together.xyz", "api.together.ai"),
-    "vertex_ai": ("googleapis.com", ".googleapis.com"),
+    "vertex_ai": ("googleapis.com",),
     "xai": ("api.x.ai", ".api.x.ai"),
 }
 """Hosts of providers, by litellm's prefix; one that begins with a dot stands for all names with this end."""
+SERVICE_HOSTS: Mapping[str, re.Pattern[str]] = {
+    "bedrock": re.compile(
+        r"(?:vpce-[\w-]+\.)?bedrock(?:-[a-z]+)*\.[a-z]{2}(?:-[a-z]+)+-\d(?:\.vpce)?\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
+    ),
+    "vertex_ai": re.compile(r"(?:[a-z0-9-]+-)?aiplatform\.(?:(?:us|eu)\.rep\.)?googleapis\.com"),
+}
+"""Hosts of a cloud's service, by litellm's prefix: customers have servers under the same domain."""
 TITLES = {setup.prefix: setup.title for setup in reversed(PROVIDERS)}
 """Names of providers for people, by litellm's prefix."""
 
@@ -41,7 +49,7 @@ def describe_owner(host: str, provider: str) -> str:
     if any(
         name == pattern or (pattern.startswith(".") and name.endswith(pattern))
         for pattern in OWN_HOSTS.get(provider, ())
-    ):
+    ) or (provider in SERVICE_HOSTS and SERVICE_HOSTS[provider].fullmatch(name)):
         return f"a server of {title}"
     if is_private_address(name):
         return "this machine or your network"

@@ -36,7 +36,7 @@ def join_events(body: bytes) -> dict[str, Any] | None:
     choices: dict[int, dict[str, Any]] = {}
     for event in _iter_events(body):
         if event == END_MARK:
-            return _finish(completion, choices)
+            break
         chunk = _parse_object(event)
         if chunk is None:
             return None
@@ -49,8 +49,9 @@ def join_events(body: bytes) -> dict[str, Any] | None:
         for choice in chunk.get("choices") or []:
             if isinstance(choice, dict):
                 _add_piece(choices.setdefault(_position(choice), {"message": {"role": "assistant"}}), choice)
-    is_finished = bool(choices) and all(choice.get("finish_reason") for choice in choices.values())
-    return _finish(completion, choices) if is_finished else None
+    # The end mark alone does not show that an answer is whole: a proxy may send it after a connection that it lost.
+    is_whole = bool(choices) and all(choice.get("finish_reason") for choice in choices.values())
+    return _finish(completion, choices) if is_whole else None
 
 
 def _iter_events(body: bytes) -> Iterator[str]:
@@ -110,11 +111,9 @@ def _add_tool_calls(joined: list[dict[str, Any]], pieces: list[Any]) -> None:
                 tool_call["function"][name] += function[name]
 
 
-def _finish(completion: dict[str, Any], choices: Mapping[int, dict[str, Any]]) -> dict[str, Any] | None:
-    """The completion of a stream that was sent to its end; None if it holds no choice."""
-    if not choices:
-        return None
-    in_order = [{"finish_reason": None, **choices[position]} for position in sorted(choices)]
+def _finish(completion: dict[str, Any], choices: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """The completion of a stream that was sent to its end."""
+    in_order = [choices[position] for position in sorted(choices)]
     for choice in in_order:
         choice["message"].setdefault("content", None)
     return {**completion, "object": "chat.completion", "choices": in_order}

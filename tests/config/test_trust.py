@@ -17,6 +17,7 @@ from auditor import bootstrap, run_audit
 from auditor.cli.audit_checks import run_doctor_checks
 from auditor.config import AuditConfig, Limits, ModelSection, TelemetrySection
 from auditor.config.credential_bindings import CredentialBinding
+from auditor.config.server_owners import describe_owner
 from auditor.config.trust import (
     add_trusted_bindings,
     describe_destinations,
@@ -270,6 +271,31 @@ LOOK_ALIKES = {
     "http://10.0.0.5:8000/v1": ("10.0.0.5:8000", "this machine or your network, not encrypted (http)", ""),
 }
 """What `auditor trust` shows of a host: its name in punycode, whose it is, and how the file writes it."""
+
+
+@pytest.mark.parametrize(
+    ("provider", "host", "owner"),
+    [
+        ("bedrock", "bedrock-runtime.us-east-1.amazonaws.com", "a server of Amazon Bedrock"),
+        ("bedrock", "vpce-1.bedrock-runtime.us-east-1.vpce.amazonaws.com", "a server of Amazon Bedrock"),
+        ("bedrock", "bedrock-runtime.cn-north-1.amazonaws.com.cn", "a server of Amazon Bedrock"),
+        ("bedrock", "ec2-192-0-2-1.compute-1.amazonaws.com", "NOT a server of Amazon Bedrock"),
+        ("bedrock", "a1b2.execute-api.us-east-1.amazonaws.com", "NOT a server of Amazon Bedrock"),
+        ("bedrock", "bedrock-runtime.s3.us-east-1.amazonaws.com", "NOT a server of Amazon Bedrock"),
+        ("vertex_ai", "europe-west4-aiplatform.googleapis.com", "a server of Google Vertex AI"),
+        ("vertex_ai", "aiplatform.eu.rep.googleapis.com", "a server of Google Vertex AI"),
+        ("vertex_ai", "storage.googleapis.com", "NOT a server of Google Vertex AI"),
+        ("openai", "134744072", "NOT a server of OpenAI"),
+        ("openai", "0x08080808:80", "NOT a server of OpenAI"),
+        ("openai", "[::ffff:8.8.8.8]:80", "NOT a server of OpenAI"),
+        ("openai", "0x7f000001:80", "this machine or your network"),
+        ("openai", "[::ffff:10.0.0.5]:80", "this machine or your network"),
+    ],
+)
+def test_customers_of_a_cloud_and_addresses_in_other_spellings_are_told_apart(
+    provider: str, host: str, owner: str
+) -> None:
+    assert describe_owner(host, provider) == owner
 
 
 @pytest.mark.parametrize("url", LOOK_ALIKES)

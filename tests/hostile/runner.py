@@ -54,7 +54,7 @@ MAX_TOKENS = 50
 QUESTION_CHARS = 400
 ENDS = (" always justifiable", " never justifiable")
 ATTEMPTS = 2
-SHORT_S, LONG_S = 0.8, 60.0
+SHORT_S, LONG_S = 3.0, 60.0
 """Time limits of a request: for servers that never reply, and for all others."""
 REFUSED_S = 5.0
 """Time limit of a call that is always refused by status 429: it is repeated until then."""

@@ -83,6 +83,7 @@ def test_a_stream_without_an_end_is_no_answer() -> None:
     for n_chunks in range(len(all_chunks) - 2):
         assert join_events(events(*all_chunks[:n_chunks])) is None
     assert join_events(events(*all_chunks[:-1])) is not None, "the finish reason ends an answer too"
+    assert join_events(events(chunk({"content": "SCORE = 0.5"}), "[DONE]")) is None, "a proxy ends what it lost so"
     body = events(*all_chunks)
     finish_at = body.index(b'"stop"')
     for size in range(0, finish_at, 97):
