@@ -65,14 +65,16 @@ class DecodedAnswers:
 
 
 def parse_number(value: ColumnValue) -> float | None:
-    """Convert a value to a finite number; None if it is empty or not numeric."""
+    """Convert a value to a finite number; None if it is empty or not numeric.
+
+    Numbers with a comma are none: those of a column that can be read in one way have a point (`normalize_numbers`).
+    """
     if value is None:
         return None
     if isinstance(value, str):
         if "_" in value:  # Python reads 1_0 as 10
             return None
-        # Files that separate by semicolons write decimal commas; typesetters write a minus of their own.
-        value = value.replace(",", ".").replace("\N{MINUS SIGN}", "-")
+        value = value.replace("\N{MINUS SIGN}", "-")
     try:
         number = float(value)
     except ValueError:
@@ -207,30 +209,40 @@ def _orient_scale(
 
 
 def make_unknown_values_error(
-    columns: Sequence[tuple[DistinctValueColumn, Sequence[int]]], mapping: SurveyMapping, path: Path
+    columns: Sequence[tuple[DistinctValueColumn, Sequence[int]]], mappings: Sequence[SurveyMapping], path: Path
 ) -> ImportFileError:
     """Return the error that lists values without a meaning, with their rows and counts.
 
     Args:
         columns: columns, each with the positions of these values; at least one position in all.
+        mappings: of each column.
     """
-    scale = mapping.answers
-    allowed_codes = f"on the scale {scale.low} to {scale.high}" if scale else "one of the choices"
-    values = [(column, position) for column, value_positions in columns for position in value_positions]
+    values = [
+        (column, position, mapping)
+        for (column, value_positions), mapping in zip(columns, mappings, strict=True)
+        for position in value_positions
+    ]
     descriptions: list[str] = []
-    for column, position in values[:MAX_UNKNOWN_LISTED]:
+    explained: list[SurveyMapping] = []
+    for column, position, mapping in values[:MAX_UNKNOWN_LISTED]:
         count = column.count_rows(position)
         subject = (
             f"row {column.first_row_number(position)}, column '{column.name}': "
             f"{describe_value(column.values[position], column.labels)}"
         )
-        reason = "" if descriptions else f" is neither {allowed_codes} nor a known nonresponse code"
+        scale, reason = mapping.answers, ""
+        if not any(mapping is other for other in explained):
+            allowed_codes = f"on the scale {scale.low} to {scale.high}" if scale else "one of the choices"
+            reason = f" is neither {allowed_codes} nor a known nonresponse code"
+            explained.append(mapping)
         descriptions.append(f"{subject}{reason} ({count} row{'s' if count > 1 else ''})")
     omitted = f"; and {len(values) - len(descriptions)} more values" if len(values) > len(descriptions) else ""
+    hints = (_suggest_label_match([column], mapping) for column, mapping in zip(columns, mappings, strict=True))
+    choices = "[choices] or " if any(mapping.answers is None for mapping in explained) else ""
     return ImportFileError(
         f"{path}: {'; '.join(descriptions)}{omitted}.",
-        f"{_suggest_label_match(columns, mapping)}Correct the file, or define the code under "
-        f"{'' if scale else '[choices] or '}[nonresponse] in your own mapping.",
+        f"{next(filter(None, hints), '')}Correct the file, or define the code under {choices}[nonresponse] in your own "
+        "mapping.",
     )
 
 

@@ -21,6 +21,7 @@ from auditor.surveys.file_signatures import reject_other_formats
 from auditor.surveys.row_reader import read_batches, read_column_names
 from auditor.surveys.statistics_files import STATISTICS_SUFFIXES, LabelledColumn, read_statistics_file
 from auditor.surveys.table_formats import (
+    DELIMITERS,
     TABLE_SUFFIXES,
     UTF_8,
     find_delimiter,
@@ -167,7 +168,9 @@ def _read_text_columns(path: Path, select: ColumnSelection) -> list[DistinctValu
         for name, texts in batch.columns.items():
             texts_by_name[name] += texts
     columns = {
-        name: _make_text_column(name, texts, np.arange(len(texts), dtype=np.int32), {})
+        name: _make_text_column(
+            name, normalize_numbers(texts, DELIMITERS[0]), np.arange(len(texts), dtype=np.int32), {}
+        )
         for name, texts in texts_by_name.items()
     }
     return [columns[name] for name in names]
@@ -178,16 +181,26 @@ def _match_column_names(
 ) -> list[str]:
     """Return for each column the first candidate name that is in the header; raise ImportFileError if none is.
 
-    The optional names that are in the header follow.
+    The optional names that are in the header follow. The same spelling wins over one in another case.
     """
-    # Reversed, so that of names that only differ in case the first one wins.
-    name_by_folded = {name.casefold(): name for name in reversed(header)}
+    name_by_folded = {name.casefold(): name for name in header}
+    exact_names = set(header)
+
+    def find(name: str) -> str | None:
+        """The name as the header spells it; raise ImportFileError if several spellings differ from it."""
+        if name in exact_names or name.casefold() not in name_by_folded:
+            return name if name in exact_names else None
+        spellings = sorted({other for other in header if other.casefold() == name.casefold()})
+        if len(spellings) > 1:
+            raise ImportFileError(
+                f"{path}: the column '{name}' may be {' or '.join(repr(spelling) for spelling in spellings)}.",
+                "Write the name in the mapping as the file does.",
+            )
+        return spellings[0]
+
     matched_names = []
     for names in candidate_names:
-        column_name = next(
-            (name_by_folded[candidate.casefold()] for candidate in names if candidate.casefold() in name_by_folded),
-            None,
-        )
+        column_name = next(filter(None, map(find, names)), None)
         if column_name is None:
             similar_names = difflib.get_close_matches(names[0].casefold(), name_by_folded, n=3, cutoff=0.6)
             hint = (
@@ -201,7 +214,7 @@ def _match_column_names(
                 f"{hint}Check that it is the right file and mapping.",
             )
         matched_names.append(column_name)
-    present_names = [name_by_folded.get(name.casefold()) for name in optional_names]
+    present_names = [find(name) for name in optional_names]
     return matched_names + [name for name in present_names if name is not None]
 
 

@@ -43,7 +43,7 @@ class _MappingSection(DocumentedModel):
 class MappingColumns(_MappingSection):
     """Columns that are no topic; their case does not matter."""
 
-    country: Annotated[tuple[NonEmptyText, ...], Field(min_length=1)]
+    country: tuple[NonEmptyText, ...] = ()
     """The respondent's country: the first of these that the file has. ISO 3166 codes, names or value labels."""
     weight: NonEmptyText | None = None
     """The analysis weight, on any scale; without it every respondent counts once."""
@@ -184,12 +184,19 @@ class TopicColumn(_MappingSection):
     """The meaning of -1 and of +1, in words; that of the mapping if absent."""
     answers: SurveyScale | None = None
     choices: Map[str, AnswerChoice] | None = None
+    nonresponse: Map[str, NonresponseKind] = Field(default_factory=dict)
+    """Kinds of nonresponse that have other codes here; a kind of the mapping with the same name does not count."""
 
     @field_validator("choices")
     @classmethod
     def _sort_choices(cls, choices: Map[str, AnswerChoice] | None) -> Map[str, AnswerChoice] | None:
         """Return the choices in an order that does not depend on the file's."""
         return None if choices is None else sort_entries(choices)
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether its answers have a scale of their own."""
+        return self.answers is not None or self.choices is not None
 
     @model_validator(mode="after")
     def _require_one_form(self) -> Self:
@@ -204,7 +211,9 @@ class SurveyMapping(SurveyDescription):
 
     draft: bool = False
     """Whether the mapping is a draft, which an import refuses."""
-    columns: MappingColumns
+    country: NonEmptyText | None = None
+    """The country of all respondents, for a file without a column of countries."""
+    columns: MappingColumns = Field(default_factory=MappingColumns)
     topics: Annotated[Map[str, NonEmptyText | TopicColumn], Field(min_length=1)]
     """Topic by column; a table for a topic whose answers have a scale of their own."""
     answers: SurveyScale | None = None
@@ -243,9 +252,21 @@ class SurveyMapping(SurveyDescription):
         return self
 
     @model_validator(mode="after")
+    def _require_country(self) -> Self:
+        """Return the mapping if it says where respondents are from, and once; raise ValueError otherwise."""
+        if bool(self.columns.country) == (self.country is not None):
+            problem = "not both of" if self.country else "one of"
+            raise ValueError(
+                f"{problem} 'country' under [columns] and 'country' above the first table is required. How to fix: "
+                'Write [columns] country = ["COLUMN"]; or, for a file about one country without such a column, '
+                'country = "United States" above the first table'
+            )
+        return self
+
+    @model_validator(mode="after")
     def _require_asked_blanks(self) -> Self:
         """Return the mapping; raise ValueError if it says by `asked` what an empty field means."""
-        if BLANK_KIND in self.nonresponse and not self.nonresponse[BLANK_KIND].asked:
+        if not self.asked_by_kind[BLANK_KIND]:
             raise ValueError(
                 f"'asked' under nonresponse.{BLANK_KIND} is replaced by the key 'blank'. How to fix: Write "
                 'blank = "not asked" above the first table, and give codes of people who were not asked a kind of '
@@ -256,17 +277,22 @@ class SurveyMapping(SurveyDescription):
     @model_validator(mode="after")
     def _require_consistency(self) -> Self:
         """Return the mapping if it has one form of answers, and no code or topic twice; raise ValueError otherwise."""
-        has_shared_scale = self.answers is not None or self.choices is not None
-        if (self.answers is not None and self.choices is not None) or not (
-            has_shared_scale or all(map(self._has_own_scale, self.topics))
+        entries = [entry for entry in self.topics.values() if isinstance(entry, TopicColumn)]
+        needs_scale = sum(entry.has_scale for entry in entries) < len(self.topics)
+        if (self.answers is not None and self.choices is not None) or (
+            needs_scale and self.answers is None and self.choices is None
         ):
             raise ValueError(
                 "exactly one of the sections [answers] and [choices] is required. How to fix: Remove or add one of them"
             )
-        if has_shared_scale:
-            _require_distinct_codes(self)
-        for column in filter(self._has_own_scale, self.topics):
-            _require_distinct_codes(self.for_column(column))
+        for column in self.topics:
+            _require_distinct_codes(self.for_column(column), column)
+        for kind, asked in ((kind, entry.asked) for table in entries for kind, entry in table.nonresponse.items()):
+            if self.asked_by_kind[kind] != asked:
+                raise ValueError(
+                    f"'asked' of the nonresponse '{kind}' differs between topics. How to fix: Give one of them another "
+                    "name"
+                )
         topics = list(self.topic_by_column.values())
         duplicate_topic = next((topic for topic in topics if topics.count(topic) > 1), None)
         if duplicate_topic is not None:
@@ -300,15 +326,22 @@ class SurveyMapping(SurveyDescription):
         }
 
     def for_column(self, column: str) -> SurveyMapping:
-        """The mapping with the answers of one topic's column as those of all topics."""
+        """The mapping with the answers and the nonresponse of one topic's column as those of all topics."""
         entry = {name.casefold(): entry for name, entry in self.topics.items()}[column.casefold()]
-        if not isinstance(entry, TopicColumn) or (entry.answers is None and entry.choices is None):
+        if not isinstance(entry, TopicColumn) or not (entry.has_scale or entry.nonresponse):
             return self
-        return self.model_copy(update={"answers": entry.answers, "choices": entry.choices})
+        scale = {"answers": entry.answers, "choices": entry.choices} if entry.has_scale else {}
+        nonresponse = sort_entries({**self.nonresponse, **entry.nonresponse})
+        return self.model_copy(update={**scale, "nonresponse": nonresponse})
 
-    def _has_own_scale(self, column: str) -> bool:
-        """Whether a topic's column has answers of its own."""
-        return self.for_column(column) is not self
+    @property
+    def asked_by_kind(self) -> dict[str, bool]:
+        """For each kind of nonresponse of any topic whether people were asked, including the kind of empty fields."""
+        tables = [entry.nonresponse for entry in self.topics.values() if isinstance(entry, TopicColumn)]
+        of_topics = {kind: entry.asked for table in tables for kind, entry in sorted(table.items())}
+        return {kind: entry.asked for kind, entry in self.nonresponse_kinds.items()} | {
+            kind: asked for kind, asked in of_topics.items() if kind not in self.nonresponse
+        }
 
     @property
     def nonresponse_kinds(self) -> dict[str, NonresponseKind]:
@@ -325,8 +358,8 @@ def sort_entries(entries: Map[str, AnyCodeGroup]) -> dict[str, AnyCodeGroup]:
     return dict(sorted(entries.items(), key=lambda entry: (*entry[1].sort_key, entry[0])))
 
 
-def _require_distinct_codes(mapping: SurveyMapping) -> None:
-    """Raise ValueError if a code or a label of answers and nonresponse has two meanings."""
+def _require_distinct_codes(mapping: SurveyMapping, column: str) -> None:
+    """Raise ValueError if a code or a label of answers and nonresponse of a topic's column has two meanings."""
     code_groups: list[CodeGroup] = [*mapping.nonresponse.values(), *(mapping.choices or {}).values()]
     codes = [code for group in code_groups for code in group.codes]
     if mapping.answers is not None:
@@ -334,7 +367,10 @@ def _require_distinct_codes(mapping: SurveyMapping) -> None:
         codes += range(ends[0], ends[1] + 1)
     duplicate_codes = sorted({code for code in codes if codes.count(code) > 1})
     if duplicate_codes:
-        raise ValueError(f"the answer code {duplicate_codes[0]} is listed with two meanings. How to fix: List it once")
+        raise ValueError(
+            f"the answer code {duplicate_codes[0]} is listed with two meanings for '{column}'. How to fix: List it "
+            f"once, or give the topic kinds of its own under [topics.{column}.nonresponse]"
+        )
     _require_distinct_labels([*code_groups, *([] if mapping.answers is None else mapping.answers.ends)])
 
 

@@ -80,6 +80,8 @@ def _draft_settings(by_role: dict[str, list[ColumnPreview]], topics: Sequence[Co
     n_empty = sum(column.n_empty for column in topics)
     if n_empty:
         yield f'# blank = "nonresponse"          # or "not asked": what {n_empty} empty answers mean'
+    if not by_role.get("country"):
+        yield 'country = "…"                    # of all respondents: no column has countries'
     country = next(iter(by_role.get("country", ())), None)
     values = country.column.values if country and country.column and not country.column.labels else ()
     if any((parse_number(value) or -1) >= 0 for value in values):
@@ -95,7 +97,8 @@ def _draft_columns(by_role: dict[str, list[ColumnPreview]]) -> Iterator[str]:
         by_role.get("country", ()), key=lambda column: column.column is None or _is_numeric(column.column)
     )
     countries = [column.name for column in candidates]
-    yield f"country = {format_toml_list(countries or ['…'])}     # the first that the file has"
+    if countries:
+        yield f"country = {format_toml_list(countries)}     # the first that the file has"
     weights = [column.name for column in by_role.get("weight", ())]
     if weights:
         yield f"weight = {format_toml_string(weights[0])}" + (

@@ -196,7 +196,8 @@ def _read_mapped_columns(path: Path, mapping: SurveyMapping) -> _MappedColumns:
         "ballot": [ballot] if ballot else [],
         "topics": [*mapping.topics],
     }
-    candidate_names = [mapping.columns.country, *([name] for names in required.values() for name in names)]
+    countries = [] if mapping.country else [mapping.columns.country]
+    candidate_names = [*countries, *([name] for names in required.values() for name in names)]
     group_names = {dimension.column.casefold(): dimension.column for dimension in mapping.groups.values()}
     optional = {
         "groups": [*group_names.values()],
@@ -204,7 +205,8 @@ def _read_mapped_columns(path: Path, mapping: SurveyMapping) -> _MappedColumns:
         "ballot": [] if ballot else list(BALLOT_COLUMNS),
     }
     columns = read_columns(path, candidate_names, [name for names in optional.values() for name in names])
-    country, *others = columns[: len(candidate_names)]
+    others = columns[: len(candidate_names)]
+    country = _make_constant_column(mapping.country, others[0]) if mapping.country else others.pop(0)
     required_columns = {key: [others.pop(0) for _ in names] for key, names in required.items()}
     present = {column.name.casefold(): column for column in columns[len(candidate_names) :]}
     present_columns = {
@@ -227,6 +229,11 @@ def _read_mapped_columns(path: Path, mapping: SurveyMapping) -> _MappedColumns:
         groups=select(present_columns["groups"]),
         excluded_rows=excluded_rows,
     )
+
+
+def _make_constant_column(value: str, column: DistinctValueColumn) -> DistinctValueColumn:
+    """A column that has one value in all rows of another column."""
+    return DistinctValueColumn("country", (value,), {}, np.zeros_like(column.value_index), column.row_numbers)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------
@@ -262,17 +269,15 @@ def _decode_topics(
     Raises:
         ImportFileError: a value has no meaning, or the mapping does not say what empty answers mean.
     """
-    kinds = {name: kind.asked for name, kind in mapping.nonresponse_kinds.items()}
+    kinds = mapping.asked_by_kind
     column_mappings = [mapping.for_column(name) for name in mapping.topics]
     decoded = [
         decode_answers(column, column_mapping, tuple(kinds), path)
         for column, column_mapping in zip(columns, column_mappings, strict=True)
     ]
     unknown_values = [(column, answers.unknown_values) for column, answers in zip(columns, decoded, strict=True)]
-    for column_mapping in column_mappings:
-        of_mapping = [entry for entry, m in zip(unknown_values, column_mappings, strict=True) if m is column_mapping]
-        if any(positions for _, positions in of_mapping):
-            raise make_unknown_values_error(of_mapping, column_mapping, path)
+    if any(positions for _, positions in unknown_values):
+        raise make_unknown_values_error(unknown_values, column_mappings, path)
     kind_index = np.column_stack([answers.kind_index for answers in decoded])
     is_blank = np.column_stack([answers.is_blank for answers in decoded])
     not_asked = np.zeros_like(is_blank)

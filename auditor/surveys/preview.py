@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -251,7 +251,7 @@ def _make_answer_explainer(
         decoder = AnswerDecoder(column, mapping.for_column(column.name), path)
     except ImportFileError:  # its message follows after the values
         return lambda position: ("the labels of the file contradict the scale", True)
-    kinds: Mapping[str, bool] = {name: kind.asked for name, kind in mapping.nonresponse_kinds.items()}
+    kinds = mapping.asked_by_kind
 
     def explain_answer(position: int) -> tuple[str, bool]:
         """The score of an answer, or its kind of nonresponse."""

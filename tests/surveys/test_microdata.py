@@ -9,6 +9,7 @@ import pytest
 from auditor.domain import Cell
 from auditor.errors import ImportFileError, SurveyError
 from auditor.surveys import load_mapping
+from auditor.surveys.column_reader import read_columns
 from auditor.surveys.importer import ImportedSurvey, import_survey
 from auditor.surveys.microdata import NOT_ASKED_KIND
 
@@ -129,3 +130,86 @@ def test_a_wave_that_was_selected_is_shown(tmp_path: Path) -> None:
         imported = import_text(tmp_path, content, keys, columns)
         assert imported.reading is not None
         assert imported.reading.rows_by_wave == {"ROUND": {"2": 1, "3": 1}}
+
+
+def test_a_file_about_one_country_needs_no_column_of_countries(tmp_path: Path) -> None:
+    (tmp_path / "gss.csv").write_text("year,q1\n2021,1\n2021,9\n2021,9\n", encoding="utf-8")
+    text = 'title = "T"\nsource = "S"\ncountry = "United States"\n[topics]\nq1 = "x"\n[answers]\nlow = 1\nhigh = 9\n'
+    mapping = tmp_path / "gss.toml"
+    mapping.write_text(text, encoding="utf-8")
+    (cell,) = import_survey(tmp_path / "gss.csv", mapping).survey.cells
+    assert (cell.cell, cell.n) == (Cell("United States", "x"), 3)
+    assert cell.score == pytest.approx(1 / 3)
+    for country, columns in (('country = "Peru"\n', '[columns]\ncountry = ["c"]\n'), ("", "")):
+        mapping.write_text(
+            text.replace('country = "United States"\n', country).replace("[topics]", f"{columns}[topics]"), "utf-8"
+        )
+        with pytest.raises(SurveyError, match=r'country = "United States" above the first table'):
+            load_mapping(mapping)
+
+
+def test_topics_may_have_codes_of_nonresponse_of_their_own(tmp_path: Path) -> None:
+    mapping = tmp_path / "my.toml"
+    text = """title = "T"
+source = "S"
+[columns]
+country = ["c"]
+[topics]
+q1 = "x"
+[topics.q2]
+topic = "y"
+answers = { low = 5, high = 1 }
+[topics.q2.nonresponse]
+refused = { codes = [9] }
+[answers]
+low = 1
+high = 10
+[nonresponse]
+refused = { codes = [99] }
+"""
+    mapping.write_text(text, encoding="utf-8")
+    (tmp_path / "my.csv").write_text("c,q1,q2\nFR,9,9\nFR,99,1\nFR,9,5\nFR,9,1\n", encoding="utf-8")
+    x, y = import_survey(tmp_path / "my.csv", mapping).survey.cells
+    assert (x.n, x.nonresponse, y.n, y.nonresponse) == (3, 0.25, 3, 0.25)
+    assert (x.score, y.score) == (pytest.approx(7 / 9), pytest.approx(1 / 3))
+    (tmp_path / "my.csv").write_text("c,q1,q2\nFR,11,99\nFR,99,7\n", encoding="utf-8")
+    with pytest.raises(ImportFileError) as caught:
+        import_survey(tmp_path / "my.csv", mapping)
+    assert (
+        "row 1, column 'q1': '11' is neither on the scale 1 to 10 nor a known nonresponse code (1 row); "
+        "row 1, column 'q2': '99' is neither on the scale 5 to 1 nor a known nonresponse code (1 row); row 2, column 'q2': '7' (1 row)."
+    ) in str(caught.value)
+    mapping.write_text(
+        text.replace("[topics.q2.nonresponse]\nrefused = { codes = [9] }\n", "").replace("[99]", "[3]"),
+        encoding="utf-8",
+    )
+    with pytest.raises(SurveyError, match=r"code 3 is listed with two meanings for 'q1'.*\[topics.q1.nonresponse\]"):
+        load_mapping(mapping)
+    mapping.write_text(text.replace("codes = [9] ", "codes = [9], asked = false "), encoding="utf-8")
+    with pytest.raises(SurveyError, match="'asked' of the nonresponse 'refused' differs between topics"):
+        load_mapping(mapping)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_weights_whose_commas_can_be_read_in_two_ways_are_refused(suffix: str, tmp_path: Path) -> None:
+    rows = {
+        ".csv": 'c,w,q1,q2\nFR,"1,000",1,1\nFR,1234,9,9\n',
+        ".jsonl": '{"c":"FR","w":"1,000","q1":1,"q2":1}\n{"c":"FR","w":"1234","q1":9,"q2":9}\n',
+    }
+    path, mapping = tmp_path / f"my{suffix}", tmp_path / "my.toml"
+    mapping.write_text(MAPPING.format(keys="", columns='weight = "w"'), encoding="utf-8")
+    path.write_text(rows[suffix], encoding="utf-8")
+    with pytest.raises(ImportFileError, match="row 1, column 'w': the weight 1,000 is not a number"):
+        import_survey(path, mapping)
+    path.write_text(rows[suffix].replace("1234", "500"), encoding="utf-8")
+    reading = import_survey(path, mapping).reading
+    assert reading is not None
+    assert reading.weight_range == (500, 1000)
+
+
+def test_of_columns_that_differ_in_case_the_named_one_is_read(tmp_path: Path) -> None:
+    content = "c,Q1,q1,q2\nFR,9,1,1\n"
+    assert import_text(tmp_path, content).survey.cells[0].score == -1
+    (tmp_path / "case.csv").write_text("ABC,Abc\n1,2\n", encoding="utf-8")
+    with pytest.raises(ImportFileError, match="the column 'abc' may be 'ABC' or 'Abc'"):
+        read_columns(tmp_path / "case.csv", [["abc"]])
