@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from auditor.config import require_audit_name
-from auditor.domain import Cell, Outcome, canonical_hash
+from auditor.domain import Cell, Outcome, Survey, canonical_hash
 from auditor.domain.opinions import MAX_SUM_ERROR, PLACEBO, Opinion, OpinionMode, ScaleOrder
 from auditor.errors import ImportFileError, UsageError, did_you_mean
 from auditor.run import describe_environment, resolve_storage_url
@@ -16,7 +16,7 @@ from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.storage.opinions import replace_opinions
 from auditor.surveys import SurveyDistributions, group_countries, load_distributions, load_survey
-from auditor.surveys.country_spelling import make_country_speller
+from auditor.surveys.country_spelling import make_country_speller, make_topic_speller
 from auditor.surveys.distributions import format_distributions
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 
@@ -65,7 +65,7 @@ def import_opinions(
     require_audit_name(audit)
     truth = group_countries(load_survey(survey), regions)
     distributions = load_distributions(survey)
-    reader = _OpinionReader(distributions, make_country_speller(truth))
+    reader = _OpinionReader(distributions, truth)
     opinions = list(reader.read(file))
     if not opinions:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
@@ -102,19 +102,20 @@ def import_opinions(
 class _OpinionReader:
     """Reads the rows of a file as opinions on the scale of a survey."""
 
-    def __init__(self, distributions: SurveyDistributions, spell: Callable[[str], str]) -> None:
+    def __init__(self, distributions: SurveyDistributions, survey: Survey) -> None:
         self.groups = distributions.groups
         self.distributions = distributions
-        self.spell = spell
+        self.spell = make_country_speller(survey)
+        self.spell_topic = make_topic_speller(survey)
         self.counts: Counter[str] = Counter()
 
     def read(self, file: Path) -> Iterator[Opinion]:
         """Yield the opinions of a file; raise ImportFileError for a row that cannot be used or occurs twice."""
-        has_answers = "answer" in read_column_names(file)
+        columns = {name.casefold() for name in read_column_names(file)}
+        has_answers = "answer" in columns
         scales = [self.distributions, *self.distributions.scales.values()]
         n_points = max(len(scale.points) for scale in scales)
         values = ["sample", "answer"] if has_answers else [f"p{position}" for position in range(1, n_points + 1)]
-        columns = read_column_names(file)
         extra = f"p{n_points + 1}"
         if not has_answers and extra in columns:
             raise ImportFileError(
@@ -148,7 +149,8 @@ class _OpinionReader:
         if has_answers and mode is not OpinionMode.SAMPLED:
             raise row.make_cell_error("mode", f"{mode} answers are shares", "Give the columns p1, p2, …")
         dimension, group = self._parse_group(row)
-        points = self.distributions.scale_of(row.required_text("topic")).points
+        topic = self.spell_topic(row.required_text("topic"))
+        points = self.distributions.scale_of(topic).points
         names = [point.name for point in points]
         shares = _parse_answer(row, names) if has_answers else self._parse_shares(row, values[: len(points)])
         n = None
@@ -158,7 +160,7 @@ class _OpinionReader:
                 raise row.make_cell_error("n", "is empty or 0", "Give the number of answers behind sampled shares.")
         return Opinion(
             model=row.required_text("model"),
-            cell=Cell(self.spell(row.required_text("country")), row.required_text("topic")),
+            cell=Cell(self.spell(row.required_text("country")), topic),
             dimension=dimension,
             group=group,
             mode=mode,

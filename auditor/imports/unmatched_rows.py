@@ -9,6 +9,8 @@ from difflib import get_close_matches
 
 from auditor.domain import Cell, Survey
 from auditor.errors import ImportFileError
+from auditor.surveys.countries import country_code
+from auditor.surveys.table_formats import NA
 from auditor.text_safety import truncate_text
 
 MAX_LISTED_NAMES = 10
@@ -87,4 +89,6 @@ def count_unmatched_rows(survey: Survey, rows_by_cell: Mapping[Cell, int]) -> Un
         for name, _ in names.most_common(MAX_LISTED_NAMES)
         if (similar := get_close_matches(name, known, n=1, cutoff=0.7))
     }
+    if NA in countries and (namibia := next((name for name in known_countries if country_code(name) == "NAM"), None)):
+        suggestions[NA] = namibia
     return UnmatchedRows(n_rows, countries, topics, cells, suggestions)

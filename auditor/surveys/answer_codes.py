@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
-from auditor.surveys.column_reader import NA, ColumnValue, DistinctValueColumn, is_missing_marker
+from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, is_missing_marker
 from auditor.surveys.mapping import (
     BLANK_KIND,
     CodeGroup,
@@ -21,6 +21,7 @@ from auditor.surveys.mapping import (
     SurveyScale,
     starts_with_phrase,
 )
+from auditor.surveys.table_formats import NA
 
 ANSWERED = -1
 """Index of the kind of nonresponse if the respondent gave an answer."""

@@ -22,6 +22,7 @@ from auditor.surveys.row_reader import read_batches, read_column_names
 from auditor.surveys.statistics_files import STATISTICS_SUFFIXES, LabelledColumn, read_statistics_file
 from auditor.surveys.table_formats import (
     DELIMITERS,
+    NA,
     TABLE_SUFFIXES,
     UTF_8,
     find_delimiter,
@@ -31,8 +32,6 @@ from auditor.surveys.table_formats import (
     normalize_numbers,
 )
 
-NA = "NA"
-"""The code of Namibia, and what R writes for a missing value."""
 # What R, Stata, pandas, Excel and databases write for a missing value.
 _MISSING_MARKER = re.compile(r"n/?a|#n/a|nan|<na>|null|none|\.[a-z]?|-+")
 READ_BLOCK_BYTES = 4 << 20

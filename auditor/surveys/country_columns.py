@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError
 from auditor.surveys.answer_codes import describe_value, parse_number
-from auditor.surveys.column_reader import NA, ColumnValue, DistinctValueColumn, classify_na, is_missing_marker
+from auditor.surveys.column_reader import ColumnValue, DistinctValueColumn, classify_na, is_missing_marker
 from auditor.surveys.countries import country_codes, country_key, country_name, is_english_name, suggest_country
 from auditor.surveys.mapping import SurveyMapping, normalize_value
+from auditor.surveys.table_formats import NA
 
 UNKNOWN_NAME = "unknown name"
 _TWO_LETTERS = re.compile(r"[A-Za-z]{2}")

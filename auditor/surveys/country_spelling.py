@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from auditor.domain import Survey
 from auditor.surveys.countries import country_code
+from auditor.surveys.table_formats import NA
 
 
 def make_country_speller(survey: Survey) -> Callable[[str], str]:
@@ -15,6 +16,8 @@ def make_country_speller(survey: Survey) -> Callable[[str], str]:
 
     def spell(name: str) -> str:
         """Return a country in the survey's spelling; a name that is not in the survey stays as it is."""
+        if name == NA:  # as R writes a missing value: only a survey that has this name says that it is Namibia
+            return name
         return name if name in survey_countries else by_code.get(country_code(name) or "", name)
 
     return spell

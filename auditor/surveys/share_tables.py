@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import ImportFileError, UsageError
+from auditor.surveys.countries import country_key, country_name
 from auditor.surveys.description import SurveyDescription, find_topic_families, topic_words
 from auditor.surveys.distributions import (
     EVERYONE,
@@ -23,16 +24,19 @@ from auditor.surveys.distributions import (
     describe_cell,
 )
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
+from auditor.surveys.table_formats import NA
 
 SHARE_COLUMN = re.compile(r"p([1-9][0-9]*)")
 SUM_TOLERANCE = 0.02
 """By how much rounded shares of a row may differ from 1 in total; they are then divided by their sum."""
 ROUNDING = 0.001
 """By how much shares with a few decimals may differ from 1 without a note."""
+MAX_REMAINDER = 0.5
+"""Largest part of a row that no column has; a larger one means that the shares have another unit."""
 MAX_POINTS = 101
 ROW_COLUMNS = ("n", "dimension", "group", "low", "high", "answers")
-NONRESPONSE_COLUMNS = ("dontknow", "dk", "refused", "refusal", "noanswer", "nonresponse")
-"""Columns of people who gave no answer, without case, spaces, underscores and apostrophes."""
+NONRESPONSE_COLUMN = re.compile(r"(dontknow|dk|refused|refusal|noanswer|noopinion|nonresponse)+")
+"""Columns of people who gave no answer, such as `DK/Refused`, without case, spaces and punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ def import_share_table(
     rows = read_rows(path, ("country", "topic", *columns.shares), (*ROW_COLUMNS, *columns.nonresponse))
     by_key: dict[tuple[str, str, str, str], _ShareRow] = {}
     scales: dict[str, AnswerScale] = {}
+    country_by_code: dict[str, str] = {}
     for row in rows:
         parsed = _parse_row(row, columns)
         cell = parsed.cell
@@ -81,6 +86,13 @@ def import_share_table(
             raise ImportFileError(
                 f"{row.location}: the topic '{cell.topic}' has another scale than in an earlier row.",
                 "Give a topic one scale in all rows.",
+            )
+        code = country_key(cell.country)
+        if country_by_code.setdefault(code, cell.country) != cell.country:
+            raise row.make_cell_error(
+                "country",
+                f"'{cell.country}' and '{country_by_code[code]}' are the same country",
+                "Use one spelling for the country.",
             )
         by_key[key] = parsed
     cells = [row.cell for row in by_key.values() if not _is_too_small(row.cell)]
@@ -160,7 +172,7 @@ def _find_columns(path: Path, low: int | None, high: int | None) -> _ShareColumn
     """The columns of a file; UsageError if the scale is not known, or does not have as many answers as the file."""
     names = read_column_names(path)
     share_names = {name.casefold() for name in names if SHARE_COLUMN.fullmatch(name.casefold())}
-    nonresponse = [name for name in names if _normalize_name(name) in NONRESPONSE_COLUMNS]
+    nonresponse = [name for name in names if NONRESPONSE_COLUMN.fullmatch(_normalize_name(name))]
     has_own_scales = bool({"low", "high", "answers"} & {name.casefold() for name in names})
     if has_own_scales and not (low is None and high is None):
         raise UsageError(
@@ -192,8 +204,8 @@ def _find_columns(path: Path, low: int | None, high: int | None) -> _ShareColumn
 
 
 def _normalize_name(name: str) -> str:
-    """A column's name without case, spaces, underscores and apostrophes."""
-    return re.sub(r"[\s_'’]", "", name.casefold())
+    """A column's name without case, spaces and punctuation."""
+    return re.sub(r"[\W_]", "", name.casefold())
 
 
 def _make_scale(low: int, high: int) -> AnswerScale | None:
@@ -250,7 +262,7 @@ def _parse_row(row: TextRow, columns: _ShareColumns) -> _ShareRow:
     missing = [_parse_share(row, column) for column in columns.nonresponse if row.cells[column]]
     unit = 100 if sum(shares) + sum(missing) > 2 else 1
     answered, total = sum(shares) / unit, (sum(shares) + sum(missing)) / unit
-    if total > 1 + SUM_TOLERANCE or answered <= 0:
+    if not 1 - MAX_REMAINDER <= total <= 1 + SUM_TOLERANCE or answered <= 0:
         raise ImportFileError(
             f"{row.location}: the shares add up to {total * unit:g}, not to 1 (or to 100 in percent).",
             "Give the shares of all answers; those of people who gave none in columns 'don't know' and 'refused'.",
@@ -265,7 +277,7 @@ def _parse_row(row: TextRow, columns: _ShareColumns) -> _ShareRow:
     n_answered = n if n is None or nonresponse is None else max(1, round(n * (1 - nonresponse)))
     divided = tuple(share / sum(shares) for share in shares)
     cell = CellShares(
-        country=row.required_text("country"),
+        country=_parse_country(row),
         topic=row.required_text("topic"),
         dimension=dimension,
         group=group,
@@ -275,6 +287,19 @@ def _parse_row(row: TextRow, columns: _ShareColumns) -> _ShareRow:
         cut_variances=binomial_cut_variances(divided, n_answered),
     )
     return _ShareRow(cell, scale, nonresponse, remainder, ROUNDING < abs(total - 1) <= SUM_TOLERANCE)
+
+
+def _parse_country(row: TextRow) -> str:
+    """The country of a row; a code of ISO 3166 becomes its name. Raise ImportFileError where it is not certain."""
+    text = row.required_text("country")
+    if text == NA:
+        raise row.make_cell_error(
+            "country", "'NA' may be Namibia or a missing value", "Write Namibia, or remove the row."
+        )
+    name = country_name(text)
+    if name is None and text.isdecimal():
+        raise row.make_cell_error("country", f"{text} is not a country in ISO 3166", "Write the country's name.")
+    return name or text
 
 
 def _require_columns_of_scale(row: TextRow, share_columns: Sequence[str], n_points: int) -> None:

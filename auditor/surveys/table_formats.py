@@ -35,6 +35,8 @@ UTF_8 = "utf-8-sig"
 WINDOWS_1252 = "cp1252"
 """Latin-1, with the quotation marks and the euro sign that Windows adds to it."""
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NA = "NA"
+"""The code of Namibia, and what R writes for a missing value."""
 _BLOCK_BYTES = 1 << 20
 _UTF_8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")

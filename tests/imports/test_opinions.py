@@ -144,6 +144,11 @@ def test_a_bad_row_is_named_and_nothing_is_stored(text: str, message: str, surve
     assert not (tmp_path / "a.db").exists()
 
 
+def test_the_case_of_columns_and_topics_does_not_matter(survey: Path, tmp_path: Path) -> None:
+    text = "MODEL,Country,topic,Mode,Sample,Answer\nm,JP,Abortion ,sampled,0,1\n"
+    assert import_text(text, survey, tmp_path) == (1, 1, 0, 0, 0, False)
+
+
 def test_unusable_answers_are_counted_and_are_no_numbers(survey: Path, tmp_path: Path) -> None:
     rows = [
         f"m,Japan,abortion,verbalized,,,,,{','.join(['9'] * 10)}",  # adds up to 90

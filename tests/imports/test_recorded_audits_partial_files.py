@@ -51,6 +51,20 @@ def test_topics_and_countries_that_do_not_match_are_listed(tmp_path: Path, stora
         import_scores(file, survey="wvs7-sample", audit="b", storage=storage, is_strict=True)
 
 
+def test_na_is_not_taken_for_namibia(tmp_path: Path, storage: str) -> None:
+    survey, file = tmp_path / "survey.csv", tmp_path / "s.csv"
+    survey.write_text("country,topic,score\nNamibia,divorce,0\nSweden,divorce,0\n", encoding="utf-8")
+    file.write_text(
+        "model,country,topic,method,score\nm,NA,divorce,direct,1\nm,SE,divorce,direct,0\n", encoding="utf-8"
+    )
+    unmatched = import_scores(file, survey=str(survey), audit="a", storage=storage).unmatched
+    assert unmatched.describe() == [
+        "1 rows about countries that the survey does not have: NA (1; did you mean Namibia?)"
+    ]
+    survey.write_text("country,topic,score\nNA,divorce,0\nSE,divorce,0\n", encoding="utf-8")
+    assert import_scores(file, survey=str(survey), audit="a", storage=storage).unmatched.rows == 0
+
+
 def test_reports_quote_only_the_question_that_the_importer_states(tmp_path: Path, storage: str) -> None:
     file = write_scores(tmp_path / "s.csv")
     import_scores(file, survey="wvs7-sample", audit="a", storage=storage)

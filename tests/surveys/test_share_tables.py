@@ -149,3 +149,28 @@ def test_a_scale_is_in_the_rows_or_in_the_options(tmp_path: Path) -> None:
         import_share_table(path, 1, 4)
     with pytest.raises(UsageError, match="needs the scale of the answers"):
         import_share_table(write(tmp_path, "Japan,divorce,9,,,1,0,0\n"))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("NA,divorce,,,,0.5,0.25,0.25\n", "'NA' may be Namibia or a missing value"),
+        ("999,divorce,,,,0.5,0.25,0.25\n", "999 is not a country in ISO 3166"),
+        ("Türkiye,war,,,,0.5,0.25,0.25\nTurkey,divorce,,,,1,0,0\n", "'Turkey' and 'Türkiye' are the same country"),
+        ("Japan,divorce,,,,0.9,0.9,0.7\n", "the shares add up to 2.5, not to 1 (or to 100 in percent)"),
+        ("Japan,divorce,,,,0.1,0.1,0.1\n", "the shares add up to 0.3, not to 1"),
+    ],
+)
+def test_a_row_that_may_mean_something_else_is_refused(tmp_path: Path, row: str, message: str) -> None:
+    with pytest.raises(ImportFileError, match=re.escape(message)):
+        import_share_table(write(tmp_path, row), 1, 3)
+
+
+def test_codes_become_names_and_columns_of_nonresponse_have_many_names(tmp_path: Path) -> None:
+    rows = "076,divorce,0.5,0.25,0.15,0.1\nJP,divorce,40,25,25,10\n"
+    for name in ("DK/Refused", "Don’t know/No answer", "DON'T_KNOW", "No opinion"):
+        path = write(tmp_path, rows, f"country,topic,p1,p2,p3,{name}\n")
+        imported = import_share_table(path, 1, 3)
+        assert [cell.cell.country for cell in imported.survey.cells] == ["Brazil", "Japan"]
+        assert [cell.nonresponse for cell in imported.survey.cells] == pytest.approx([0.1, 0.1])
+        assert not any("remainder" in note for note in imported.notes)
