@@ -28,6 +28,9 @@ Floats = NDArray[np.float64]
 DECIMALS = 9
 """Decimals of the written figures; of scores that are compared, since those of a scale are rounded."""
 
+RELATIVE_TOLERANCE = 1e-12
+"""Part of all weights up to which a difference of sums of weights is a rounding error."""
+
 
 class _Respondents(NamedTuple):
     """Some respondents of one country.
@@ -151,10 +154,9 @@ def _compute_cells(
         if n < minimum:
             continue
         weights, chosen = respondents.weights[is_answered], chosen[is_answered]
-        shares = answers[:, topic_index, :n_points].sum(axis=0) / weights.sum()
+        shares = np.bincount(chosen, weights, n_points) / weights.sum()
         design = respondents.design.select(is_answered) if respondents.design else None
-        errors = [compute_weighted_mean((chosen <= cut).astype(float), weights, design) for cut in range(n_points - 1)]
-        variances = [error.standard_error**2 for error in errors if error.standard_error is not None]
+        variances = _compute_cut_variances(chosen, weights, n_points, design)
         yield CellShares(
             country=respondents.country,
             topic=topic,
@@ -162,10 +164,32 @@ def _compute_cells(
             group=respondents.group,
             shares=tuple(_round(shares)),
             n=n,
-            n_effective=max(1.0, round(errors[0].n_effective, 3)),
-            cut_variances=tuple(_round(np.array(variances))) if len(variances) == n_points - 1 else None,
+            n_effective=max(1.0, round(float(weights.sum() ** 2 / (weights @ weights)), 3)),
+            cut_variances=None if variances is None else tuple(_round(variances)),
             split_half_distance=half_distances[topic_index],
         )
+
+
+def _compute_cut_variances(
+    chosen: NDArray[np.intp], weights: Floats, n_points: int, design: SampleDesign | None
+) -> Floats | None:
+    """Variance of the share of answers up to each point but the last; None if the sample is too small.
+
+    Without a design this is the variance of `compute_weighted_mean` for the indicator of these answers, from the sums
+    of squared weights by answer.
+    """
+    if design is not None:
+        errors = [compute_weighted_mean((chosen <= cut).astype(float), weights, design) for cut in range(n_points - 1)]
+        variances = [error.standard_error**2 for error in errors if error.standard_error is not None]
+        return np.array(variances) if len(variances) == n_points - 1 else None
+    n = chosen.size
+    if n < 2:
+        return None
+    up_to = np.cumsum(np.bincount(chosen, weights, n_points))
+    squared = np.cumsum(np.bincount(chosen, weights**2, n_points))
+    shares = up_to[:-1] / up_to[-1]
+    residuals = squared[:-1] * (1 - shares) ** 2 + (squared[-1] - squared[:-1]) * shares**2
+    return n / (n - 1) * residuals / up_to[-1] ** 2
 
 
 def _split_half_distances(
@@ -181,11 +205,15 @@ def _split_half_distances(
     if n_splits < 1 or n_respondents < 2:
         return [None] * n_topics
     membership = rng.permuted(np.tile(np.arange(n_respondents) % 2, (n_splits, 1)), axis=1).astype(float)
-    flat = answers.reshape(n_respondents, -1)
-    halves = [(part @ flat).reshape(n_splits, n_topics, n_points) for part in (membership, 1 - membership)]
-    has_answers = np.logical_and(*((half.sum(axis=2) > 0).all(axis=0) for half in halves))
+    first_half = (membership @ answers.reshape(n_respondents, -1)).reshape(n_splits, n_topics, n_points)
+    total = answers.sum(axis=0)
+    halves = (first_half, np.maximum(total - first_half, 0.0))
+    # The second half may have rounding errors instead of zeros.
+    minimum = RELATIVE_TOLERANCE * total.sum(axis=1)
+    is_answered = [half.sum(axis=2) > minimum for half in halves]
+    has_answers = np.logical_and(*(half.all(axis=0) for half in is_answered))
     # A half without answers has no shares; its topic is left out below.
-    first, second = (np.where(half.sum(axis=2, keepdims=True) > 0, half, 1.0) for half in halves)
+    first, second = (np.where(mask[:, :, None], half, 1.0) for half, mask in zip(halves, is_answered, strict=True))
     means = np.zeros(n_topics)
     for scores in {tuple(scores): scores for scores in topic_scores}.values():
         of_scale = [topic for topic in range(n_topics) if np.array_equal(topic_scores[topic], scores)]

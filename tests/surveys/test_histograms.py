@@ -13,6 +13,8 @@ from auditor.domain import Cell
 from auditor.metrics import sampling_floor
 from auditor.surveys import SurveyDistributions, load_mapping, write_survey
 from auditor.surveys.distributions import MIN_GROUP_SIZE, load_distributions
+from auditor.surveys.estimates import compute_weighted_mean
+from auditor.surveys.histograms import _compute_cut_variances, _split_half_distances
 from auditor.surveys.importer import import_survey
 from tests.surveys import official_files
 
@@ -122,3 +124,23 @@ def test_written_shares_are_read_again(wvs: official_files.Columns, tmp_path: Pa
     assert load_distributions(target) == imported.distributions
     write_survey(imported.survey, target, imported.facts, overwrite=True)
     assert not (tmp_path / "my.distributions.json").exists(), "shares left by another survey would not match"
+
+
+def test_cut_variances_are_those_of_weighted_means() -> None:
+    rng = np.random.default_rng(1)
+    chosen, weights = rng.integers(0, 4, 50), rng.uniform(0.2, 3, 50)
+    variances = _compute_cut_variances(chosen, weights, 4, None)
+    errors = [compute_weighted_mean((chosen <= cut).astype(float), weights).standard_error or 0.0 for cut in range(3)]
+    assert variances is not None
+    assert variances.tolist() == pytest.approx([error**2 for error in errors], rel=1e-12)
+    assert _compute_cut_variances(chosen[:1], weights[:1], 4, None) is None
+
+
+def test_a_half_without_answers_has_no_distance() -> None:
+    answers = np.zeros((3, 2, 2))
+    answers[:, 0] = [[0.1, 0], [0.3, 0], [0, 0.7]]  # of the second topic one person has an answer
+    answers[0, 1, 0] = 0.1
+    scores = [np.array([-1.0, 1.0])] * 2
+    distances = _split_half_distances(answers, scores, np.random.default_rng(0), 20)
+    assert distances[0] is not None
+    assert distances[1] is None
