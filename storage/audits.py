@@ -142,6 +142,36 @@ def save_audit(
     return get_audit(db, name)
 
 
+def save_finished_audit(
+    db: Database,
+    *,
+    name: str,
+    config_hash: str,
+    survey: Survey,
+    environment: dict[str, Any],
+    write_results: Callable[[Connection, int], None],
+) -> None:
+    """Store an audit of recorded results as finished, in one transaction: all of it, or the earlier one stays.
+
+    Args:
+        name, config_hash, survey, environment, write_results: as in `save_audit`.
+    """
+
+    def write(connection: Connection, audit_id: int) -> None:
+        write_results(connection, audit_id)
+        write_stage(connection, audit_id, FINISHED)
+
+    save_audit(
+        db,
+        name=name,
+        config=None,
+        config_hash=config_hash,
+        survey=survey,
+        environment=environment,
+        write_results=write,
+    )
+
+
 def set_stage(db: Database, audit_id: int, stage: str) -> None:
     """Store the stage that an audit has reached, and when its calls to models finished.
 

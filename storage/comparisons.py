@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, RowMapping, delete, select
+from sqlalchemy import Connection, RowMapping, select
 from sqlmodel import SQLModel
 
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
@@ -56,6 +56,20 @@ class ItemSetAnswers:
 
 def replace_item_sets(db: Database, audit_id: int, item_sets: Sequence[ItemSet]) -> None:
     """Store an audit's item sets in place of those it had."""
+    db.write(lambda connection: _write_item_sets(connection, audit_id, item_sets))
+
+
+def replace_comparisons(
+    connection: Connection, audit_id: int, item_sets: Sequence[ItemSet], comparisons: Sequence[Comparison]
+) -> None:
+    """Store item sets and comparisons in place of those that an audit had, within a transaction."""
+    _write_item_sets(connection, audit_id, item_sets)
+    rows = [{"audit_id": audit_id, **asdict(comparison)} for comparison in comparisons]
+    replace_rows(connection, ComparisonRow, audit_id, rows)
+
+
+def _write_item_sets(connection: Connection, audit_id: int, item_sets: Sequence[ItemSet]) -> None:
+    """Do what `replace_item_sets` does within a transaction."""
     set_rows, item_rows = [], []
     for position, item_set in enumerate(item_sets):
         set_key = {"audit_id": audit_id, "context": item_set.context}
@@ -70,12 +84,8 @@ def replace_item_sets(db: Database, audit_id: int, item_sets: Sequence[ItemSet])
             set_key | {"item": item.id, "position": i, "text": item.text, "human": item.human}
             for i, item in enumerate(item_set.items)
         ]
-
-    def job(connection: Connection) -> None:
-        replace_rows(connection, ComparisonSetRow, audit_id, set_rows)
-        replace_rows(connection, ComparisonItemRow, audit_id, item_rows)
-
-    db.write(job)
+    replace_rows(connection, ComparisonSetRow, audit_id, set_rows)
+    replace_rows(connection, ComparisonItemRow, audit_id, item_rows)
 
 
 def save_comparisons(db: Database, audit_id: int, comparisons: Sequence[Comparison]) -> None:
@@ -83,12 +93,6 @@ def save_comparisons(db: Database, audit_id: int, comparisons: Sequence[Comparis
     values = [{"audit_id": audit_id, **asdict(comparison)} for comparison in comparisons]
     if values:
         db.write(lambda connection: upsert(connection, ComparisonRow, values))
-
-
-def delete_comparisons(db: Database, audit_id: int) -> None:
-    """Delete an audit's comparisons; the recorded answers of models stay in the ledger."""
-    table = table_of(ComparisonRow)
-    db.write(lambda connection: connection.execute(delete(table).where(table.c.audit_id == audit_id)))
 
 
 def load_item_sets(db: Database, audit_id: int, context: str | None = None) -> list[ItemSet]:

@@ -15,16 +15,10 @@ from auditor.storage.opinion_tables import OpinionRow, SurveySharesRow
 from auditor.storage.row_writing import replace_rows, table_of, upsert
 
 
-def replace_opinions(db: Database, audit_id: int, opinions: Sequence[Opinion], survey_shares: str) -> None:
-    """Store an audit's opinions, and the shares of people's answers as JSON, in place of those it had."""
-    rows = [_to_row(audit_id, opinion) for opinion in opinions]
-    shares_row = {"audit_id": audit_id, "shares": survey_shares}
-
-    def job(connection: Connection) -> None:
-        replace_rows(connection, OpinionRow, audit_id, rows)
-        replace_rows(connection, SurveySharesRow, audit_id, [shares_row])
-
-    db.write(job)
+def replace_opinions(connection: Connection, audit_id: int, opinions: Sequence[Opinion], survey_shares: str) -> None:
+    """Store opinions, and the shares of people's answers as JSON, in place of those an audit had, in a transaction."""
+    replace_rows(connection, OpinionRow, audit_id, [_to_row(audit_id, opinion) for opinion in opinions])
+    replace_rows(connection, SurveySharesRow, audit_id, [{"audit_id": audit_id, "shares": survey_shares}])
 
 
 def replace_survey_shares(db: Database, audit_id: int, survey_shares: str) -> None:

@@ -98,12 +98,10 @@ def save_recorded_audit(
         for row_class, records in ((TraceRow, traces), (ScoreRow, scores)):
             replace_rows(connection, row_class, audit_id, [])
             write_rows(connection, audit_id, row_class, records, is_new=True)
-        audits.write_stage(connection, audit_id, audits.FINISHED)
 
-    audits.save_audit(
+    audits.save_finished_audit(
         db,
         name=name,
-        config=None,
         config_hash=config_hash,
         survey=survey,
         environment=environment,

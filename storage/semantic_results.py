@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +43,17 @@ R = TypeVar("R", MoralAnswerRecord, QuestionScore, NullScore, PairVerdict, Moral
 
 def replace_questions(db: Database, audit_id: int, questions: Sequence[MoralQuestion]) -> None:
     """Store an audit's questions in place of those it had."""
-    rows = [
+    rows = _question_rows(audit_id, questions)
+    db.write(lambda connection: replace_rows(connection, MoralQuestionRow, audit_id, rows))
+
+
+def _question_rows(audit_id: int, questions: Sequence[MoralQuestion]) -> list[dict[str, Any]]:
+    return [
         {"audit_id": audit_id, "position": i, "id": question.id, "text": question.text,
          "foundation": question.foundation, "topics": canonical_json(list(question.topics)),
          "language": question.language}
         for i, question in enumerate(questions)
     ]  # fmt: skip
-    db.write(lambda connection: replace_rows(connection, MoralQuestionRow, audit_id, rows))
 
 
 def load_questions(db: Database, audit_id: int, question_id: str | None = None) -> list[MoralQuestion]:
@@ -121,7 +125,7 @@ def replace_scores(
     """Store an audit's scores, null scores and the settings they were computed with, in place of those it had."""
     score_rows = [_to_row(audit_id, score) for score in scores]
     null_score_rows = [_to_row(audit_id, null_score) for null_score in null_scores]
-    facts_row = {"audit_id": audit_id, "facts": canonical_json(asdict(facts))}
+    facts_row = _facts_row(audit_id, facts)
 
     def job(connection: Connection) -> None:
         replace_rows(connection, QuestionScoreRow, audit_id, score_rows)
@@ -129,6 +133,30 @@ def replace_scores(
         replace_rows(connection, SemanticFactsRow, audit_id, [facts_row])
 
     db.write(job)
+
+
+class ScoredAnswers(NamedTuple):
+    """All records of an audit of recorded answers to questions."""
+
+    questions: Sequence[MoralQuestion]
+    wordings: Sequence[MoralWording]
+    answers: Sequence[MoralAnswerRecord]
+    scores: Sequence[QuestionScore]
+    null_scores: Sequence[NullScore]
+    facts: SemanticScoringSettings
+
+
+def replace_scored_answers(connection: Connection, audit_id: int, scored: ScoredAnswers) -> None:
+    """Store recorded answers and their scores in place of those that an audit had, within a transaction."""
+    replace_rows(connection, MoralQuestionRow, audit_id, _question_rows(audit_id, scored.questions))
+    replace_rows(connection, SemanticFactsRow, audit_id, [_facts_row(audit_id, scored.facts)])
+    for row_class, records in (
+        (MoralWordingRow, scored.wordings),
+        (MoralAnswerRow, scored.answers),
+        (QuestionScoreRow, scored.scores),
+        (NullScoreRow, scored.null_scores),
+    ):
+        replace_rows(connection, row_class, audit_id, [_to_row(audit_id, record) for record in records])
 
 
 def load_scores(db: Database, audit_id: int) -> list[QuestionScore]:
@@ -221,6 +249,10 @@ def _save_records(db: Database, audit_id: int, row_class: type[SQLModel], record
     rows = [_to_row(audit_id, record) for record in records]
     if rows:
         db.write(lambda connection: upsert(connection, row_class, rows))
+
+
+def _facts_row(audit_id: int, facts: SemanticScoringSettings) -> dict[str, Any]:
+    return {"audit_id": audit_id, "facts": canonical_json(asdict(facts))}
 
 
 def _to_row(audit_id: int, record: Any) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class ScoringPlan:
         baseline_names: names of further measures.
         load_baselines: returns these measures by name, given the encoder.
         on_texts_planned, on_texts_embedded: called with the number of texts to embed, and of texts embedded.
+        vector_db: database of the cache of embeddings; None for the one of the audit.
     """
 
     settings: SemanticScoringSettings
@@ -55,6 +56,7 @@ class ScoringPlan:
     load_baselines: Callable[[TextEncoder], dict[str, ConsistencyMeasure]] = lambda encoder: {}
     on_texts_planned: Callable[[int], None] = lambda n: None
     on_texts_embedded: Callable[[int], None] = lambda n: None
+    vector_db: Database | None = None
 
 
 def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
@@ -72,7 +74,7 @@ def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
     scores: list[QuestionScore] = []
     null_scores: list[NullScore] = []
     measures = plan.load_baselines(encoder)
-    vectors = VectorCache(db, encoder, plan.on_texts_embedded)
+    vectors = VectorCache(plan.vector_db or db, encoder, plan.on_texts_embedded)
     for block_ids, wordings in iterate_wordings(db, audit_id, ids, settings.wordings):
         scores += _score_wordings(block_ids, wordings, settings, vectors)
     for model in models:

@@ -242,11 +242,14 @@ def save_comparison_audit(
             for comparison in judge_comparisons
         ]
     )
-    saved = audits.save_audit(
-        db, name=name, config=None, config_hash=digest, survey=EMPTY_SURVEY, environment=describe_environment()
+    audits.save_finished_audit(
+        db,
+        name=name,
+        config_hash=digest,
+        survey=EMPTY_SURVEY,
+        environment=describe_environment(),
+        write_results=lambda connection, audit_id: comparisons.replace_comparisons(
+            connection, audit_id, item_sets, judge_comparisons
+        ),
     )
-    comparisons.delete_comparisons(db, saved.id)
-    comparisons.replace_item_sets(db, saved.id, item_sets)
-    comparisons.save_comparisons(db, saved.id, judge_comparisons)
-    audits.set_stage(db, saved.id, audits.FINISHED)
     return previous_audit is not None

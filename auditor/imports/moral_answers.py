@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import bootstrap
@@ -20,6 +21,7 @@ from auditor.models.text_similarity import check_similarity_packages, consistenc
 from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import Database, open_database
+from auditor.storage.semantic_results import ScoredAnswers
 from auditor.surveys.row_reader import read_column_names, read_rows
 
 if TYPE_CHECKING:
@@ -100,16 +102,21 @@ def import_answers(
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     settings = collector.build_settings(file.name, encoder_name, probe)
     with open_database(resolve_storage_url(storage)) as db:
-        replaced = _save_audit(db, audit, collector)
-        _score_answers(
-            db, audit, settings, probe, lambda: load_encoder(encoder_name), on_progress or (lambda total, n: None)
+        previous_audit = audits.find_audit(db, audit)
+        if previous_audit is not None and previous_audit.config is not None:
+            raise UsageError(f"audit '{audit}' was run, not imported.", "Choose another name with --audit.")
+        scored = _score_answers(
+            db, collector, settings, probe, lambda: load_encoder(encoder_name), on_progress or (lambda total, n: None)
         )
+        _save_audit(db, audit, scored)
     usable = Counter((answer.model, answer.question) for answer in collector.answers if answer.text is not None)
     model_questions = {(answer.model, answer.question) for answer in collector.answers}
     empty = sum(answer.text is None for answer in collector.answers)
     models = len({answer.model for answer in collector.answers})
     unscorable = sum(usable[model_question] < 2 for model_question in model_questions)
-    return ImportedAnswers(len(collector.answers), models, len(collector.questions), empty, unscorable, replaced)
+    return ImportedAnswers(
+        len(collector.answers), models, len(collector.questions), empty, unscorable, previous_audit is not None
+    )
 
 
 def _load_known_questions(source: str) -> dict[str, MoralQuestion]:
@@ -158,6 +165,14 @@ class _AnswerCollector:
         number = int(label) if known and label.isascii() and label.isdigit() else 0
         return known.paraphrases[number - 1] if known and 1 <= number <= len(known.paraphrases) else label
 
+    def build_wordings(self) -> list[MoralWording]:
+        """The wordings of all questions, with their numbers."""
+        return [
+            MoralWording(question, number, number, self.wording_text(question, label), "imported")
+            for question, numbers in self.wordings.items()
+            for label, number in numbers.items()
+        ]
+
     def build_settings(self, source: str, encoder: str, probe: SemanticProbe) -> SemanticScoringSettings:
         """Build the scoring settings; rules of thumb count only if the file has any."""
         has_rots = any(answer.rot for answer in self.answers)
@@ -175,57 +190,63 @@ class _AnswerCollector:
         )
 
 
-def _save_audit(db: Database, name: str, collector: _AnswerCollector) -> bool:
-    """Store the imported answers and return whether they replaced an earlier import of this name."""
-    previous_audit = audits.find_audit(db, name)
-    if previous_audit is not None and previous_audit.config is not None:
-        raise UsageError(f"audit '{name}' was run, not imported.", "Choose another name with --audit.")
-    digest = canonical_hash(
-        [[answer.model, answer.question, answer.wording, answer.text, answer.rot] for answer in collector.answers]
-    )
-    audit = audits.save_audit(
-        db, name=name, config=None, config_hash=digest, survey=EMPTY_SURVEY, environment=describe_environment()
-    )
-    semantic_results.replace_questions(db, audit.id, list(collector.questions.values()))
-    wordings = [
-        MoralWording(question, number, number, collector.wording_text(question, label), "imported")
-        for question, numbers in collector.wordings.items()
-        for label, number in numbers.items()
-    ]
-    semantic_results.save_wordings(db, audit.id, wordings)
-    semantic_results.save_answers(db, audit.id, collector.answers)
-    return previous_audit is not None
-
-
 def _score_answers(
     db: Database,
-    name: str,
-    facts: SemanticScoringSettings,
+    collector: _AnswerCollector,
+    settings: SemanticScoringSettings,
     probe: SemanticProbe,
     make_encoder: Callable[[], TextEncoder],
     on_progress: Callable[[int, int], None],
-) -> None:
-    """Score the imported answers of an audit, store the scores and mark the audit as finished.
+) -> ScoredAnswers:
+    """Score the answers of a file in a temporary database, so that an earlier import stays whole until the end.
 
     Args:
-        db: the database.
-        name: name of the audit.
-        facts: settings of the scores, stored with them.
+        db: the database of the embeddings that were computed before, and which stores new ones.
+        collector: the answers.
+        settings: settings of the scores, stored with them.
         probe: names the further consistency measures to compute (`rivals`).
         make_encoder: loads the sentence encoder when the first text is embedded.
         on_progress: as in `import_answers`.
     """
-    audit = audits.get_audit(db, name)
     plan = ScoringPlan(
         baseline_names=probe.rivals,
         load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder, probe.bertscore_model),
-        settings=facts,
+        settings=settings,
         load_encoder=make_encoder,
         on_texts_planned=lambda n: on_progress(n, 0),
         on_texts_embedded=lambda n: on_progress(0, n),
+        vector_db=db,
     )
-    score_audit(db, audit.id, plan)
-    audits.set_stage(db, audit.id, audits.FINISHED)
+    questions, wordings = list(collector.questions.values()), collector.build_wordings()
+    with TemporaryDirectory() as folder, open_database(f"sqlite:///{folder}/answers.db") as scratch:
+        audit = audits.save_audit(
+            scratch, name="answers", config=None, config_hash=None, survey=EMPTY_SURVEY, environment={}
+        )
+        semantic_results.replace_questions(scratch, audit.id, questions)
+        semantic_results.save_wordings(scratch, audit.id, wordings)
+        semantic_results.save_answers(scratch, audit.id, collector.answers)
+        score_audit(scratch, audit.id, plan)
+        scores = semantic_results.load_scores(scratch, audit.id)
+        null_scores = semantic_results.load_null_scores(scratch, audit.id)
+        facts = semantic_results.load_facts(scratch, audit.id) or settings
+    return ScoredAnswers(questions, wordings, collector.answers, scores, null_scores, facts)
+
+
+def _save_audit(db: Database, name: str, scored: ScoredAnswers) -> None:
+    """Store scored answers as a finished audit in one transaction."""
+    digest = canonical_hash(
+        [[answer.model, answer.question, answer.wording, answer.text, answer.rot] for answer in scored.answers]
+    )
+    audits.save_finished_audit(
+        db,
+        name=name,
+        config_hash=digest,
+        survey=EMPTY_SURVEY,
+        environment=describe_environment(),
+        write_results=lambda connection, audit_id: semantic_results.replace_scored_answers(
+            connection, audit_id, scored
+        ),
+    )
 
 
 # --- the forms of a file ----------------------------------------------------------------------------------------

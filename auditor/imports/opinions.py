@@ -75,16 +75,14 @@ def import_opinions(
         previous_audit = audits.find_audit(db, audit)
         if previous_audit is not None and previous_audit.config is not None:
             raise UsageError(f"audit '{audit}' was run, not imported.", "Choose another name with --audit.")
-        stored_audit = audits.save_audit(
+        audits.save_finished_audit(
             db,
             name=audit,
-            config=None,
             config_hash=canonical_hash([shares_json, [str(opinion) for opinion in opinions]]),
             survey=truth,
             environment=describe_environment(),
+            write_results=lambda connection, audit_id: replace_opinions(connection, audit_id, opinions, shares_json),
         )
-        replace_opinions(db, stored_audit.id, opinions, shares_json)
-        audits.set_stage(db, stored_audit.id, audits.FINISHED)
     return ImportedOpinions(
         rows=len(opinions),
         models=len({opinion.model for opinion in opinions}),

@@ -6,15 +6,22 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from auditor.errors import ImportFileError
 from auditor.imports.comparisons import import_comparisons
+from auditor.imports.moral_answers import import_answers
 from auditor.imports.recorded_audits import import_scores, import_traces
 from auditor.input_files import open_text, report_reading
 from auditor.reports.output import render_report
 from auditor.run import open_audit
+from auditor.storage import audits, table_dump
+from auditor.storage.database import open_database
+from tests.support.cli_runner import auditor
+from tests.support.docs_workspace import Letters
+from tests.support.opinion_surveys import write_opinion_survey
 
 COUNTRIES = ("Germany", "Japan", "Brazil", "Nigeria", "Australia", "Canada")
 TOPICS = ("divorce", "abortion", "suicide", "euthanasia", "prostitution", "homosexuality")
@@ -121,6 +128,75 @@ def test_an_import_that_is_killed_leaves_one_audit_whole(tmp_path: Path, storage
     assert killed.returncode != 0
     cells = open_audit("a", storage=storage).report().audit.cells
     assert cells == before if hit == 1 else [cell.country for cell in cells] == ["Japan"]
+
+
+KILLED_IMPORTS = {
+    "comparisons": ("judge,context,item_a,item_b,relation,decision\nj,c,x,y,standard,{}\n", ("A", "B")),
+    "opinions": ("model,country,topic,mode,sample,answer\n{},Japan,divorce,sampled,0,5\n", ("m", "n")),
+    "task-answers": ("model,id,answer\n{},x,1\n", ("m", "n")),
+}
+
+
+@pytest.mark.parametrize("kind", KILLED_IMPORTS)
+def test_other_imports_that_are_killed_leave_the_earlier_one_whole(tmp_path: Path, storage: str, kind: str) -> None:
+    text, values = KILLED_IMPORTS[kind]
+    options = {"task-answers": ["--answer", "exact"]}
+    if kind == "opinions":
+        options[kind] = ["--survey", str(write_opinion_survey(tmp_path))]
+    files = [tmp_path / f"{value}.csv" for value in values]
+    for file, value in zip(files, values, strict=True):
+        file.write_text(text.format(value))
+    before, after = (
+        ["import", kind, str(file), "--audit", "a", "--storage", storage, *options.get(kind, [])] for file in files
+    )
+    assert auditor(*before).returncode == 0
+    rows_before = dump_results(storage)
+    killed = subprocess.run(
+        [sys.executable, "-m", "auditor", *after],
+        env={**os.environ, "AUDITOR_FAILPOINT": "*:1"},
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode != 0
+    assert dump_results(storage) == rows_before
+    assert auditor(*after).returncode == 0
+    assert dump_results(storage) != rows_before
+
+
+def test_answers_are_stored_only_with_their_scores(
+    tmp_path: Path, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.models.embeddings.load_encoder", lambda name: Letters())
+    monkeypatch.setattr("auditor.models.embeddings.check_encoder", lambda name: None)
+    rows = ["model,question_id,paraphrase,answer", *(f"m,q,{p},It depends on {p}." for p in range(3))]
+    file = tmp_path / "a.csv"
+    file.write_text("\n".join(rows) + "\n")
+    import_answers(file, audit="a", storage=storage)
+    rows_before = dump_results(storage)
+    assert rows_before["moral_score"]
+    file.write_text("\n".join([*rows, "m,q,9,No."]) + "\n")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("auditor.imports.moral_answers.score_audit", stop)
+        with pytest.raises(KeyboardInterrupt):
+            import_answers(file, audit="a", storage=storage)
+    assert dump_results(storage) == rows_before
+    assert import_answers(file, audit="a", storage=storage).replaced
+    assert len(dump_results(storage)["moral_answer"]) == 4
+
+
+def dump_results(storage: str) -> dict[str, list[Any]]:
+    """All rows of the audit `a` but those of the audit itself, by table."""
+    with open_database(storage, create=False) as db:
+        audit_id = audits.get_audit(db, "a").id
+        return {
+            table.name: [row for batch in table_dump.dump_rows(db, audit_id, table.name) for row in batch]
+            for table in table_dump.list_tables()
+            if table.name != "audit"
+        }
 
 
 def test_reading_is_reported_in_bytes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from auditor.domain import Cell, Outcome, Survey, SurveyCell
@@ -24,9 +25,9 @@ def test_stored_opinions_are_read_in_the_order_of_their_key(tmp_path: Path) -> N
         audit = audits.save_audit(db, name="a", config=None, config_hash="x", survey=SURVEY, environment={})
         assert load_opinions(db, audit.id) == []
         assert load_survey_shares(db, audit.id) is None
-        replace_opinions(db, audit.id, OPINIONS[::-1], "{}")
+        db.write(partial(replace_opinions, audit_id=audit.id, opinions=OPINIONS[::-1], survey_shares="{}"))
         assert load_opinions(db, audit.id) == OPINIONS
-        replace_opinions(db, audit.id, OPINIONS[:1], '{"points": []}')
+        db.write(partial(replace_opinions, audit_id=audit.id, opinions=OPINIONS[:1], survey_shares='{"points": []}'))
         assert load_opinions(db, audit.id) == OPINIONS[:1]
         assert load_survey_shares(db, audit.id) == '{"points": []}'
 
@@ -34,7 +35,7 @@ def test_stored_opinions_are_read_in_the_order_of_their_key(tmp_path: Path) -> N
 def test_a_deleted_audit_has_no_opinions(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/a.db") as db:
         audit = audits.save_audit(db, name="a", config=None, config_hash="x", survey=SURVEY, environment={})
-        replace_opinions(db, audit.id, OPINIONS, "{}")
+        db.write(partial(replace_opinions, audit_id=audit.id, opinions=OPINIONS, survey_shares="{}"))
         audit_changes.delete_audit(db, audit)
         assert load_opinions(db, audit.id) == []
         assert load_survey_shares(db, audit.id) is None
