@@ -61,6 +61,7 @@ async def _send_call(context: RunContext, call: Call) -> AuditorError | None:
     except AuditorError as error:
         return error
     context.progress.on_answer(STAGE, answer)
+    context.ignored_keys.record(call, answer)
     context.answers_ahead[call.key] = replace(answer, attempts=())
     return None
 

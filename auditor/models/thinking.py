@@ -23,19 +23,22 @@ class ThinkingForm(NamedTuple):
 
 def _tags(name: str, source: str) -> ThinkingForm:
     """The form with a pair of tags, such as `<think>` and `</think>`."""
-    return ThinkingForm(f"<{name}", f"<{name}>", f"</{name}>", source)
+    return ThinkingForm(f"<{name}", rf"<{name}\s?>", rf"</{name}\s?>", source)
 
 
 _HARMONY_END = r"<\|end\|>|<\|return\|>|<\|call\|>|(?=<\|start\|>|<\|channel\|>)"
 THINKING_FORMS = (
-    _tags("think", "DeepSeek, Qwen, GLM, MiniMax; docs.sglang.io/advanced_features/separate_reasoning.html"),
+    _tags("think", "DeepSeek, Qwen, GLM, MiniMax M2 and others; docs.vllm.ai, reasoning outputs"),
     _tags("thinking", "prompts after Anthropic's guide; docs.claude.com, chain-of-thought prompting"),
-    _tags("thought", "EXAONE Deep, Gemini by OpenAI's protocol; ai.google.dev/gemini-api/docs/openai"),
-    _tags("reasoning", "models tuned by GRPO to write <reasoning> and <answer>; docs.unsloth.ai"),
+    _tags("thought", "EXAONE Deep, and Gemini by OpenAI's protocol; among Open WebUI's reasoning tags"),
+    _tags("reasoning", "models tuned by GRPO to write <reasoning> and <answer>; among Open WebUI's reasoning tags"),
+    _tags("reason", "among Open WebUI's reasoning tags"),
     _tags("reflection", "Reflection Llama 3.1 70B; its model card"),
     _tags("seed:think", "Seed-OSS; vLLM's parser seed_oss"),
-    ThinkingForm("[think]", r"\[THINK\]", r"\[/THINK\]", "Magistral; docs.mistral.ai/capabilities/reasoning"),
-    ThinkingForm("◁think▷", "◁think▷", "◁/think▷", "Kimi; docs.sglang.io/advanced_features/separate_reasoning.html"),
+    _tags("mm:think", "MiniMax M3; vLLM's parser minimax_m3"),
+    _tags("longcat_think", "LongCat; vLLM's parser longcat"),
+    ThinkingForm("[think]", r"\[THINK\]", r"\[/THINK\]", "Magistral from 1.1; its model card"),
+    ThinkingForm("◁think▷", "◁think▷", "◁/think▷", "Kimi-VL and Kimi-Dev; among Open WebUI's reasoning tags"),
     ThinkingForm(
         "<|channel|>",
         r"(?:<\|start\|>assistant)?<\|channel\|>\s*analysis[^<]{0,200}<\|message\|>",
@@ -46,19 +49,25 @@ THINKING_FORMS = (
         "<|channel>",
         r"<\|channel>\s*thought",
         r"<channel\|>",
-        "Gemma 4; ai.google.dev/gemma/docs/core/prompt-formatting-gemma4",
+        "Gemma 4; vLLM's parser gemma4",
     ),
     ThinkingForm("<unused94>", r"<unused94>\s*thought", r"<unused95>", "MedGemma 1.5; its model card"),
     ThinkingForm(
-        "<|start_thinking|>", r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", "Command A Reasoning; docs.cohere.com"
+        "<|start_thinking|>",
+        r"<\|START_THINKING\|>",
+        r"<\|END_THINKING\|>",
+        "Command A Reasoning; vLLM's parser cohere_command",
     ),
     ThinkingForm(
         "<|begin_of_thought|>",
         r"<\|begin_of_thought\|>",
         r"<\|end_of_thought\|>",
-        "OpenThinker, Sky-T1, Bespoke-Stratos; their model cards",
+        "OpenThinker, Sky-T1, Bespoke-Stratos: their system prompt asks for it; among Open WebUI's reasoning tags",
     ),
-    ThinkingForm("<|inner_prefix|>", r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", "Apertus; its chat template"),
+    ThinkingForm("<|inner_prefix|>", r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", "Apertus; vLLM's parser apertus"),
+    ThinkingForm(
+        "<|think:start|>", r"<\|think:start\|>", r"<\|think:end\|>", "Solar Open 2; vLLM's parser solar_open2"
+    ),
 )
 _OPENING = re.compile("|".join(f"({form.opening})" for form in THINKING_FORMS), re.IGNORECASE)
 _CLOSINGS = [re.compile(form.closing, re.IGNORECASE) for form in THINKING_FORMS]
@@ -70,10 +79,11 @@ _UNOPENED = re.compile(
 )
 """End of thinking whose beginning was part of the prompt."""
 _WITHOUT_TOKENS = re.compile(
-    r"\A\s*(?:analysis(?=\S).*?assistantfinal|Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:)",
+    r"\A\s*(?:analysis(?=\S).*?assistantfinal|analysis(?=[A-Z][a-z' ]).*"
+    r"|Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:)",
     re.DOTALL,
 )
-"""gpt-oss from a server that drops special tokens, and Granite 3.2 (vLLM's parser granite)."""
+"""gpt-oss from a server that drops special tokens, also cut off, and Granite 3.2 (vLLM's parser granite)."""
 
 _TOKEN = "|".join(
     (

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from auditor.agents.run_context import SilentProgress
 from auditor.cli.output import print_error
 from auditor.config import AuditConfig
 from auditor.domain import Purpose
@@ -25,7 +26,7 @@ from tests.e2e.test_replay import config_with_replay, write_log
 from tests.e2e.test_run import question
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor
-from tests.support.fake_server import FakeServer, Reply, Request, answer, error
+from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 from tests.support.killed_runs import run_until
 
 CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
@@ -68,6 +69,20 @@ def test_peers_need_no_additional_request(server: FakeServer, storage: str) -> N
     assert {stored.key.model: stored.number for stored in history(storage)} == {
         f"openai/scripted-{letter}": 1 for letter in "abc"
     }
+
+
+def test_keys_that_were_not_asked_for_are_counted_in_the_first_answers_too(server: FakeServer, storage: str) -> None:
+    class Notices(SilentProgress):
+        def on_notice(self, text: str) -> None:
+            notices.append(text)
+
+    notices: list[str] = []
+    server.script = lambda _: completion('{"norms":"a","reasoning":"b","score":0.5,"country":"x"}')
+    run_audit(small(server, judges=[]), storage=storage, progress=Notices())
+    assert [notice for notice in notices if "'country'" in notice] == [
+        f"{DIRECT_CALLS} answers of 'model-a' have keys that were not asked for, which are ignored: "
+        f"'country' ({DIRECT_CALLS})."
+    ]
 
 
 def test_a_judge_listed_apart_reviews_a_stand_in_trace_once_and_first(server: FakeServer, storage: str) -> None:

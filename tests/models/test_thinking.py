@@ -20,6 +20,10 @@ from tests.support.hang_limit import hang_limit
         ("<thought>secret</thought>SCORE = 0.1", "SCORE = 0.1"),
         ("<seed:think>secret</seed:think>SCORE = 0.1", "SCORE = 0.1"),
         ("<reasoning>secret</reasoning>SCORE = 0.1", "SCORE = 0.1"),
+        ("<reason>secret</reason>SCORE = 0.1", "SCORE = 0.1"),
+        ("<mm:think>secret</mm:think>SCORE = 0.1", "SCORE = 0.1"),
+        ("secret</longcat_think>SCORE = 0.1", "SCORE = 0.1"),
+        ("<think >secret</think >SCORE = 0.1", "SCORE = 0.1"),
         ("<reflection>secret</reflection>SCORE = 0.1", "SCORE = 0.1"),
         ("[THINK]secret[/THINK]SCORE = 0.1", "SCORE = 0.1"),
         ("secret[/THINK]SCORE = 0.1", "SCORE = 0.1"),
@@ -58,6 +62,7 @@ HARMONY = "<|start|>assistant<|channel|>final<|message|>"
         "<|START_THINKING|>secret<|END_THINKING|><|START_RESPONSE|>SCORE = 0.1<|END_RESPONSE|>",
         "<|begin_of_thought|>secret<|end_of_thought|>\n<|begin_of_solution|>SCORE = 0.1<|end_of_solution|>",
         "<|inner_prefix|>secret<|inner_suffix|>SCORE = 0.1",
+        "secret<|think:end|>SCORE = 0.1",
         "<think>`</think>` secret</think>SCORE = 0.1",
         "SCORE = 0.1<think>secret",
         "SCORE = 0.1\n<|channel|>analysis<|message|>secret",
@@ -77,7 +82,13 @@ def test_thinking_and_chat_tokens_of_other_models_are_removed(text: str) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["<|channel|>analysis<|message|>secret", "<|channel>thought\nsecret", "<unused94>thought\nsecret", "[THINK]"],
+    [
+        "<|channel|>analysis<|message|>secret",
+        "<|channel>thought\nsecret",
+        "<unused94>thought\nsecret",
+        "[THINK]",
+        "analysisWe need secret",
+    ],
 )
 def test_thinking_without_an_end_leaves_nothing(text: str) -> None:
     assert strip_thinking(text) == ""
