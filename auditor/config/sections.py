@@ -15,6 +15,8 @@ from auditor.domain.labels import RaterKind
 
 AUDIT_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Pattern of an audit's name, which is part of file names."""
+BUCKET_PATTERN = r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/[A-Za-z0-9._-]+)*/?$"
+"""Pattern of a bucket in Google Cloud Storage, or of a folder in one."""
 DEFAULT_DEADLINE_S = 120.0
 DEFAULT_DEADLINE_TIMEOUTS = 2
 """Default deadline of a call, as a multiple of the time limit of one request."""
@@ -217,6 +219,9 @@ class BatchSection(ConfigSection):
     day as well."""
     most: Annotated[int, Field(ge=1)] = 50_000
     """Maximum number of questions in a batch. Batches are smaller if the provider's or the account's limit is lower."""
+    bucket: Annotated[str, Field(pattern=BUCKET_PATTERN)] | None = None
+    """Bucket or folder in Google Cloud Storage for the batches of Vertex AI, such as `gs://my-bucket/audits`. It keeps
+    questions and answers until you delete them. If not set, questions to Vertex AI are sent one by one."""
 
 
 class TelemetrySection(ConfigSection):

@@ -53,7 +53,7 @@ def build_forecast_row(
         else tokens_in * ForecastRange.from_bounds(price[0]) + tokens_out * ForecastRange.from_bounds(price[1])
     )
     # High stays at the full price: repairs are not batched, nor are calls to a server without batches.
-    if batch and price and planned.purpose is not Purpose.PREFLIGHT and find_batch_provider(planned.model):
+    if batch and price and planned.purpose is not Purpose.PREFLIGHT and find_batch_provider(planned.model, batch):
         cost = cost and cost * ForecastRange.from_bounds(batch.price, batch.price, 1)
         source += f"; in batches, {batch.price:g} times this"
     return ForecastRow(

@@ -32,11 +32,13 @@ from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatches
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
+from tests.support.fake_vertex import BUCKET, FakeVertex
 from tests.support.forked_commands import RunningCommand, start
+from tests.support.google_machine import google_machine
 from tests.support.hang_limit import hang_limit
 from tests.support.killed_runs import run_until
 
-BATCH = {"poll_s": 0.05, "quiet_s": 0.2, "least": 1}
+BATCH = {"poll_s": 0.05, "quiet_s": 0.2, "least": 1, "bucket": f"gs://{BUCKET}/audits"}
 CALLS = 54
 DISCOVERIES = 3
 """Calls that are sent individually, one to each model: they find out what it accepts."""
@@ -49,21 +51,30 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[FakeServer]:
-    with FakeServer(batches=FakeBatches()) as running:
+    with FakeServer(batches=FakeVertex()) as running:
         yield running
+
+
+@pytest.fixture
+def google(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1,GOOGLE_CREDENTIALS@127.0.0.1")
+    with google_machine(monkeypatch, tmp_path, lambda: "ya29.token"):
+        yield
 
 
 def small(server: FakeServer, provider: str = "openai", **changes: Any) -> AuditConfig:
     """Config of 3 models, 3 cells and 2 samples, where 2 others judge every trace: 54 calls, 18 of them direct."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
     audit = config(server.url, survey=survey, probes={"direct": {"samples": 2}}, **changes)
-    api_base = server.url.removesuffix("/v1") + {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}[provider]
+    api_base = server.url.removesuffix("/v1") + {"openai": "/v1", "gemini": "/v1beta"}.get(provider, "")
     # litellm sends a schema to those of Gemini's models that it knows.
     names = dict(zip("abc", ("gemini-2.5-flash", "gemini-2.5-pro", "gemini-2.5-flash-lite"), strict=True))
     models = []
     for m in audit.models:
-        model = f"gemini/{names[m.model[-1]]}" if provider == "gemini" else m.model.replace("openai", provider)
-        models.append(m.model_copy(update={"model": model, "api_base": api_base}))
+        is_google = provider in ("gemini", "vertex_ai")
+        model = f"{provider}/{names[m.model[-1]]}" if is_google else m.model.replace("openai", provider)
+        key = None if provider == "vertex_ai" else m.api_key
+        models.append(m.model_copy(update={"model": model, "api_base": api_base, "api_key": key}))
     return audit.model_copy(update={"models": models})
 
 
@@ -73,7 +84,8 @@ def count_single_requests(server: FakeServer) -> int:
     return len(server.requests) + len(server.batches.messages)
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "vertex_ai"])
+@pytest.mark.usefixtures("google")
 def test_batches_give_the_same_results_as_single_calls(server: FakeServer, tmp_path: Path, provider: str) -> None:
     assert server.batches
     usual_storage, batch_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("usual", "batched"))
@@ -96,8 +108,12 @@ def test_batches_give_the_same_results_as_single_calls(server: FakeServer, tmp_p
         ("openai", "after_record:7"),
         ("anthropic", "batch_sent"),
         ("gemini", "batch_sent"),
+        ("vertex_ai", "batch_prepared"),
+        ("vertex_ai", "batch_sent"),
+        ("vertex_ai", "after_record:7"),
     ],
 )
+@pytest.mark.usefixtures("google")
 def test_killed_at_any_place_nothing_is_submitted_twice(
     server: FakeServer, storage: str, provider: str, point: str
 ) -> None:

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from auditor.config import Limits, ModelSection
 from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider
@@ -28,6 +26,7 @@ from auditor.models.logprobs import measure_params
 from auditor.models.transport import MAX_RESPONSE_BYTES
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, completion
+from tests.support.google_machine import google_machine
 from tests.support.hang_limit import hang_limit
 
 AWS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGION_NAME": "eu-central-1"}
@@ -76,14 +75,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     """Set credentials of an AWS and a Google Cloud machine; a local server issues Google's access tokens."""
     for name, value in AWS.items():
         monkeypatch.setenv(name, value)
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    with FakeServer(lambda _: Reply(body={"access_token": "ya29.token", "expires_in": 3600})) as tokens:
-        account = {"type": "service_account", "client_email": "a@b.org", "private_key": pem, "token_uri": tokens.url}
-        (tmp_path / "account.json").write_text(json.dumps(account))
-        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
-        monkeypatch.setenv("VERTEXAI_PROJECT", "p")
-        monkeypatch.setenv("VERTEXAI_LOCATION", "europe-west1")
+    with google_machine(monkeypatch, tmp_path, lambda: "ya29.token"):
         yield
 
 

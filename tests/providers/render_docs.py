@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.config import AuditConfig, ModelSection
+from auditor.config import AuditConfig, BatchSection, ModelSection
 from auditor.config.providers import PROVIDERS, ProviderSetup
 from auditor.config.trust import required_bindings
 from auditor.domain import LogprobMeasure, Outcome
-from auditor.models.batches import find_batch_provider
+from auditor.models.batches import find_batch_provider, needs_bucket
 from auditor.models.logprobs import supported_measures
 from tests.providers.dialect import Dialect, Situation
 from tests.providers.dialects import DIALECTS
@@ -137,7 +137,9 @@ def _key(page: ProviderPage) -> str:
 
 def _batches(page: ProviderPage) -> str:
     """Whether calls can be sent in batches."""
-    if find_batch_provider(page.section) is None:
+    if needs_bucket(page.section):
+        return "yes, with a bucket of yours (`batch.bucket`)"
+    if find_batch_provider(page.section, BatchSection()) is None:
         return "no"
     return "only if the server offers batches" if page.setup.is_local or page.setup.name == "huggingface" else "yes"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email import message_from_bytes
@@ -16,6 +16,7 @@ from tests.support.fake_server import Reply, Request, Script, respond
 
 COMPLETED, EXPIRED, CANCELLED, SILENT = "done", "expired", "cancelled", "silent"
 Fate = Callable[[int, int], str]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
@@ -74,7 +75,12 @@ class FakeBatches:
     def add_to(self, app: web.Application, script: Callable[[], Script]) -> None:
         """Add the routes; `script` returns the script that answers lines."""
         self._script = script
-        for method, path, handler in (
+        for method, path, handler in self.routes():
+            app.router.add_route(method, path, self._recorded(handler))
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Method, path and handler of each route."""
+        return [
             ("POST", "/v1/files", self._put_file),
             ("GET", "/v1/files/{id}/content", self._get_file),
             ("POST", "/v1/batches", self._submit),
@@ -88,18 +94,20 @@ class FakeBatches:
             ("POST", "/v1beta/models/{call}", self._gemini),
             ("GET", "/v1beta/batches", self._list_gemini),
             ("GET", "/v1beta/batches/{id}", self._look_at_gemini),
-        ):
-            app.router.add_route(method, path, self._recorded(handler))
+        ]
 
-    def _recorded(self, handler: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
+    def reply_to(self, request: Request) -> Reply:
+        """The script's reply to a request in OpenAI's format."""
+        return self._script()(request)
+
+    def _recorded(self, handler: Handler) -> Handler:
         async def record_and_handle(raw: web.Request) -> web.StreamResponse:
             self.asked.append((raw.method, raw.path, dict(raw.headers)))
             if not self.is_available and raw.path != "/v1/messages" and not raw.path.endswith(":generateContent"):
-                return _json({"error": {"message": "no such route"}}, 404)
+                return json_response({"error": {"message": "no such route"}}, 404)
             if (page := self.instead(raw.method, raw.path)) is not None:
                 return page
-            response: web.StreamResponse = await handler(raw)
-            return response
+            return await handler(raw)
 
         return record_and_handle
 
@@ -113,7 +121,7 @@ class FakeBatches:
         assert parts_by_name["purpose"].get_payload(decode=True) == b"batch"  # type: ignore[union-attr]
         id_ = f"file-{len(self.files)}"
         self.files[id_] = parts_by_name["file"].get_payload(decode=True)  # type: ignore[union-attr,assignment]
-        return _json({"id": id_, "object": "file", "purpose": "batch"})
+        return json_response({"id": id_, "object": "file", "purpose": "batch"})
 
     async def _submit(self, raw: web.Request) -> web.StreamResponse:
         batch_body = await raw.json()
@@ -125,18 +133,18 @@ class FakeBatches:
 
     async def _list(self, raw: web.Request) -> web.StreamResponse:
         page, more = _page(self.batches, raw.query.get("after"), int(raw.query["limit"]))
-        return _json({"object": "list", "data": [_openai(b, "in_progress") for b in page], "has_more": more})
+        return json_response({"object": "list", "data": [_openai(b, "in_progress") for b in page], "has_more": more})
 
     async def _look(self, raw: web.Request) -> web.StreamResponse:
         batch = self._batch(raw)
         if error := self.refuse(batch.number):
-            return _json(_openai(batch, "failed") | {"errors": {"object": "list", "data": [error]}})
+            return json_response(_openai(batch, "failed") | {"errors": {"object": "list", "data": [error]}})
         if not self._has_ended(batch):
-            return _json(_openai(batch, "in_progress"))
+            return json_response(_openai(batch, "in_progress"))
         fates = {self.fate(batch.number, i) for i in range(len(batch.bodies))}
         status = next((s for s in (EXPIRED, CANCELLED) if s in fates), "completed")
         files = {"output_file_id": f"out-{batch.number}", "error_file_id": f"errors-{batch.number}"}
-        return _json(_openai(batch, status) | files)
+        return json_response(_openai(batch, status) | files)
 
     async def _get_file(self, raw: web.Request) -> web.StreamResponse:
         kind, _, number = raw.match_info["id"].partition("-")
@@ -150,7 +158,7 @@ class FakeBatches:
                 "response": None,
             }
             if fate == COMPLETED:
-                result_line["response"] = {"status_code": reply.status, "request_id": "r", "body": _body(reply)}
+                result_line["response"] = {"status_code": reply.status, "request_id": "r", "body": body_of(reply)}
             elif fate != SILENT:
                 result_line["error"] = {"code": f"batch_{fate}", "message": "This request was not executed."}
             if fate != SILENT and (kind == "out") == (fate == COMPLETED and reply.status == 200):
@@ -163,8 +171,8 @@ class FakeBatches:
         body = await raw.json()
         request = Request(len(self.messages), raw.path, body, dict(raw.headers), time.monotonic())
         self.messages.append(request)
-        reply = self._script()(replace(request, path="/v1/chat/completions", body=as_openai(body)))
-        return _json(as_anthropic(body, reply), reply.status)
+        reply = self.reply_to(replace(request, path="/v1/chat/completions", body=as_openai(body)))
+        return json_response(as_anthropic(body, reply), reply.status)
 
     async def _submit_messages(self, raw: web.Request) -> web.StreamResponse:
         batch_body = await raw.json()
@@ -174,11 +182,11 @@ class FakeBatches:
 
     async def _list_messages(self, raw: web.Request) -> web.StreamResponse:
         page, more = _page(self.batches, raw.query.get("after_id"), int(raw.query["limit"]))
-        return _json({"data": [_anthropic(b, "in_progress") for b in page], "has_more": more})
+        return json_response({"data": [_anthropic(b, "in_progress") for b in page], "has_more": more})
 
     async def _look_at_messages(self, raw: web.Request) -> web.StreamResponse:
         batch = self._batch(raw)
-        return _json(_anthropic(batch, "ended" if self._has_ended(batch) else "in_progress"))
+        return json_response(_anthropic(batch, "ended" if self._has_ended(batch) else "in_progress"))
 
     async def _message_results(self, raw: web.Request) -> web.StreamResponse:
         rows = list(self.extra)
@@ -186,9 +194,9 @@ class FakeBatches:
         for key, fate, reply in self._answered(batch):
             result_fields: dict[str, Any] = {"type": {CANCELLED: "canceled"}.get(fate, fate)}
             if fate == COMPLETED and reply.status == 200:
-                result_fields = {"type": "succeeded", "message": _body(reply)}
+                result_fields = {"type": "succeeded", "message": body_of(reply)}
             elif fate == COMPLETED:
-                result_fields = {"type": "errored", "error": _body(reply)}
+                result_fields = {"type": "errored", "error": body_of(reply)}
             rows += [json.dumps({"custom_id": key, "result": result_fields}).encode()] if fate != SILENT else []
         return await self._delivered(raw, batch, rows)
 
@@ -201,8 +209,8 @@ class FakeBatches:
         if method == "generateContent":
             request = Request(len(self.messages), raw.path, body, dict(raw.headers), time.monotonic())
             self.messages.append(request)
-            reply = self._script()(replace(request, path="/v1/chat/completions", body=gemini_as_openai(body, model)))
-            return _json(as_gemini(reply), reply.status)
+            reply = self.reply_to(replace(request, path="/v1/chat/completions", body=gemini_as_openai(body, model)))
+            return json_response(as_gemini(reply), reply.status)
         assert method == "batchGenerateContent"
         elements = body["batch"]["input_config"]["requests"]["requests"]
         lines = [(e["metadata"]["key"], {**e["request"], "model": model}) for e in elements]
@@ -210,30 +218,32 @@ class FakeBatches:
         return self._acknowledge(_gemini_operation(batch, "PENDING"))
 
     async def _list_gemini(self, raw: web.Request) -> web.StreamResponse:
+        if refusal := unknown_parameter(raw, "pageSize", "pageToken", "fields"):
+            return refusal
         limit = int(raw.query.get("pageSize", "50"))
         page, more = _page(self.batches, raw.query.get("pageToken"), limit)
         listed: dict[str, Any] = {"operations": [_gemini_operation(b, "RUNNING") for b in page]} if page else {}
-        return _json(listed | ({"nextPageToken": page[-1].id} if more else {}))
+        return json_response(listed | ({"nextPageToken": page[-1].id} if more else {}))
 
     async def _look_at_gemini(self, raw: web.Request) -> web.StreamResponse:
         batch = self._batch(raw)
         if "fields" in raw.query:  # a poll
             if error := self.refuse(batch.number):
-                return _json({**_gemini_operation(batch, "FAILED"), "done": True, "error": error})
-            return _json(_gemini_operation(batch, "SUCCEEDED" if self._has_ended(batch) else "RUNNING"))
+                return json_response({**_gemini_operation(batch, "FAILED"), "done": True, "error": error})
+            return json_response(_gemini_operation(batch, "SUCCEEDED" if self._has_ended(batch) else "RUNNING"))
         responses = []
         for key, fate, reply in reversed(list(self._answered(batch))):
             element: dict[str, Any] = {"metadata": {"key": key}} if self.names_keys else {}
             if fate == COMPLETED:
                 element |= (
-                    {"response": _body(reply)} if reply.status == 200 else {"error": {"code": 13, "message": "no"}}
+                    {"response": body_of(reply)} if reply.status == 200 else {"error": {"code": 13, "message": "no"}}
                 )
             responses += [element] if fate != SILENT else []
         inlined = {"inlinedResponses": {"inlinedResponses": responses}}
         operation = {**_gemini_operation(batch, "SUCCEEDED"), "done": True, "response": inlined}
         if self.deliver is not None:
             return await respond(raw, self.deliver(batch, json.dumps(operation).encode()))
-        return _json(operation)
+        return json_response(operation)
 
     # --- both -------------------------------------------------------------------------------------------------------
 
@@ -248,7 +258,8 @@ class FakeBatches:
     def _add(self, lines: list[tuple[str, Any]], metadata: dict[str, str], raw: web.Request) -> FakeBatch:
         assert len({key for key, _ in lines}) == len(lines), "a custom id is there twice"
         number = len(self.batches)
-        of_messages, of_gemini = raw.path.startswith("/v1/messages"), raw.path.startswith("/v1beta")
+        of_messages = raw.path.startswith("/v1/messages")
+        of_gemini = raw.path.startswith(("/v1beta", "/v1/projects"))
         batch = FakeBatch(f"batch_{number}", dict(lines), metadata, number, dict(raw.headers), of_messages, of_gemini)
         self.batches.append(batch)
         return batch
@@ -256,8 +267,8 @@ class FakeBatches:
     def _acknowledge(self, reply_body: dict[str, Any]) -> web.StreamResponse:
         if self.deaf:
             self.deaf -= 1
-            return _json({"error": {"message": "overloaded"}}, 503)
-        return _json(reply_body)
+            return json_response({"error": {"message": "overloaded"}}, 503)
+        return json_response(reply_body)
 
     def _batch(self, raw: web.Request) -> FakeBatch:
         batch = next((b for b in self.batches if b.id == raw.match_info["id"]), None)
@@ -274,7 +285,7 @@ class FakeBatches:
         for i, (key, body) in reversed(list(enumerate(batch.bodies.items()))):
             asked = as_openai(body) if batch.of_messages else body
             asked = gemini_as_openai(body, body["model"]) if batch.of_gemini else asked
-            reply = self._script()(Request(i, "/batch", asked, batch.headers, time.monotonic()))
+            reply = self.reply_to(Request(i, "/batch", asked, batch.headers, time.monotonic()))
             if batch.of_messages and reply.raw is None:
                 reply = Reply(reply.status, as_anthropic(body, reply))
             if batch.of_gemini and reply.raw is None:
@@ -375,7 +386,7 @@ def as_anthropic(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _body(reply: Reply) -> Any:
+def body_of(reply: Reply) -> Any:
     """The JSON value of a reply's body; its text if it is not JSON."""
     if reply.raw is None:
         return reply.body
@@ -385,5 +396,19 @@ def _body(reply: Reply) -> Any:
         return reply.raw.decode("utf-8", "replace")
 
 
-def _json(body: dict[str, Any], status: int = 200) -> web.Response:
+def json_response(body: dict[str, Any], status: int = 200) -> web.Response:
     return web.Response(status=status, text=json.dumps(body), content_type="application/json")
+
+
+def google_error(status: int, message: str, name: str) -> web.Response:
+    """A refusal by one of Google's APIs."""
+    return json_response({"error": {"code": status, "message": message, "status": name}}, status)
+
+
+def unknown_parameter(raw: web.Request, *known: str) -> web.Response | None:
+    """Google's refusal of a query parameter that it does not know; None if it knows all."""
+    for name in raw.query:
+        if name not in known:
+            message = f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter.'
+            return google_error(400, message, "INVALID_ARGUMENT")
+    return None

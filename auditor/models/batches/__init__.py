@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import functools
 import pkgutil
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from auditor.config import ModelSection
+from auditor.config import BatchSection, ModelSection
+from auditor.config.signed_providers import extract_provider
 
 if TYPE_CHECKING:
     from auditor.models.batches.provider import BatchProvider
 
+_VERTEX_AI = "auditor.models.batches.vertex_ai:VertexBatches"
 _OPENAI = "auditor.models.batches.openai:OPENAI"
 _PROVIDERS = {
     "openai": _OPENAI,
@@ -30,13 +32,23 @@ _PROVIDERS = {
 A user's own server may lack batches, which `BatchProvider.has_batches` shows."""
 
 
-def find_batch_provider(section: ModelSection) -> BatchProvider | None:
-    """The batch API of a model's provider, which is the part of its name before the slash; None if unsupported."""
-    place = _PROVIDERS.get(section.model.split("/", 1)[0])
-    return None if place is None else _load_provider(place)
+def find_batch_provider(section: ModelSection, settings: BatchSection) -> BatchProvider | None:
+    """The batch API of a model's provider, which is the part of its name before the slash.
+
+    None if it is not supported, or if it needs a bucket and `batch.bucket` names none.
+    """
+    if needs_bucket(section):
+        return None if settings.bucket is None else _load_provider(_VERTEX_AI)(settings.bucket)
+    place = _PROVIDERS.get(extract_provider(section.model))
+    return None if place is None else cast("BatchProvider", _load_provider(place))
+
+
+def needs_bucket(section: ModelSection) -> bool:
+    """Whether a model's batches are files in a bucket of the user's."""
+    return extract_provider(section.model) == "vertex_ai"
 
 
 @functools.cache
-def _load_provider(place: str) -> BatchProvider:
+def _load_provider(place: str) -> Any:
     """Import the batch API at "module:attribute"."""
-    return cast("BatchProvider", pkgutil.resolve_name(place))
+    return pkgutil.resolve_name(place)

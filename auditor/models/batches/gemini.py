@@ -39,7 +39,7 @@ class _GeminiBatches:
 
     async def has_batches(self, client: BatchClient) -> bool:
         """Whether batches can be listed; the list of none is empty."""
-        return await client.has_list("/batches", "operations", may_be_absent=True)
+        return await client.has_list("/batches", "operations", size_param="pageSize", may_be_absent=True)
 
     def format_call(self, key: str, body: bytes) -> bytes:
         """Format one call as an element of the list of requests: its key, and the body of a single request as JSON."""

@@ -1,4 +1,4 @@
-"""Interface of a provider's batch API: what differs between OpenAI's, Anthropic's and Gemini's."""
+"""Interface of a provider's batch API: what differs between providers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BatchStatus:
         has_ended: whether all its results are available.
         rejection_reason: why the whole batch was rejected, so that nothing was charged; None if it was not.
         is_queue_full: whether it was rejected because of other batches in the queue, and may be accepted later.
-        result_paths: URL paths of its results.
+        result_paths: URL paths of its files of results, or whole URLs; they are read as one file.
     """
 
     provider_status: str
@@ -113,24 +113,17 @@ class BatchProvider(Protocol):
         ...
 
     def iter_responses(self, file: IO[bytes], call_keys: Sequence[str]) -> Iterator[BatchCallResponse | None]:
-        """Yield the response to each call in a file of results; None for a malformed one.
+        """Yield the response to each call in the results; None for a malformed one.
 
         Args:
-            file: at its beginning.
+            file: all files of results, one after the other; at its beginning.
             call_keys: of the batch's calls, in the order in which they were submitted.
         """
         ...
 
 
-def iter_lines(
-    file: IO[bytes], parse_line: Callable[[dict[str, Any]], BatchCallResponse | None]
-) -> Iterator[BatchCallResponse | None]:
-    """Yield the response in each line of a file; None for an invalid line. At most one line is read at once.
-
-    Args:
-        file: lines of JSON objects.
-        parse_line: parses the object of a line; None if it is malformed.
-    """
+def iter_json_lines(file: IO[bytes]) -> Iterator[dict[str, Any] | None]:
+    """Yield the object in each line of a file; None for a line that is none. At most one line is read at once."""
     while line := file.readline(MAX_RESPONSE_BYTES):
         if not line.strip():
             continue
@@ -138,7 +131,20 @@ def iter_lines(
             parsed_line = json.loads(line)
         except (ValueError, RecursionError):
             parsed_line = None
-        yield parse_line(parsed_line) if isinstance(parsed_line, dict) else None
+        yield parsed_line if isinstance(parsed_line, dict) else None
+
+
+def iter_lines(
+    file: IO[bytes], parse_line: Callable[[dict[str, Any]], BatchCallResponse | None]
+) -> Iterator[BatchCallResponse | None]:
+    """Yield the response in each line of a file; None for an invalid line.
+
+    Args:
+        file: lines of JSON objects.
+        parse_line: parses the object of a line; None if it is malformed.
+    """
+    for parsed_line in iter_json_lines(file):
+        yield None if parsed_line is None else parse_line(parsed_line)
 
 
 def require_text(response_body: dict[str, Any], field: str) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from auditor.config import EMBEDDED_PREFIX, AuditConfig, BatchSection
+from auditor.config import EMBEDDED_PREFIX, AuditConfig, BatchSection, ModelSection
 from auditor.domain import Answer, Call, CapabilityKey, LogprobMeasure, total_cost
 from auditor.errors import AuditorError, ModelSetupError, RunInterrupted
-from auditor.models.batches import find_batch_provider
-from auditor.models.batches.call_translation import prepare_request
+from auditor.models.batches import find_batch_provider, needs_bucket
+from auditor.models.batches.call_translation import PreparedRequest, prepare_request
 from auditor.models.batches.client import BatchClient, BatchRequestFailed
 from auditor.models.endpoint import resolve_endpoint
 from auditor.models.provider_request import ProviderReply
@@ -158,20 +158,30 @@ class BatchingClient:
     async def _create_queue(self, call: Call) -> ModelBatchQueue | None:
         """Create a model's queue from its first call, as a batch goes to the same server; None without batches."""
         section = self._config.model(call.name)
-        if (provider := find_batch_provider(section)) is None:
-            self._notify_no_batches(call.name, section.model)
+        if (provider := find_batch_provider(section, self._manager.settings)) is None:
+            self._notify_no_batches(section)
             return None
         endpoint = resolve_endpoint(section)
-        prepared_request = await prepare_request(
-            endpoint, self._gateway.prepare_call(call), section.resolved_timeout_s, self._gateway.capability(call)
-        )
+
+        async def prepare_first_call() -> PreparedRequest | ProviderReply:
+            """Build the request of the first call with the credentials of this moment."""
+            return await prepare_request(
+                endpoint, self._gateway.prepare_call(call), section.resolved_timeout_s, self._gateway.capability(call)
+            )
+
+        async def fetch_headers() -> Mapping[str, str]:
+            """The headers of the first call with the credentials of this moment; empty if it cannot be built."""
+            request = await prepare_first_call()
+            return request.headers if isinstance(request, PreparedRequest) else {}
+
+        prepared_request = await prepare_first_call()
         if isinstance(prepared_request, ProviderReply) or (base_url := provider.base_url(prepared_request.url)) is None:
-            self._notify_no_batches(call.name, section.model)
+            self._notify_no_batches(section)
             return None
-        client = BatchClient(base_url, prepared_request.headers, prepared_request.url)
+        client = BatchClient(base_url, prepared_request.headers, prepared_request.url, fetch_headers)
         try:
             if not await self._manager.retry_request(lambda: provider.has_batches(client)):
-                self._notify_no_batches(call.name, section.model)
+                self._notify_no_batches(section)
                 return None
         except BatchRequestFailed as error:
             how_to_fix = "Check the key and the address, or remove [batch] from the config. Recorded answers are kept."
@@ -179,12 +189,14 @@ class BatchingClient:
         batch_price = endpoint.price and endpoint.price.scaled_by(self._manager.settings.price)
         return ModelBatchQueue(section, replace(endpoint, price=batch_price), provider, client)
 
-    def _notify_no_batches(self, model_name: str, provider_model: str) -> None:
+    def _notify_no_batches(self, section: ModelSection) -> None:
         """Tell the user that a model's calls are sent individually, unless it is embedded, where calls cost nothing."""
-        if not provider_model.startswith(EMBEDDED_PREFIX):
-            self._manager.notify(
-                f"The provider of '{model_name}' offers no batches: its calls are sent one by one, at the usual price."
-            )
+        if needs_bucket(section) and self._manager.settings.bucket is None:
+            reason = f"The batches of '{section.name}' need batch.bucket, such as \"gs://my-bucket/audits\""
+        else:
+            reason = f"The provider of '{section.name}' offers no batches"
+        if not section.model.startswith(EMBEDDED_PREFIX):
+            self._manager.notify(f"{reason}: its calls are sent one by one, at the usual price.")
 
     # --- all pending calls --------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import IO
@@ -85,15 +86,12 @@ async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBat
 async def _results_match_batch(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue) -> bool:
     """Whether the results at the provider belong to the batch's calls; waits until the provider's batch has ended."""
     status, batch_keys = await _wait_until_ended(manager, batch, queue, is_new=False), set(batch.stored_batch.call_keys)
-    for path in status.result_paths:
-        with tempfile.TemporaryFile() as file:
-            await _download_results(manager, batch, queue, path, file)
-            if any(
-                call_response is not None and call_response.key in batch_keys
-                for call_response in queue.provider.iter_responses(file, batch.stored_batch.call_keys)
-            ):
-                return True
-    return False
+    return any(
+        [
+            call_response is not None and call_response.key in batch_keys
+            async for call_response in _iter_results(manager, batch, queue, status)
+        ]
+    )
 
 
 async def _wait_until_ended(
@@ -169,14 +167,11 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
     """Download a batch's results, and resolve its pending calls; those without a result fail with a timeout."""
     unanswered, n_unknown_lines, model_name = dict(batch.pending_calls), 0, queue.section.name
     n_pending, batch_keys = len(unanswered), set(batch.stored_batch.call_keys)
-    for path in status.result_paths:
-        with tempfile.TemporaryFile() as file:
-            await _download_results(manager, batch, queue, path, file)
-            for call_response in queue.provider.iter_responses(file, batch.stored_batch.call_keys):
-                if call_response is None or call_response.key not in batch_keys:
-                    n_unknown_lines += 1
-                elif (pending_call := unanswered.pop(call_response.key, None)) is not None:
-                    await _resolve_call(manager, batch, queue, pending_call, call_response)
+    async for call_response in _iter_results(manager, batch, queue, status):
+        if call_response is None or call_response.key not in batch_keys:
+            n_unknown_lines += 1
+        elif (pending_call := unanswered.pop(call_response.key, None)) is not None:
+            await _resolve_call(manager, batch, queue, pending_call, call_response)
     for pending_call in unanswered.values():
         await _resolve_call(
             manager,
@@ -196,19 +191,38 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
         )
 
 
-async def _download_results(
+async def _iter_results(
+    manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, status: BatchStatus
+) -> AsyncIterator[BatchCallResponse | None]:
+    """Download all files of results, with retries, and yield the response to each call; None for a malformed one.
+
+    Raises:
+        ModelSetupError: a file cannot be downloaded.
+    """
+    if not status.result_paths:
+        return
+    with tempfile.TemporaryFile() as file:
+        for path in status.result_paths:
+            await _append_file(manager, batch, queue, path, file)
+        file.seek(0)
+        for call_response in queue.provider.iter_responses(file, batch.stored_batch.call_keys):
+            yield call_response
+
+
+async def _append_file(
     manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, path: str, file: IO[bytes]
 ) -> None:
-    """Download a file of results, with retries, and rewind it.
+    """Download a file of results to the end of another, with retries.
 
     Raises:
         ModelSetupError: it cannot be downloaded.
     """
     max_bytes = len(batch.stored_batch.call_keys) * MAX_RECORDED_BYTES + MAX_RESPONSE_BYTES
+    start = file.tell()
 
     async def download_from_start() -> None:
         """Download the file from its beginning, without what a failed attempt has written."""
-        file.seek(0)
+        file.seek(start)
         file.truncate()
         await queue.client.download_file(path, file, max_bytes)
 
@@ -216,7 +230,7 @@ async def _download_results(
         await manager.retry_request(download_from_start)
     except BatchRequestFailed as error:
         raise _uncollectable_error(batch, queue, str(error)) from None
-    file.seek(0)
+    file.write(b"\n")  # the next file begins a line
 
 
 async def _resolve_call(
