@@ -18,7 +18,7 @@ from aiohttp import web
 from sqlalchemy import select
 
 from auditor.agents.run_context import SilentProgress
-from auditor.config import AuditConfig, Price
+from auditor.config import AuditConfig, BatchSection, Price
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ModelSetupError
 from auditor.reports.data.audit_status import load_audit_status
@@ -34,7 +34,7 @@ from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatche
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.fake_vertex import BUCKET, FakeVertex
 from tests.support.forked_commands import RunningCommand, start
-from tests.support.google_machine import google_machine
+from tests.support.google_machine import expire_tokens, google_machine
 from tests.support.hang_limit import hang_limit
 from tests.support.killed_runs import run_until
 
@@ -158,12 +158,14 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_
     assert status(storage)["batches"] == []
 
 
+@pytest.mark.parametrize("provider", ["openai", "vertex_ai"])
+@pytest.mark.usefixtures("google")
 def test_answers_of_an_expired_batch_are_kept_and_its_other_calls_are_resubmitted(
-    server: FakeServer, storage: str
+    server: FakeServer, storage: str, provider: str
 ) -> None:
     assert server.batches
     server.batches.fate = lambda batch, line: [COMPLETED, EXPIRED, CANCELLED][line % 3] if batch < 3 else COMPLETED
-    run_audit(small(server, batch=BATCH), storage=storage)
+    run_audit(small(server, provider, batch=BATCH), storage=storage)
     submissions_by_key = Counter(server.batches.keys)
     assert len(submissions_by_key) == CALLS - DISCOVERIES
     assert sorted(submissions_by_key.values()) == [1] * (CALLS - DISCOVERIES - 9) + [2] * 9
@@ -304,6 +306,58 @@ def test_a_model_without_batches_is_asked_by_single_calls(server: FakeServer, st
     assert len(server.batches.keys) == (CALLS - DISCOVERIES) * 2 / 3
 
 
+@pytest.mark.usefixtures("google")
+def test_vertex_ai_without_a_bucket_is_asked_by_single_calls_unless_calls_wait_in_one(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    assert server.batches
+    audit, progress = small(server, "vertex_ai", judges=[], batch=BATCH), NoticeRecorder()
+    without_bucket = small(server, "vertex_ai", judges=[], batch=BATCH | {"bucket": None})
+    run_audit(without_bucket, storage=f"sqlite:///{tmp_path}/single.db", progress=progress)
+    assert [note for note in progress.notes if "'model-b'" in note] == [
+        "The batches of 'model-b' need batch.bucket, such as \"gs://my-bucket/audits\": its calls are sent one by one, "
+        "at the usual price."
+    ]
+    assert count_single_requests(server) == 18
+    code, _ = run_until(audit, storage, "batch_submitted")
+    assert code == -9
+    n_before = count_single_requests(server)
+    with pytest.raises(ModelSetupError, match=r"Set batch\.bucket again"):
+        run_audit(without_bucket, storage=storage)
+    run_audit(audit.model_copy(update={"batch": BatchSection(**BATCH | {"bucket": f"gs://{BUCKET}"})}), storage=storage)
+    assert Counter(server.batches.keys) == dict.fromkeys(server.batches.keys, 1)
+    assert len(server.batches.keys) + count_single_requests(server) - n_before >= 18 - DISCOVERIES
+
+
+def test_an_access_token_that_expires_while_a_batch_is_processed_is_renewed(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert isinstance(server.batches, FakeVertex)
+    tokens = ["ya29.first"]
+
+    def expire_at_first_poll(method: str, path: str) -> None:
+        if method == "GET" and "/batchPredictionJobs/" in path and len(tokens) == 1:
+            tokens.append("ya29.second")
+            expire_tokens()
+
+    server.batches.is_valid_token = lambda token: token == tokens[-1]
+    server.batches.instead = expire_at_first_poll
+    monkeypatch.setenv("AUDITOR_TRUST", "GOOGLE_CREDENTIALS@127.0.0.1")
+    with google_machine(monkeypatch, tmp_path, lambda: tokens[-1]):
+        run_audit(small(server, "vertex_ai", judges=[], batch=BATCH), storage=storage)
+    assert len(tokens) == 2
+    assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == 18
+    assert len(server.batches.keys) == len(set(server.batches.keys)) == 18 - DISCOVERIES
+    assert b"ya29" not in Path(storage.removeprefix("sqlite:///")).read_bytes()
+
+
+@pytest.mark.usefixtures("google")
+def test_a_bucket_that_does_not_exist_is_reported(server: FakeServer, storage: str) -> None:
+    audit = small(server, "vertex_ai", judges=[], batch=BATCH | {"bucket": "gs://another-bucket"})
+    with pytest.raises(ModelSetupError, match="The specified bucket does not exist"):
+        run_audit(audit, storage=storage)
+
+
 def test_calls_are_split_into_batches_that_are_not_too_large(server: FakeServer, storage: str) -> None:
     assert server.batches
     run_audit(small(server, judges=[], batch=BATCH | {"most": 4}), storage=storage)
@@ -318,10 +372,14 @@ def test_few_calls_are_sent_singly(server: FakeServer, storage: str) -> None:
     assert len(server.requests) == 18
 
 
-def test_a_batch_that_arrived_despite_an_error_reply_is_not_sent_again(server: FakeServer, storage: str) -> None:
+@pytest.mark.parametrize("provider", ["openai", "vertex_ai"])
+@pytest.mark.usefixtures("google")
+def test_a_batch_that_arrived_despite_an_error_reply_is_not_sent_again(
+    server: FakeServer, storage: str, provider: str
+) -> None:
     assert server.batches
     server.batches.deaf = 2
-    run_audit(small(server, judges=[], batch=BATCH), storage=storage)
+    run_audit(small(server, provider, judges=[], batch=BATCH), storage=storage)
     assert len(set(server.batches.keys)) == len(server.batches.keys) == 18 - DISCOVERIES
 
 

@@ -100,9 +100,9 @@ class FakeVertex(FakeBatches):
     async def _list_jobs(self, raw: web.Request) -> web.StreamResponse:
         if refusal := unknown_parameter(raw, "filter", "pageSize", "pageToken"):
             return refusal
-        name, _, wanted = raw.query.get("filter", "").partition("=")
-        assert name in ("", "display_name")
-        listed = [b for b in self.batches if not wanted or b.metadata["displayName"] == wanted.strip('"')]
+        field_name, _, display_name = raw.query.get("filter", "").partition("=")
+        assert field_name in ("", "display_name")
+        listed = [b for b in self.batches if not display_name or b.metadata["displayName"] == display_name.strip('"')]
         jobs = [self._describe_job(batch, "RUNNING") for batch in listed]
         return json_response(self._page(raw, "batchPredictionJobs", jobs))
 

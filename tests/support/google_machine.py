@@ -17,26 +17,27 @@ from tests.support.fake_server import FakeServer, Reply
 
 
 @contextmanager
-def google_machine(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, issue_token: Callable[[], str], *, expires_in_s: int = 3600
-) -> Iterator[None]:
+def google_machine(monkeypatch: pytest.MonkeyPatch, folder: Path, issue_token: Callable[[], str]) -> Iterator[None]:
     """Set the environment of a machine with Google credentials, for the project "moral-audit" in europe-west1.
 
     Args:
         monkeypatch: sets the environment.
         folder: where the file of credentials is written.
         issue_token: returns the access token that is issued.
-        expires_in_s: how long a token is said to be valid.
     """
-    # litellm keeps an access token for each project, which would be the right one in a test of a wrong one.
-    litellm_client.load_litellm().main.vertex_chat_completion._credentials_project_mapping.clear()
-    with FakeServer(lambda _: Reply(body={"access_token": issue_token(), "expires_in": expires_in_s})) as tokens:
+    expire_tokens()
+    with FakeServer(lambda _: Reply(body={"access_token": issue_token(), "expires_in": 3600})) as tokens:
         account = {"type": "service_account", "client_email": "a@b.org", "token_uri": tokens.url}
         (folder / "account.json").write_text(json.dumps({**account, "private_key": _private_key()}))
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(folder / "account.json"))
         monkeypatch.setenv("VERTEXAI_PROJECT", "moral-audit")
         monkeypatch.setenv("VERTEXAI_LOCATION", "europe-west1")
         yield
+
+
+def expire_tokens() -> None:
+    """Have litellm ask for a new access token: it keeps one for each project until the token expires."""
+    litellm_client.load_litellm().main.vertex_chat_completion._credentials_project_mapping.clear()
 
 
 @functools.cache

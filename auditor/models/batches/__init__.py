@@ -44,8 +44,8 @@ def find_batch_provider(section: ModelSection, settings: BatchSection) -> BatchP
 
 
 def needs_bucket(section: ModelSection) -> bool:
-    """Whether a model's batches are files in a bucket of the user's."""
-    return extract_provider(section.model) == "vertex_ai"
+    """Whether a model's batches are files in a bucket of the user's: those of Gemini on Vertex AI."""
+    return section.model.startswith("vertex_ai/gemini")
 
 
 @functools.cache

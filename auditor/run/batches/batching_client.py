@@ -159,6 +159,11 @@ class BatchingClient:
         """Create a model's queue from its first call, as a batch goes to the same server; None without batches."""
         section = self._config.model(call.name)
         if (provider := find_batch_provider(section, self._manager.settings)) is None:
+            if any(batch.stored_batch.model_name == call.name for batch in self._manager.open_batches()):
+                raise ModelSetupError(
+                    f"calls to '{call.name}' wait in batches with a bucket, and batch.bucket names none.",
+                    "Set batch.bucket again. Or remove [batch]: the calls are then sent again, and charged again.",
+                )
             self._notify_no_batches(section)
             return None
         endpoint = resolve_endpoint(section)
