@@ -12,6 +12,9 @@ from auditor.errors import AuditorError
 from auditor.models.reasoning import was_cut_by_lower_limit
 from auditor.storage import ledger
 
+REPEATABLE_OUTCOMES = frozenset({Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED})
+"""Outcomes of recorded answers that can be asked for again. Failed requests are sent again by every run."""
+
 
 async def run_calls(
     context: RunContext,
@@ -87,6 +90,36 @@ def _follow_retakes(context: RunContext, calls: Mapping[str, Call], answers: dic
     for key in retakes:
         del answers[key]
     return retakes
+
+
+async def repeat_calls(context: RunContext, stage: str, calls: Sequence[tuple[Call, Outcome]]) -> dict[str, Answer]:
+    """Get second answers to calls without a usable one, by the key of the first call.
+
+    A call is repeated if the user chose its model and outcome for this run (`RunContext.repeated`). One that an earlier
+    run repeated keeps its second answer, whatever it is: no call is repeated twice. Second requests that failed are
+    left out.
+
+    Args:
+        context: the run's context.
+        stage: name of the stage, for progress.
+        calls: the calls, each with the outcome of its first answer as it was read.
+    """
+    outcomes = {call.key: outcome for call, outcome in calls if outcome in REPEATABLE_OUTCOMES}
+    repeats = {call.key: replace(call, is_repeat=True) for call, _ in calls if call.key in outcomes}
+    if not repeats:
+        return {}
+    recorded = await asyncio.to_thread(ledger.find_answered_keys, context.db, [call.key for call in repeats.values()])
+    repeats = {
+        key: call
+        for key, call in repeats.items()
+        if call.key in recorded or (call.name, outcomes[key]) in context.repeated
+    }
+    answers = await run_calls(context, stage, list(repeats.values()))
+    return {
+        key: answers[call.key]
+        for key, call in repeats.items()
+        if call.key in answers and answers[call.key].outcome.is_answer
+    }
 
 
 async def _run_queue(

@@ -34,11 +34,11 @@ async def detect(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
     """Find and store the conflicts between models, and between methods of one model."""
     context = runtime.context
     await enter_stage(context, "detect")
-    conflicts = await asyncio.to_thread(_detect_conflicts, context)
+    conflicts = await asyncio.to_thread(detect_conflicts, context)
     return {"conflicts": len(conflicts)}
 
 
-def _detect_conflicts(context: RunContext) -> list[Conflict]:
+def detect_conflicts(context: RunContext) -> list[Conflict]:
     """Find conflicts in direct scores or task answers and, if configured, between methods; store and return them."""
     scores = results.load_scores(context.db, context.audit_id)
     task = context.survey.task
@@ -76,7 +76,7 @@ async def resolve(state: AuditState, runtime: Runtime[RunContext]) -> AuditState
     context = replace(context, config=weighted_config)
     if weighted_config.panel.adaptive:
         await _complete_adaptive_panels(context)
-    conflicts = await asyncio.to_thread(_resolve_by_vote, context)
+    conflicts = await asyncio.to_thread(resolve_by_vote, context)
     return {"open": sum(conflict.state is ConflictState.OPEN for conflict in conflicts)}
 
 
@@ -97,7 +97,7 @@ async def _complete_adaptive_panels(context: RunContext) -> None:
         context.raise_if_stopped()
 
 
-def _resolve_by_vote(context: RunContext) -> list[Conflict]:
+def resolve_by_vote(context: RunContext) -> list[Conflict]:
     """Count the votes on the conflicts that have any; store and return these with the other conflicts of scores."""
     verdicts = results.load_verdicts(context.db, context.audit_id)
     counts_in_conflicts = _verdict_filter(context)

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from auditor.agents.answer_parsing import merge_repaired_trace, parse_trace
+from auditor.agents.answer_parsing import merge_repaired_trace, merge_repeated_trace, parse_trace
 from auditor.agents.call_builders import build_direct_call
-from auditor.agents.call_runner import run_calls
+from auditor.agents.call_runner import REPEATABLE_OUTCOMES, repeat_calls, run_calls
 from auditor.agents.cell_scoring import texts_by_language
 from auditor.agents.localization import language_of_sample, question_prompt_fields, samples_per_cell
 from auditor.agents.run_context import RunContext
@@ -144,7 +144,7 @@ async def _take_samples(
     ]
     repair_calls = [build_repair_call(context, call, trace, answers[call.key].text) for call, trace in traces]
     repair_answers = await run_calls(context, STAGE, [call for call in repair_calls if call is not None])
-    final_traces = [
+    repaired_traces = [
         merge_repaired_trace(
             trace, _parse_sample(context, call, repair_answers[call.key], trace.model, trace.cell, trace.sample), mode
         )
@@ -152,8 +152,28 @@ async def _take_samples(
         else trace
         for (_, trace), call in zip(traces, repair_calls, strict=True)
     ]
+    final_traces = await _repeat_unusable(
+        context, [(call, trace) for (call, _), trace in zip(traces, repaired_traces, strict=True)]
+    )
     await asyncio.to_thread(results.save_traces, context.db, context.audit_id, final_traces)
     return {(final_trace.model, final_trace.cell, final_trace.sample): final_trace for final_trace in final_traces}
+
+
+async def _repeat_unusable(context: RunContext, traces: Sequence[tuple[Call, Trace]]) -> list[Trace]:
+    """Ask for unusable answers again where the user wants that, or did in an earlier run; see `repeat_calls`.
+
+    Args:
+        traces: each call with the trace of its answer, repaired if it was.
+    """
+    answers = await repeat_calls(context, STAGE, [(call, trace.outcome) for call, trace in traces])
+    return [
+        trace
+        if call.key not in answers
+        else merge_repeated_trace(
+            trace, _parse_sample(context, call, answers[call.key], trace.model, trace.cell, trace.sample)
+        )
+        for call, trace in traces
+    ]
 
 
 class _Arrivals:
@@ -187,9 +207,9 @@ class _Arrivals:
                 self._submit(model, cell)
 
     def _submit(self, model: str, cell: Cell) -> None:
-        """Submit the texts of a cell, unless further samples or repairs may change them: then the round's end does."""
+        """Submit the texts of a cell, unless more samples or calls may change them: then the round's end does."""
         traces = [self.traces[model, cell, sample] for sample in self._samples_by_cell[model, cell]]
-        may_change = any(trace.outcome is Outcome.UNPARSED for trace in traces)
+        may_change = any(trace.outcome in REPEATABLE_OUTCOMES for trace in traces)
         if self._context.consistency is None or self._context.config.direct.tolerance is not None or may_change:
             return
         self._context.consistency.submit((model, cell), texts_by_language(traces))

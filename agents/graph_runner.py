@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from auditor.agents.audit_state import AuditState
+from auditor.agents.conflict_nodes import detect_conflicts, resolve_by_vote
 from auditor.agents.graph import RECURSION_LIMIT, build_graph
+from auditor.agents.nodes import save_scores
 from auditor.agents.run_context import RunContext
+from auditor.storage.judge_consistency import apply_consistency_weights
 
 RUNNABLE_CONFIG: RunnableConfig = {"configurable": {"thread_id": "audit"}, "recursion_limit": RECURSION_LIMIT}
 """Settings of langgraph: the maximum number of steps, and the only thread of a checkpointer in memory."""
@@ -28,3 +33,11 @@ async def resume_graph(context: RunContext) -> None:
     graph = build_graph(InMemorySaver())
     await graph.aupdate_state(RUNNABLE_CONFIG, AuditState(open=0), as_node="await_human")
     await graph.ainvoke(None, RUNNABLE_CONFIG, context=context, durability="exit")
+
+
+def recompute_results(context: RunContext) -> None:
+    """Compute scores, conflicts and votes from the stored answers and verdicts; no model is called."""
+    save_scores(context)
+    detect_conflicts(context)
+    weighted_config = apply_consistency_weights(context.db, context.audit_id, context.config)
+    resolve_by_vote(replace(context, config=weighted_config))

@@ -116,9 +116,14 @@ async def measure(state: AuditState, runtime: Runtime[RunContext]) -> AuditState
     """Compute and store each cell's scores and self-consistency."""
     context = runtime.context
     await enter_stage(context, "measure")
-    await asyncio.to_thread(_save_direct_scores, context)
-    await asyncio.to_thread(_save_logprob_scores, context)
+    await asyncio.to_thread(save_scores, context)
     return {}
+
+
+def save_scores(context: RunContext) -> None:
+    """Compute and store all scores from the stored answers."""
+    _save_direct_scores(context)
+    _save_logprob_scores(context)
 
 
 def _save_logprob_scores(context: RunContext) -> None:

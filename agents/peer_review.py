@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from auditor.agents.call_builders import blind_trace, build_review_call
-from auditor.agents.call_runner import run_calls
+from auditor.agents.call_runner import repeat_calls, run_calls
 from auditor.agents.conflict_resolution import collect_votes, outcome_can_change
 from auditor.agents.run_context import RunContext
-from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict, review_schema
+from auditor.agents.verdict_parsing import build_shorter_call, merge_repeated_verdict, parse_verdict, review_schema
 from auditor.config import ModelSection
-from auditor.domain import Cell, Conflict, Outcome, Ruling, Trace, Verdict, derive_seed
+from auditor.domain import Answer, Call, Cell, Conflict, Outcome, Ruling, Trace, Verdict, derive_seed
 from auditor.metrics.votes import can_still_change, min_majority
 from auditor.panel_assignment import TraceKey
 from auditor.storage import results
@@ -119,8 +119,8 @@ def _find_recorded_verdict(context: RunContext, assignment: Assignment) -> Verdi
 
 
 async def _ask_judges(context: RunContext, assignments: Sequence[Assignment]) -> list[Verdict]:
-    """Ask judges for verdicts; too long a justification is requested once more."""
-    config, probe = context.config, context.config.probes.review
+    """Ask judges for verdicts, again where the user wants that; see `repeat_calls`."""
+    config = context.config
     traces_by_id = {id(assignment.trace): assignment.trace for assignment in assignments}
     blinded_texts = {key: blind_trace(config, context.survey, trace) for key, trace in traces_by_id.items()}
     calls = [
@@ -130,28 +130,44 @@ async def _ask_judges(context: RunContext, assignments: Sequence[Assignment]) ->
         for assignment in assignments
     ]
     answers = await run_calls(context, STAGE, calls)
+    asked = [(assignment, call) for assignment, call in zip(assignments, calls, strict=True) if call.key in answers]
+    verdicts = await _parse_verdicts(context, asked, answers)
+    second_answers = await repeat_calls(
+        context, STAGE, [(call, verdict.outcome) for (_, call), verdict in zip(asked, verdicts, strict=True)]
+    )
+    repeated = [position for position, (_, call) in enumerate(asked) if call.key in second_answers]
+    second_verdicts = await _parse_verdicts(context, [asked[position] for position in repeated], second_answers)
+    for position, second_verdict in zip(repeated, second_verdicts, strict=True):
+        verdicts[position] = merge_repeated_verdict(verdicts[position], second_verdict)
+    return verdicts
+
+
+async def _parse_verdicts(
+    context: RunContext, asked: Sequence[tuple[Assignment, Call]], answers: Mapping[str, Answer]
+) -> list[Verdict]:
+    """Parse the verdict of each call from the answer to it; too long a justification is requested once more.
+
+    Args:
+        asked: the calls, each with its assignment.
+        answers: an answer to each of them, by the call's key.
+    """
+    config, probe = context.config, context.config.probes.review
     limits = probe.max_words, probe.max_trace_chars
-    shorter_calls = {
-        call.key: build_shorter_call(call, answers[call.key], *limits) for call in calls if call.key in answers
-    }
+    shorter_calls = {call.key: build_shorter_call(call, answers[call.key], *limits) for _, call in asked}
     shorter_answers = await run_calls(context, STAGE, [call for call in shorter_calls.values() if call is not None])
     verdicts = []
-    for assignment, call in zip(assignments, calls, strict=True):
-        if call.key in answers:
-            shorter_call = shorter_calls[call.key]
-            shorter_answer = shorter_answers.get(shorter_call.key) if shorter_call else None
-            verdict = parse_verdict(
-                answers[call.key],
-                assignment.judge.name,
-                assignment.trace,
-                probe.max_words,
-                shorter_answer,
-                review_schema(call),
-                call.request_text,
-            )
-            verdicts.append(
-                replace(verdict, turn=assignment.turn, always=assignment.always or not config.panel.adaptive)
-            )
+    for assignment, call in asked:
+        shorter_call = shorter_calls[call.key]
+        verdict = parse_verdict(
+            answers[call.key],
+            assignment.judge.name,
+            assignment.trace,
+            probe.max_words,
+            shorter_answers.get(shorter_call.key) if shorter_call else None,
+            review_schema(call),
+            call.request_text,
+        )
+        verdicts.append(replace(verdict, turn=assignment.turn, always=assignment.always or not config.panel.adaptive))
     return verdicts
 
 

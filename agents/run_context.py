@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from auditor.agents.unread_answers import IgnoredKeys, UnreadAnswers
 from auditor.config import AuditConfig
-from auditor.domain import Answer, Call, Capability, Cell, Survey, Verdict
+from auditor.domain import Answer, Call, Capability, Cell, Outcome, Survey, Verdict
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.panel_assignment import PanelAssignment, TraceKey, assign_panels, elicitation_order
 from auditor.storage.database import Database
@@ -138,6 +138,7 @@ class RunContext:
         run_id: id of this run, unique among all runs of the audit.
         capabilities: what the servers of the models accept.
         preflight: whether that is found out before other calls are sent.
+        repeated: model and outcome of the answers that the user wants to be asked for again, once.
         answers_ahead: answers by key of calls that this run has sent before their stage plans them.
         recorded_verdicts: verdicts of judges that are not asked, by the judge's name and by trace.
     """
@@ -156,6 +157,7 @@ class RunContext:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     capabilities: ModelCapabilities = field(default_factory=UnknownCapabilities)
     preflight: bool = True
+    repeated: Collection[tuple[str, Outcome]] = frozenset()
     answers_ahead: dict[str, Answer] = field(default_factory=dict)
     recorded_verdicts: Mapping[str, Mapping[TraceKey, Verdict]] = field(default_factory=dict)
 

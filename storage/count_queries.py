@@ -66,6 +66,50 @@ class JudgeVerdictCounts(NamedTuple):
     shortened: int
 
 
+class RepeatCount(NamedTuple):
+    """Number of questions on a cell that were asked again since their answers had one outcome.
+
+    Attributes:
+        judge: of reviews, who was asked again; empty for direct questions.
+        model: who answered the direct question, or whose trace was reviewed.
+        first_outcome: of the first answers.
+        n: number of questions.
+        answered: number of those whose second answer is usable.
+    """
+
+    judge: str
+    model: str
+    country: str
+    topic: str
+    first_outcome: str
+    n: int
+    answered: int
+
+
+def count_trace_repeats(db: Database, audit_id: int) -> list[RepeatCount]:
+    """Count an audit's direct questions that were asked again by model, cell and first outcome."""
+    return _count_repeats(db, audit_id, table_of(TraceRow))
+
+
+def count_verdict_repeats(db: Database, audit_id: int) -> list[RepeatCount]:
+    """Count an audit's reviews that were asked for again by judge, model judged, cell and first outcome."""
+    return _count_repeats(db, audit_id, table_of(VerdictRow))
+
+
+def _count_repeats(db: Database, audit_id: int, table: Table) -> list[RepeatCount]:
+    """Count the rows of a table whose question was asked again; see `RepeatCount`. Excluded ones are left out."""
+    judge = table.c.judge if "judge" in table.c else literal("").label("judge")
+    group = (judge, table.c.model, table.c.country, table.c.topic, table.c.first_outcome)
+    query = select(*group, func.count(), count_if(table.c.outcome == Outcome.OK.value))
+    query = query.where(
+        table.c.audit_id == audit_id,
+        table.c.first_outcome.is_not(None),
+        table.c.outcome != Outcome.EXCLUDED.value,
+    )
+    grouped = [column for column in group if "judge" in table.c or column is not judge]
+    return fetch_rows(db, RepeatCount._make, query.group_by(*grouped).order_by(*grouped))
+
+
 def count_traces(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Count an audit's traces by model, cell and outcome, in this order."""
     table = table_of(TraceRow)

@@ -1,4 +1,4 @@
-"""A hash chain over recorded answers, ratings and labels, which shows rows that were changed or deleted later.
+"""A hash chain over answers, ratings, labels and exclusions, which shows rows that were changed or deleted later.
 
 Each link is the hash of the link before it and of a row's content, so the last link, the head, depends on all rows in
 order. A published head, in a paper for example, proves later that no row before it was changed.
@@ -17,6 +17,7 @@ from sqlmodel import SQLModel
 from auditor.domain import canonical_hash
 from auditor.storage.call_tables import AnswerRow, ChainLinkRow
 from auditor.storage.database import Database
+from auditor.storage.exclusion_tables import ExclusionRow
 from auditor.storage.label_tables import LabelDrawRow, LabelRow, SampledUnitRow
 from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_writing import table_of
@@ -30,6 +31,7 @@ CHAINED_TABLES: dict[str, tuple[type[SQLModel], str]] = {
     "label_draw": (LabelDrawRow, "id"),
     "sampled_unit": (SampledUnitRow, "id"),
     "label": (LabelRow, "id"),
+    "exclusion": (ExclusionRow, "id"),
 }
 """Row class and key column of each kind of record in the chain."""
 

@@ -149,7 +149,7 @@ def _query_traces(audit_id: int) -> UnitQuery:
         *key_columns.values(),
         c.language,
         c.key.label("content_key"),
-        c.repair_key.label("content_repair_key"),
+        func.coalesce(c.repeat_key, c.repair_key).label("content_repair_key"),
         imported_text.label("content_text"),
     )
     return query.where(c.audit_id == audit_id, c.outcome == Outcome.OK.value), key_columns

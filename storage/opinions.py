@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from auditor.domain import Cell, Outcome, canonical_json
 from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
 from auditor.storage.database import Database
+from auditor.storage.exclusions import apply_exclusions
 from auditor.storage.opinion_tables import OpinionRow, SurveySharesRow
 from auditor.storage.row_writing import replace_rows, table_of, upsert
 
@@ -18,6 +19,7 @@ from auditor.storage.row_writing import replace_rows, table_of, upsert
 def replace_opinions(connection: Connection, audit_id: int, opinions: Sequence[Opinion], survey_shares: str) -> None:
     """Store opinions, and the shares of people's answers as JSON, in place of those an audit had, in a transaction."""
     replace_rows(connection, OpinionRow, audit_id, [_to_row(audit_id, opinion) for opinion in opinions])
+    apply_exclusions(connection, audit_id)
     replace_rows(connection, SurveySharesRow, audit_id, [{"audit_id": audit_id, "shares": survey_shares}])
 
 
@@ -31,7 +33,12 @@ def save_opinions(db: Database, audit_id: int, opinions: Sequence[Opinion]) -> N
     """Store opinions; a stored one of the same question and sample is replaced."""
     rows = [_to_row(audit_id, opinion) for opinion in opinions]
     if rows:
-        db.write(lambda connection: upsert(connection, OpinionRow, rows))
+
+        def job(connection: Connection) -> None:
+            upsert(connection, OpinionRow, rows)
+            apply_exclusions(connection, audit_id)
+
+        db.write(job)
 
 
 def load_opinions(db: Database, audit_id: int) -> list[Opinion]:

@@ -26,6 +26,8 @@ class TraceRow(DerivedRow, table=True):
     language: str = "en"
     repair_key: str | None = call_key_column(Purpose.DIRECT, "model")
     answer: str | None = Field(default=None, sa_column=Column(Text))
+    repeat_key: str | None = call_key_column(Purpose.DIRECT, "model")
+    first_outcome: str | None = None
 
 
 class ScoreRow(DerivedRow, table=True):
@@ -90,6 +92,8 @@ class VerdictRow(DerivedRow, table=True):
     always: bool = True
     aspects: str = Field(sa_column=Column(Text, nullable=False))
     """Canonical JSON: true or false by name of the aspect (`auditor.domain.review_aspects`), if the judge rated it."""
+    repeat_key: str | None = call_key_column(Purpose.REVIEW, "judge")
+    first_outcome: str | None = None
 
 
 class GuessRow(DerivedRow, table=True):

@@ -29,7 +29,7 @@ from auditor.domain import (
     Verdict,
     canonical_json,
 )
-from auditor.storage import audits, hash_chain
+from auditor.storage import audits, exclusions, hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.record_parsing import field_parsers, make_row_parser
@@ -277,6 +277,8 @@ def write_rows(
             insert_rows(connection, row_class, rows)
         else:
             upsert(connection, row_class, rows)
+    if row_class in exclusions.VALUE_COLUMNS:
+        exclusions.apply_exclusions(connection, audit_id)
 
 
 def _to_row(audit_id: int, record: Any) -> dict[str, Any]:

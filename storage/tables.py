@@ -14,6 +14,7 @@ from sqlmodel import AutoString, Field, SQLModel
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.storage import audit_tables as audit_tables
 from auditor.storage import call_tables as call_tables
+from auditor.storage import exclusion_tables as exclusion_tables
 from auditor.storage import label_tables as label_tables
 from auditor.storage import opinion_tables as opinion_tables
 from auditor.storage import result_tables as result_tables

@@ -60,6 +60,29 @@ RediscoverOption: TypeAlias = Annotated[
 ]
 
 
+class RepeatableOutcome(StrEnum):
+    """Outcomes of recorded answers that can be asked for again."""
+
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    UNPARSED = "unparsed"
+
+
+AskAgainOption: TypeAlias = Annotated[
+    RepeatableOutcome | None,
+    typer.Option(
+        "--ask-again",
+        metavar="OUTCOME",
+        help="Ask again, once each, for recorded answers that are refused, truncated or unparsed. The first outcome "
+        "stays in the coverage.",
+    ),
+]
+AskAgainModelsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--models", metavar="NAMES", help="With --ask-again: only these models, separated by commas."),
+]
+
+
 def run(
     config: ConfigArgument,
     settings: SetOption = None,
@@ -71,11 +94,16 @@ def run(
     ray_address: RayAddressOption = None,
     preflight: PreflightOption = True,
     rediscover: RediscoverOption = False,
+    ask_again: AskAgainOption = None,
+    ask_again_models: AskAgainModelsOption = None,
 ) -> None:
     """Run an audit, or resume one.
 
     Recorded answers are never requested again, so a run that was stopped, or one with more cells, only sends what is
     missing. With --limit, cells beyond the limit are not planned, so they do not count as missing.
+
+    --ask-again repeats questions to models and reviews by judges, each at most once. Figures use a usable second
+    answer; coverage and the share of refusals count the first one, and page one of the report says how many there are.
 
     Exit codes: 0 finished; 1 not started; 2 invalid command or configuration; 4 no usable answer from some or all
     models, with the main reason; 130 interrupted, with everything saved.
@@ -89,13 +117,24 @@ def run(
     if ray_address is not None:
         os.environ["RAY_ADDRESS"] = ray_address  # given by the user, so it needs no trust, unlike the config's
     overrides = list_overrides(settings, limit)
+    repeat_models = _split_names(ask_again, ask_again_models)
     audit_config = load_config(config, overrides).with_run(engine=engine and engine.value, ray_address=ray_address)
     if dry_run:
         return print_dry_run(audit_config, storage)
     if report_path is not None:
         require_writable(report_path)
     command = ["run", str(config), *(word for text in overrides for word in ("--set", shlex.quote(text)))]
-    audit, progress = run_with_progress(audit_config, command, storage, preflight=preflight, rediscover=rediscover)
+    if ask_again is not None:
+        command += ["--ask-again", ask_again.value, *(["--models", ",".join(repeat_models)] if repeat_models else [])]
+    audit, progress = run_with_progress(
+        audit_config,
+        command,
+        storage,
+        preflight=preflight,
+        rediscover=rediscover,
+        ask_again=None if ask_again is None else ask_again.value,
+        ask_again_models=repeat_models,
+    )
     if rediscover and not progress.n_calls:
         print_message(
             "No request was sent, so --rediscover had no effect: it tests what servers accept before new requests."
@@ -103,18 +142,36 @@ def run(
     _finish_run(audit, audit_config, progress, report_path)
 
 
+def _split_names(ask_again: RepeatableOutcome | None, names: str | None) -> list[str]:
+    """The names in the value of --models; raises UsageError without --ask-again."""
+    from auditor.errors import UsageError
+
+    if names is not None and ask_again is None:
+        raise UsageError("--models is only used with --ask-again.", "Add --ask-again refused, truncated or unparsed.")
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
+
+
 def run_with_progress(
-    config: AuditConfig, command: Sequence[str], storage: str | None, *, preflight: bool, rediscover: bool
+    config: AuditConfig,
+    command: Sequence[str],
+    storage: str | None,
+    *,
+    preflight: bool,
+    rediscover: bool,
+    ask_again: str | None = None,
+    ask_again_models: Sequence[str] = (),
 ) -> tuple[AuditHandle, RunProgress]:
     """Run an audit with a progress display.
 
     Args:
         command: words of the command that resumes the audit, shown if it is interrupted.
+        ask_again, ask_again_models: see `run_audit`.
 
     Raises:
         RunInterrupted: a signal stopped the run; the advice is the command that resumes it.
     """
     from auditor.cli.progress import RunProgress
+    from auditor.domain import Outcome
     from auditor.errors import RunInterrupted
     from auditor.run import load_planned_survey, run_audit
 
@@ -128,6 +185,8 @@ def run_with_progress(
                 signals=True,
                 preflight=preflight,
                 rediscover=rediscover,
+                ask_again=None if ask_again is None else Outcome(ask_again),
+                ask_again_models=ask_again_models,
             )
         except RunInterrupted as error:
             raise RunInterrupted(error.message, f"To resume: {format_command(*command, storage=storage)}") from None

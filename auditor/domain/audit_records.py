@@ -45,6 +45,10 @@ class Trace:
     """Key of the repair call, which repeats the question after an unreadable answer; None without one."""
     answer: str | None = None
     """Answer to an item of a task in its canonical form (`auditor.tasks`); only the outcome `ok` has one."""
+    repeat_key: str | None = None
+    """Key of the call that asked the question again (`auditor run --ask-again`); None without one."""
+    first_outcome: Outcome | None = None
+    """Outcome before the question was asked again; None if it was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class Verdict:
         always: whether the judge was asked regardless of the other verdicts. False for judges that an adaptive panel
             asks only while no majority is certain; those see disputed traces only, so their verdicts are not a random
             sample.
+        repeat_key, first_outcome: as in `Trace`.
     """
 
     judge: str
@@ -102,6 +107,8 @@ class Verdict:
     again_key: str | None = None
     turn: int = 0
     always: bool = True
+    repeat_key: str | None = None
+    first_outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)

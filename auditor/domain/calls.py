@@ -49,6 +49,8 @@ class Call:
             form that does not carry the schema; not part of the key, since it depends on the capability.
         retake: how many truncated answers to the same question came before, under lower limits; part of the key only
             if not 0, so that each answer has a key of its own.
+        is_repeat: whether the question is asked a second time because the user chose so (`auditor run --ask-again`);
+            part of the key only if so. The first answer stays recorded.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Call:
     structure_instruction: str | None = None
     base_model: str | None = None
     retake: int = 0
+    is_repeat: bool = False
 
     @functools.cached_property
     def key(self) -> str:
@@ -90,6 +93,8 @@ class Call:
             key_fields["declared"] = asdict(self.declared)
         if self.retake:
             key_fields["retake"] = self.retake
+        if self.is_repeat:
+            key_fields["repeat"] = 1
         return canonical_hash(key_fields)
 
     @property

@@ -22,6 +22,8 @@ class Outcome(StrEnum):
     CLIENT_ERROR = "client_error"
     OVER_BUDGET = "over_budget"
     NOT_MEASURABLE = "not_measurable"
+    EXCLUDED = "excluded"
+    """The answer was declared invalid by a person (`auditor exclude`); nothing of it is used."""
 
     @property
     def is_answer(self) -> bool:
@@ -29,7 +31,16 @@ class Outcome(StrEnum):
         return self in _ANSWER_OUTCOMES
 
 
-_ANSWER_OUTCOMES = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED, Outcome.NOT_MEASURABLE})
+_ANSWER_OUTCOMES = frozenset(
+    {
+        Outcome.OK,
+        Outcome.REFUSED,
+        Outcome.TRUNCATED,
+        Outcome.UNPARSED,
+        Outcome.NOT_MEASURABLE,
+        Outcome.EXCLUDED,
+    }
+)
 
 
 class Purpose(StrEnum):

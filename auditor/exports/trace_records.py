@@ -21,19 +21,19 @@ class TraceRecord:
     conflicts: Sequence[Conflict]
     first_call: CallTranscript | None
     repair_call: CallTranscript | None
-    """The repeated call, if the first answer could not be parsed."""
+    """The call that shows the model its first answer, if that could not be parsed."""
+    repeat_call: CallTranscript | None = None
+    """The call that asked the question again (`auditor run --ask-again`)."""
 
     @property
     def calls(self) -> tuple[CallTranscript, ...]:
         """The calls that were sent, in order."""
-        return tuple(call for call in (self.first_call, self.repair_call) if call is not None)
+        return tuple(call for call in (self.first_call, self.repair_call, self.repeat_call) if call is not None)
 
     @property
     def final_call(self) -> CallTranscript | None:
-        """The call whose answer counts: the repeated one if it returned text, else the first."""
-        return (
-            self.repair_call if self.repair_call is not None and self.repair_call.text is not None else self.first_call
-        )
+        """The call whose answer counts: the last one that returned text, else the first."""
+        return next((call for call in reversed(self.calls[1:]) if call.text is not None), self.first_call)
 
 
 def join_trace_records(
@@ -54,7 +54,9 @@ def join_trace_records(
     for conflict in conflicts:
         for model in dict.fromkeys((conflict.left, conflict.right)):
             conflicts_by_side[model, conflict.cell].append(conflict)
-    transcripts = load_transcripts(db, [key for trace in traces for key in (trace.key, trace.repair_key) if key])
+    transcripts = load_transcripts(
+        db, [key for trace in traces for key in (trace.key, trace.repair_key, trace.repeat_key) if key]
+    )
     return [
         TraceRecord(
             trace=trace,
@@ -63,6 +65,7 @@ def join_trace_records(
             conflicts=conflicts_by_side[trace.model, trace.cell],
             first_call=transcripts.get(trace.key or ""),
             repair_call=transcripts.get(trace.repair_key or ""),
+            repeat_call=transcripts.get(trace.repeat_key or ""),
         )
         for trace in traces
     ]

@@ -29,8 +29,10 @@ from auditor.imports.score_table import read_score_table
 from auditor.imports.unmatched_rows import UnmatchedRows, count_unmatched_rows
 from auditor.models.thinking import strip_thinking
 from auditor.run import describe_environment, resolve_storage_url
+from auditor.run.exclusions import recompute_imported_scores
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
+from auditor.storage.exclusions import load_exclusions
 from auditor.surveys import group_countries, load_survey
 from auditor.surveys.country_spelling import make_country_speller, make_topic_speller
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
@@ -275,4 +277,7 @@ def save_imported_audit(
         traces=traces,
         scores=scores,
     )
+    audit_id = audits.get_audit(db, name).id
+    if load_exclusions(db, audit_id):
+        recompute_imported_scores(db, audit_id)
     return previous_audit is not None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor import bootstrap
-from auditor.config import AuditConfig, load_config, load_stored_config
+from auditor.config import REPLAY_PREFIX, AuditConfig, load_config, load_stored_config
 from auditor.config.trust import describe_destinations
-from auditor.domain import Survey
-from auditor.errors import NotAllowedError
+from auditor.domain import Outcome, Survey
+from auditor.errors import NotAllowedError, UsageError
 from auditor.run.audit_handle import AuditHandle, resolve_storage_url
 from auditor.run.capability_store import DiscoveryOptions
 from auditor.run.config_changes import describe_config_change, keep_earlier_defaults
@@ -36,6 +37,8 @@ def run_audit(
     signals: bool = False,
     preflight: bool = True,
     rediscover: bool = False,
+    ask_again: Outcome | None = None,
+    ask_again_models: Collection[str] = (),
 ) -> AuditHandle:
     """Run an audit to its end; a second call resumes it, and sends only requests without a recorded answer.
 
@@ -49,6 +52,9 @@ def run_audit(
         signals: whether SIGINT, SIGTERM and SIGHUP stop the run with everything saved; only from the main thread.
         preflight: whether to find out what all models accept before other calls are sent.
         rediscover: whether to find out again what models accept, if a call to them is left.
+        ask_again: recorded answers with this outcome (`refused`, `truncated` or `unparsed`) to direct questions and to
+            reviews are asked for again, once each; None for none.
+        ask_again_models: names of the models and judges that are asked again; all if empty.
 
     Raises:
         ConfigError, SurveyError, ModelSetupError, StorageError: the message says what is wrong, and how to fix it.
@@ -78,8 +84,39 @@ def run_audit(
             progress=progress,
             signals=signals,
             discovery=DiscoveryOptions(preflight=preflight, rediscover=rediscover),
+            repeated=_select_repeated(config, ask_again, ask_again_models),
         )
     return AuditHandle(config.name, url)
+
+
+def _select_repeated(
+    config: AuditConfig, outcome: Outcome | None, names: Collection[str]
+) -> frozenset[tuple[str, Outcome]]:
+    """Models and outcome of the answers to ask for again; recorded answers of `replay/` models cannot be.
+
+    Raises:
+        UsageError: a name is no model of the audit, or answers with the outcome cannot be asked for again.
+    """
+    if outcome is None:
+        return frozenset()
+    from auditor.agents.call_runner import REPEATABLE_OUTCOMES  # loads numpy (0.1 s)
+
+    if outcome not in REPEATABLE_OUTCOMES:
+        choices = ", ".join(sorted(REPEATABLE_OUTCOMES))
+        raise UsageError(
+            f"answers with the outcome '{outcome}' cannot be asked for again.",
+            f"Choose one of: {choices}. Requests that failed are sent again by every run.",
+        )
+    if unknown_names := sorted(set(names) - set(config.models_by_name)):
+        raise UsageError(
+            f"the audit has no model or judge named '{unknown_names[0]}'.",
+            f"Choose from: {', '.join(config.models_by_name)}.",
+        )
+    return frozenset(
+        (name, outcome)
+        for name, model in config.models_by_name.items()
+        if (not names or name in names) and not model.model.startswith(REPLAY_PREFIX)
+    )
 
 
 @bootstrap.prepared_environment()

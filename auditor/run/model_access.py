@@ -8,7 +8,7 @@ import importlib.util
 import sys
 import threading
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +16,7 @@ from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.config.sections import DEFAULT_DEADLINE_S
 from auditor.config.trust import required_bindings
-from auditor.domain import Survey
+from auditor.domain import Outcome, Survey
 from auditor.errors import RunInterrupted
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
 from auditor.run.batches.waiting_calls import abandoned_batches_notice
@@ -68,6 +68,7 @@ def run_with_models(
     progress: ProgressReporter | None = None,
     signals: bool = False,
     discovery: DiscoveryOptions | None = None,
+    repeated: Collection[tuple[str, Outcome]] = (),
 ) -> T:
     """Run a coroutine that calls an audit's models, within its budget and limits; the caller holds the run's lock.
 
@@ -81,6 +82,7 @@ def run_with_models(
         progress: receives every answer and notice.
         signals: whether SIGINT, SIGTERM and SIGHUP stop it with everything saved; only from the main thread.
         discovery: how it finds out what the models accept.
+        repeated: see `RunContext.repeated`.
 
     Raises:
         ConfigError: a key is not set, or would go to a server without the user's trust.
@@ -109,6 +111,7 @@ def run_with_models(
             reporter,
             load_encoder,
             discovery or DiscoveryOptions(),
+            repeated,
         ) as context:
             try:
                 with stop_on_signals(context.stop_event) if signals else nullcontext():
@@ -147,6 +150,7 @@ async def _open_context(
     progress: ProgressReporter,
     load_encoder: Callable[[], TextEncoder] | None,
     options: DiscoveryOptions,
+    repeated: Collection[tuple[str, Outcome]],
 ) -> AsyncIterator[RunContext]:
     """Yield the context of the graph's nodes, whose client sends calls through the path of requests."""
     from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
@@ -198,6 +202,7 @@ async def _open_context(
             capabilities=path.capabilities,
             preflight=options.preflight,
             recorded_verdicts=recorded_verdicts,
+            repeated=frozenset(repeated),
         )
         yield context
         for notice in context.ignored_keys.notices():

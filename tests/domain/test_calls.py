@@ -39,6 +39,7 @@ CHANGES: dict[str, Any] = {
     "reasoning": ReasoningSettings(effort="low"),
     "declared": DeclaredCapabilities(seed=False),
     "retake": 1,
+    "is_repeat": True,
 }
 CHANGES_WITHOUT_EFFECT: dict[str, Any] = {
     "name": "n",

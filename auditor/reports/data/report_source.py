@@ -20,7 +20,9 @@ from auditor.storage.costs import CallCounts, UnreturnedCallCount
 from auditor.storage.count_queries import (
     JudgeVerdictCounts,
     OutcomeCount,
+    RepeatCount,
 )
+from auditor.storage.exclusions import Exclusion
 from auditor.storage.reviewed_conflicts import ReviewedConflict
 from auditor.storage.votes import VoteArrays
 
@@ -43,6 +45,9 @@ class ReportSource:
     trace_counts: Sequence[OutcomeCount] = ()
     verdict_counts: Sequence[OutcomeCount] = ()
     judge_counts: Sequence[JudgeVerdictCounts] = ()
+    trace_repeats: Sequence[RepeatCount] = ()
+    verdict_repeats: Sequence[RepeatCount] = ()
+    exclusions: Sequence[Exclusion] = ()
     call_counts: Sequence[CallCounts] = ()
     failed_attempt_counts: Sequence[UnreturnedCallCount] = ()
     reviewed_conflicts: Sequence[ReviewedConflict] = field(default=(), repr=False)

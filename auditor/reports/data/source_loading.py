@@ -11,6 +11,7 @@ from auditor.reports.data.label_records import load_label_records
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, tasks
 from auditor.storage.database import Database
+from auditor.storage.exclusions import load_exclusions
 from auditor.storage.judge_consistency import apply_consistency_weights
 from auditor.storage.probe_answers import list_answering_models
 from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
@@ -26,6 +27,9 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "verdict_counts": count_queries.count_verdicts,
     "scores": results.load_scores,
     "trace_counts": count_queries.count_traces,
+    "exclusions": load_exclusions,
+    "trace_repeats": count_queries.count_trace_repeats,
+    "verdict_repeats": count_queries.count_verdict_repeats,
     "sentence_pair_counts": count_queries.count_sentence_pairs,
     "failed_attempt_counts": costs.count_unreturned_calls,
     "probe_models": list_answering_models,

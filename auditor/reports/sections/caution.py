@@ -20,6 +20,9 @@ MIN_COVERAGE = 0.95
 def list_cautions(report: Report) -> list[str]:
     """Reasons to doubt the figures, not the models; empty if no check found one."""
     return [
+        *_completeness_cautions(report),
+        *_repeat_cautions(report),
+        *_exclusion_cautions(report),
         *_coverage_cautions(report),
         *list_lost_sample_cautions(report),
         *list_unusable_models(report),
@@ -29,10 +32,36 @@ def list_cautions(report: Report) -> list[str]:
     ]
 
 
-def _coverage_cautions(report: Report) -> Iterator[str]:
-    """Yield cautions about an unfinished audit, and about stages in which too few answers are usable."""
+def _completeness_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution about an unfinished audit."""
     if not report.audit.complete:
         yield f"The audit is not complete (stage: {report.audit.stage}); every figure is provisional."
+
+
+def _repeat_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution about each kind of answers that were asked for again, since the first ones were unusable."""
+    for row in report.coverage.total:
+        if row.asked_again:
+            yield (
+                f"{format_count(row.asked_again)} of the planned {row.counted_label} had no usable answer and were "
+                f"asked for again, once each. {format_count(row.answered_again)} second answers are usable, and the "
+                "figures use them; coverage and the share of refusals count the first answers."
+            )
+
+
+def _exclusion_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution about each declaration that answers are invalid."""
+    for row in report.coverage.exclusions:
+        parts = [row.model, row.country, row.topic, None if row.sample is None else f"sample {row.sample + 1}"]
+        yield (
+            f"{pluralize(row.answers, 'answer')} ({', '.join(part for part in parts if part is not None)}) "
+            f"{'was' if row.answers == 1 else 'were'} declared invalid on {row.excluded_at[:10]}: “{row.reason}” They "
+            "are in no figure and count as lost."
+        )
+
+
+def _coverage_cautions(report: Report) -> Iterator[str]:
+    """Yield cautions about stages in which too few answers are usable."""
     for row in report.coverage.total:
         if row.planned and row.ok < MIN_COVERAGE * row.planned:
             usable = format_percent(row.ok, row.planned)

@@ -90,6 +90,11 @@ def _build_table(noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) 
         Column("Breakdown", "bar"),
         *(Column(labels[cause].capitalize(), "number", cause) for cause in causes),
         Column("Not recorded", "number", "missing"),
+        *(
+            [Column("Asked again", "number"), Column("Answered again", "number")]
+            if any(row.asked_again for row in rows)
+            else []
+        ),
     ]
     derived: dict[str, Callable[[CoverageRow], Cell]] = {
         "share": lambda row: CountShare(row.ok, row.planned),
@@ -98,11 +103,17 @@ def _build_table(noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) 
         ],
         **{cause: partial(_count_losses, cause=cause) for cause in causes},
     }
+    repeat_note = (
+        " Answers that were asked for again count by the first outcome; figures use the usable second answers "
+        "(“Answered again”)."
+        if any(row.asked_again for row in rows)
+        else ""
+    )
     table = tabulate(
         f"coverage-{f'by-{noun}' if noun else 'total'}",
         f"Coverage {f'by {noun}' if noun else 'in total'}",
         "Scores, verdicts and other answers: planned, usable, and missing by cause. “Share” is the usable share of "
-        "the planned answers (higher is better).",
+        f"the planned answers (higher is better).{repeat_note}",
         sorted(rows, key=lambda row: row.ok / row.planned if row.planned else 1.0) if noun in LONG_GROUPS else rows,
         columns,
         derived,

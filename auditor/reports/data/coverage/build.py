@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 
 from auditor.domain import Outcome
 from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
 from auditor.reports.data.coverage.planned_verdicts import count_planned_verdicts, count_reviewable_traces
-from auditor.reports.data.coverage.schema import CoverageReport, CoverageRow, FinishReasonRow
+from auditor.reports.data.coverage.schema import CoverageReport, CoverageRow, ExclusionRow, FinishReasonRow
 from auditor.reports.data.coverage.score_coverage import measure_score_coverage
-from auditor.reports.data.coverage.stage_coverage import OK, CoverageUnit, StageCoverage, UnitOutcomeCount
+from auditor.reports.data.coverage.stage_coverage import (
+    OK,
+    CoverageUnit,
+    StageCoverage,
+    UnitOutcomeCount,
+    UnitRepeatCount,
+)
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage.costs import CallCounts
 
@@ -41,6 +48,16 @@ def build_coverage_report(source: ReportSource, probe_stages: Sequence[StageCove
         judges=_build_coverage_rows(judge_stages, lambda unit: unit.name, source.judge_names),
         undocumented_finish_reasons=find_undocumented_finish_reasons(source.call_counts),
         unplanned_cells=source.survey.n_unplanned,
+        exclusions=[
+            ExclusionRow(
+                id=exclusion.id,
+                **asdict(exclusion.selection),
+                reason=exclusion.reason,
+                excluded_at=exclusion.excluded_at,
+                answers=exclusion.n_answers,
+            )
+            for exclusion in source.exclusions
+        ],
         shortened_traces={
             name: source.n_shortened_traces[name] for name in source.models if name in source.n_shortened_traces
         },
@@ -81,7 +98,13 @@ def _verdict_coverage(source: ReportSource) -> StageCoverage:
         UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
         for count in source.verdict_counts
     ]
-    return StageCoverage("review", None, planned, outcome_counts)
+    repeats = [
+        UnitRepeatCount(
+            CoverageUnit(count.model, count.country, count.topic), count.first_outcome, count.n, count.answered
+        )
+        for count in source.verdict_repeats
+    ]
+    return StageCoverage.of_first_outcomes("review", None, planned, outcome_counts, repeats)
 
 
 def _judge_coverage(source: ReportSource) -> StageCoverage:
@@ -89,23 +112,17 @@ def _judge_coverage(source: ReportSource) -> StageCoverage:
 
     An adaptive panel chooses its judges during the run, so only the verdicts asked for count as planned.
     """
-    if source.config is not None and source.config.panel.adaptive:
-        return StageCoverage(
-            "review",
-            None,
-            {},
-            [
-                UnitOutcomeCount(CoverageUnit(count.judge, "", ""), count.outcome, count.n)
-                for count in source.judge_counts
-            ],
-        )
-    planned = Counter({CoverageUnit(judge, "", ""): n for judge, n in _count_traces_by_judge(source).items()})
-    return StageCoverage(
-        "review",
-        None,
-        planned,
-        [UnitOutcomeCount(CoverageUnit(count.judge, "", ""), count.outcome, count.n) for count in source.judge_counts],
-    )
+    planned = Counter[CoverageUnit]()
+    if source.config is None or not source.config.panel.adaptive:
+        planned.update({CoverageUnit(judge, "", ""): n for judge, n in _count_traces_by_judge(source).items()})
+    recorded = [
+        UnitOutcomeCount(CoverageUnit(count.judge, "", ""), count.outcome, count.n) for count in source.judge_counts
+    ]
+    repeats = [
+        UnitRepeatCount(CoverageUnit(count.judge, "", ""), count.first_outcome, count.n, count.answered)
+        for count in source.verdict_repeats
+    ]
+    return StageCoverage.of_first_outcomes("review", None, planned, recorded, repeats)
 
 
 def _count_traces_by_judge(source: ReportSource) -> Counter[str]:
@@ -143,18 +160,25 @@ def _build_stage_rows(
     outcomes: dict[str | None, Counter[str]] = defaultdict(Counter)
     for unit, outcome, n in stage_coverage.recorded:
         outcomes[group_key(unit)][outcome] += n
+    repeated: dict[str | None, list[UnitRepeatCount]] = defaultdict(list)
+    for repeat in stage_coverage.repeats:
+        repeated[group_key(repeat.unit)].append(repeat)
     planned = Counter[str | None]()
     for unit, n in stage_coverage.planned_totals.items():
         planned[group_key(unit)] += n
     return [
-        _build_coverage_row(stage_coverage, name, planned[name], outcomes[name])
+        _build_coverage_row(stage_coverage, name, planned[name], outcomes[name], repeated[name])
         for name in group_order
         if planned[name]
     ]
 
 
 def _build_coverage_row(
-    stage_coverage: StageCoverage, name: str | None, planned: int, outcome_counts: Counter[str]
+    stage_coverage: StageCoverage,
+    name: str | None,
+    planned: int,
+    outcome_counts: Counter[str],
+    repeats: Iterable[UnitRepeatCount],
 ) -> CoverageRow:
     """Build the row of one group; items that are planned but have no outcome are `missing`."""
     return CoverageRow(
@@ -165,4 +189,6 @@ def _build_coverage_row(
         ok=outcome_counts[OK],
         losses={o.value: outcome_counts[o.value] for o in Outcome if o is not Outcome.OK and outcome_counts[o.value]},
         missing=planned - outcome_counts.total(),
+        asked_again=sum(repeat.n for repeat in repeats),
+        answered_again=sum(repeat.answered for repeat in repeats),
     )

@@ -12,7 +12,7 @@ from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.estimate import BoundedEstimate
 from auditor.metrics.missing_bounds import ScoreRanges, bounded_statistic, planned_score_ranges
 from auditor.reports.data.coverage.score_coverage import measure_score_coverage
-from auditor.reports.data.coverage.stage_coverage import OK, CoverageUnit
+from auditor.reports.data.coverage.stage_coverage import CoverageUnit
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
@@ -85,7 +85,7 @@ def count_samples(source: ReportSource) -> list[SampleCounts]:
     planned_by_method, usable_by_method = {}, {}
     for stage in measure_score_coverage(source):
         planned_by_method[stage.method] = stage.planned_totals
-        usable_by_method[stage.method] = {unit: n for unit, outcome, n in stage.recorded if outcome == OK}
+        usable_by_method[stage.method] = stage.usable
     counts = []
     for column, (method, model) in enumerate(source.columns):
         usable, planned = (

@@ -14,7 +14,7 @@ from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.sampling_units import sampling_units
 from auditor.storage.count_queries import OutcomeCount
 
-ANSWER_OUTCOMES = frozenset(o.value for o in Outcome if o.is_answer)
+ANSWER_OUTCOMES = frozenset(o.value for o in Outcome if o.is_answer and o is not Outcome.EXCLUDED)
 
 
 class RefusalRow(ReportModel):
@@ -23,8 +23,8 @@ class RefusalRow(ReportModel):
     name: str
     """The model, country or topic."""
     share: ShareEstimate
-    """Refusals / answers; failed requests are in neither. A country's interval is over other topics, a topic's over
-    other countries."""
+    """Refusals / answers; failed requests and excluded answers are in neither. A country's interval is over other
+    topics, a topic's over other countries."""
 
 
 class RefusalsReport(ReportModel):
@@ -47,7 +47,7 @@ class ReaskRow(ReportModel):
 
 def build_refusals_report(source: ReportSource) -> RefusalsReport | None:
     """Compute shares of refusals by model, country and topic; None without an answer to a direct question."""
-    answer_counts = [count for count in source.trace_counts if count.outcome in ANSWER_OUTCOMES]
+    answer_counts = [count for count in _count_first_outcomes(source) if count.outcome in ANSWER_OUTCOMES]
     if not answer_counts:
         return None
     return RefusalsReport(
@@ -65,6 +65,18 @@ def build_reask_rows(source: ReportSource) -> list[ReaskRow]:
         asked[count.model] += count.asked_again
         read[count.model] += count.asked_again * (count.outcome == Outcome.OK)
     return [ReaskRow(model=model, asked=n, read=read[model]) for model, n in sorted(asked.items()) if n]
+
+
+def _count_first_outcomes(source: ReportSource) -> list[OutcomeCount]:
+    """Count the traces by model, cell and outcome; questions that were asked again by their first outcome."""
+    counts = Counter[tuple[str, str, str, str]]()
+    for count in source.trace_counts:
+        counts[count.model, count.country, count.topic, count.outcome] += count.n
+    for repeat in source.trace_repeats:
+        unit = (repeat.model, repeat.country, repeat.topic)
+        counts[*unit, Outcome.OK.value] -= repeat.answered
+        counts[*unit, repeat.first_outcome] += repeat.answered
+    return [OutcomeCount(*group, n) for group, n in counts.items() if n]
 
 
 def _build_refusal_rows(

@@ -25,9 +25,14 @@ class CoverageRow(ReportModel):
     planned: int
     ok: int
     losses: dict[str, int]
-    """Lost items by outcome; only outcomes that occurred."""
+    """Lost items by outcome; only outcomes that occurred. Items that were asked for again count by their first
+    outcome."""
     missing: int
     """Items neither ok nor lost for a recorded cause: not asked yet, or absent from an import."""
+    asked_again: int = 0
+    """Lost items that were asked for again, once each (`auditor run --ask-again`)."""
+    answered_again: int = 0
+    """Those of them with a usable second answer. Figures use it, although the item counts as lost here."""
 
     @property
     def counted_label(self) -> str:
@@ -46,6 +51,21 @@ class FinishReasonRow(ReportModel):
     answers: int
 
 
+class ExclusionRow(ReportModel):
+    """Answers that a person declared invalid. They are in no figure, and count as lost."""
+
+    id: int
+    model: str | None
+    """Null for all models; the same holds for the next three."""
+    country: str | None
+    topic: str | None
+    sample: int | None
+    reason: str
+    excluded_at: str
+    answers: int
+    """Recorded answers that are excluded."""
+
+
 class CoverageReport(ReportModel):
     """Coverage in total, and by model, country, topic and judge."""
 
@@ -61,6 +81,8 @@ class CoverageReport(ReportModel):
     unplanned_cells: int = 0
     """Cells of the configured countries and topics that are not asked about, because of `limits.max_cells`. They are
     not planned, so they are not missing."""
+    exclusions: list[ExclusionRow] = Field(default_factory=list)
+    """Declarations in force, the oldest first."""
     shortened_traces: dict[str, int]
     """Traces longer than `probes.review.max_trace_chars`, by model; judges saw their beginning and end. Only models
     with such traces are listed."""

@@ -6,7 +6,13 @@ from collections import Counter
 
 from auditor.domain import Method
 from auditor.prompts.sentence_pairs import load_sentence_pairs
-from auditor.reports.data.coverage.stage_coverage import OK, CoverageUnit, StageCoverage, UnitOutcomeCount
+from auditor.reports.data.coverage.stage_coverage import (
+    OK,
+    CoverageUnit,
+    StageCoverage,
+    UnitOutcomeCount,
+    UnitRepeatCount,
+)
 from auditor.reports.data.report_source import ReportSource
 
 
@@ -43,7 +49,13 @@ def _trace_coverage(source: ReportSource) -> StageCoverage:
     for count in outcome_counts:
         n_recorded[count.unit] += count.n
     planned = _planned_samples(source, Method.DIRECT) or dict(n_recorded)
-    return StageCoverage("direct", Method.DIRECT.value, planned, outcome_counts)
+    repeats = [
+        UnitRepeatCount(
+            CoverageUnit(count.model, count.country, count.topic), count.first_outcome, count.n, count.answered
+        )
+        for count in source.trace_repeats
+    ]
+    return StageCoverage.of_first_outcomes("direct", Method.DIRECT.value, planned, outcome_counts, repeats)
 
 
 def _imported_score_coverage(source: ReportSource, method: str) -> StageCoverage:

@@ -29,14 +29,59 @@ class UnitOutcomeCount(NamedTuple):
     n: int
 
 
+class UnitRepeatCount(NamedTuple):
+    """Items of one unit that were asked for again since their first answer had one outcome.
+
+    `answered` of the `n` items had a usable second answer.
+    """
+
+    unit: CoverageUnit
+    first_outcome: str
+    n: int
+    answered: int
+
+
 @dataclass(frozen=True)
 class StageCoverage:
-    """Planned and recorded items of one stage and method, by unit."""
+    """Planned and recorded items of one stage and method, by unit.
+
+    Attributes:
+        recorded: by outcome; items that were asked for again count by their first outcome.
+        repeats: the items that were asked for again.
+    """
 
     stage: str
     method: str | None
     planned: Mapping[CoverageUnit, int]
     recorded: Sequence[UnitOutcomeCount]
+    repeats: Sequence[UnitRepeatCount] = ()
+
+    @classmethod
+    def of_first_outcomes(
+        cls,
+        stage: str,
+        method: str | None,
+        planned: Mapping[CoverageUnit, int],
+        recorded: Iterable[UnitOutcomeCount],
+        repeats: Sequence[UnitRepeatCount],
+    ) -> StageCoverage:
+        """Coverage of a stage whose items, as `recorded` counts them, may have been asked for again."""
+        counts = Counter[tuple[CoverageUnit, str]]()
+        for unit, outcome, n in recorded:
+            counts[unit, outcome] += n
+        for repeat in repeats:
+            counts[repeat.unit, OK] -= repeat.answered
+            counts[repeat.unit, repeat.first_outcome] += repeat.answered
+        outcome_counts = [UnitOutcomeCount(unit, outcome, n) for (unit, outcome), n in counts.items() if n]
+        return cls(stage, method, planned, outcome_counts, repeats)
+
+    @cached_property
+    def usable(self) -> Mapping[CoverageUnit, int]:
+        """Items of each unit with a usable answer, be it the second one."""
+        usable = Counter[CoverageUnit]({unit: n for unit, outcome, n in self.recorded if outcome == OK})
+        for repeat in self.repeats:
+            usable[repeat.unit] += repeat.answered
+        return usable
 
     @classmethod
     def by_model(

@@ -21,6 +21,7 @@ OUTCOME_LABELS: Mapping[Outcome, str] = {
     Outcome.CLIENT_ERROR: "request rejected",
     Outcome.OVER_BUDGET: "over budget",
     Outcome.NOT_MEASURABLE: "not measurable",
+    Outcome.EXCLUDED: "excluded",
 }
 OUTCOME_SENTENCES: Mapping[Outcome, str] = {
     Outcome.OK: "",
@@ -33,6 +34,7 @@ OUTCOME_SENTENCES: Mapping[Outcome, str] = {
     Outcome.CLIENT_ERROR: "The provider rejected the request, or it was not sent.",
     Outcome.OVER_BUDGET: "The question was not sent, because the budget was used up.",
     Outcome.NOT_MEASURABLE: "The provider does not support this measurement.",
+    Outcome.EXCLUDED: "The answer was declared invalid by a person; no figure uses it.",
 }
 PROMPT_ROLES = {"system": "System message", "user": "Question", "assistant": "Earlier answer"}
 
@@ -73,7 +75,7 @@ def build_answer_blocks(trace: TraceReport) -> list[Block]:
     if sentence := OUTCOME_SENTENCES[Outcome(trace.outcome)]:
         blocks.append(Paragraph(sentence))
     if trace.first_text is not None:
-        blocks.append(Quote("First answer, which could not be read; the question was repeated", trace.first_text))
+        blocks.append(Quote("First answer, which could not be used; the question was repeated", trace.first_text))
     if trace.text is not None:
         blocks.append(Quote("Answer", trace.text))
     elif trace.outcome == Outcome.OK:

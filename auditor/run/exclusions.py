@@ -1,0 +1,123 @@
+"""Declare recorded answers invalid, undo that, and compute the results that depend on them again."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from itertools import groupby
+from typing import TypeVar
+
+from auditor.config import load_stored_config
+from auditor.domain import Method
+from auditor.errors import UsageError
+from auditor.run.audit_handle import resolve_storage_url
+from auditor.run.encoders import direct_encoder_loader
+from auditor.run.survey_plan import planned_cells
+from auditor.storage import audits, exclusions, results
+from auditor.storage.database import Database, open_database, run_lock
+from auditor.storage.exclusions import AnswerSelection, Exclusion
+
+T = TypeVar("T")
+
+
+def exclude_answers(name: str, selection: AnswerSelection, reason: str, *, storage: str | None = None) -> Exclusion:
+    """Declare answers of an audit invalid; no model is called.
+
+    They leave all figures, with their verdicts and conflicts, and count as planned and lost.
+
+    Args:
+        name: the audit's name.
+        selection: which answers.
+        reason: why; the report quotes it.
+        storage: database URL; as `resolve_storage_url` if None.
+
+    Raises:
+        UsageError: the selection or the reason is empty, or no answer matches.
+        StorageError: there is no such audit, or it is being run.
+        AuditorError: the encoder that compares the remaining answers cannot be used.
+    """
+    if selection == AnswerSelection():
+        raise UsageError("no answers are selected.", "Add --model, --country, --topic or --sample.")
+    if not reason.strip():
+        raise UsageError("the reason is empty.", 'Say why the answers are invalid: --reason "…"')
+    return _change(
+        name, storage, lambda db, audit_id: exclusions.exclude_answers(db, audit_id, selection, reason.strip())
+    )
+
+
+def undo_exclusion(name: str, exclusion_id: int, reason: str = "", *, storage: str | None = None) -> None:
+    """Undo a declaration; its answers, verdicts and conflicts count again as before.
+
+    Raises:
+        UsageError: the audit has no such declaration in force.
+        StorageError, AuditorError: as in `exclude_answers`.
+    """
+    _change(name, storage, lambda db, audit_id: exclusions.undo_exclusion(db, audit_id, exclusion_id, reason.strip()))
+
+
+def _change(name: str, storage: str | None, change: Callable[[Database, int], T]) -> T:
+    """Change which answers of an audit are excluded, and compute its results again, under the lock of its runs."""
+    with open_database(resolve_storage_url(storage), create=False) as db, run_lock(db, name):
+        audit = audits.get_audit(db, name)
+        recompute = _prepare(db, audit)
+        result = change(db, audit.id)
+        recompute()
+        return result
+
+
+def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
+    """A function that computes an audit's results again; whether its encoder can be used is checked at once."""
+    config = load_stored_config(audit.config)
+    if config is None:
+        return lambda: recompute_imported_scores(db, audit.id)
+    load_encoder = direct_encoder_loader(config)
+
+    def recompute() -> None:
+        from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
+        from auditor.agents.graph_runner import recompute_results  # loads langgraph (2 s)
+        from auditor.agents.run_context import OfflineClient, RunContext
+        from auditor.reports.data.audit_status import load_audit_status
+
+        stop_event = threading.Event()
+        load_evidence = functools.partial(load_stored_evidence, db, audit.id)
+        survey = audits.load_audit_survey(db, audit)
+        consistency = (
+            None
+            if load_encoder is None
+            else BackgroundConsistency(load_encoder, config.embedding.model, load_evidence, stop_event)
+        )
+        context = RunContext(
+            config,
+            survey,
+            audit.id,
+            planned_cells(survey),
+            db,
+            client=OfflineClient(),
+            consistency=consistency,
+            stop_event=stop_event,
+        )
+        recompute_results(context)
+        if audit.stage in audits.FINAL_STAGES:
+            n_open = load_audit_status(db, audit)["open"]
+            stage = audits.AWAITING_HUMAN if n_open else audits.FINISHED
+            if stage != audit.stage:
+                audits.set_stage(db, audit.id, stage)
+
+    return recompute
+
+
+def recompute_imported_scores(db: Database, audit_id: int) -> None:
+    """Compute the direct scores of an imported audit again, for cells whose samples are stored."""
+    from auditor.agents.cell_scoring import compute_cell_score  # loads numpy (0.1 s)
+
+    stored = {
+        (score.model, score.cell): score for score in results.load_scores(db, audit_id) if score.method == Method.DIRECT
+    }
+    traces = results.load_traces(db, audit_id)
+    scores = []
+    for key, group in groupby(traces, key=lambda trace: (trace.model, trace.cell)):
+        samples, score = list(group), stored.get(key)
+        n_planned = len(samples) if score is None else max(score.n_planned, len(samples))
+        scores.append(compute_cell_score(*key, samples, n_planned, None, ""))
+    results.save_scores(db, audit_id, scores)
