@@ -204,7 +204,7 @@ def import_task_answers(
     ] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Create an audit from answers to questions of a task, which belong to no survey.
+    """Create an audit from answers to the questions of a task.
 
     No model is asked. Logs of Inspect AI have the questions and right answers themselves. Without questions, as in
     tables of raters' labels, --answer says whether labels are equal or not (exact), or numbers (score).

@@ -43,7 +43,7 @@ def preview_survey_file(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a file's columns, their values with counts, and what these become when the file is imported.
+    """Show the columns and values of a file, and what they become.
 
     Values are shown of columns that the mapping uses, of those named by --column, and of columns with at most 50
     different values. Without --mapping, columns of countries, weights, waves and ballots are recognized. Exit codes: 0

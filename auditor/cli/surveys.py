@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
 
 app = typer.Typer(
-    name="surveys", help="List, preview, import, show and check surveys of people's answers.", no_args_is_help=True
+    name="surveys", help="List, preview, import and check surveys of people's answers.", no_args_is_help=True
 )
 
 PLOT_WIDTH = 41

@@ -282,7 +282,7 @@ def test_country_codes_are_matched_to_the_survey(tmp_path: Path) -> None:
         "import", "scores", "scores.jsonl", "--survey", "wvs7-sample", "--audit", "a", cwd=tmp_path
     )
     assert import_command.returncode == 0, import_command.stderr
-    assert "1 row about countries and topics that the survey does not have" in import_command.stderr
+    assert "the survey does not have: Atlantis (1)" in import_command.stderr
     report = json.loads(auditor("report", "a", "--format", "json", cwd=tmp_path).stdout)
     [row] = report["alignment"]
     assert (row["n"], row["pearson_r"]) == (1, None)

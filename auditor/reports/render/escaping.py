@@ -17,11 +17,14 @@ _MARKUP_PATTERN = re.compile(
     |[+=](?=[+=])|(?<=[+=])[+=]  # ++inserted++ and ==marked== of extensions
     |\$(?!\d)|\#(?!\w)          # a formula, but no price; the end of a heading
     |:(?=//|[\w+-]+:)            # an address or :emoji:
-    |@(?=\w)|(?<=\w)\.(?=[^\W\d_])|(?<=www)\.  # addresses that are links without any mark
+    |@(?=\w)|(?<=www)\.          # addresses that are links without any mark, also by their ending alone
+    |(?<=\w)\.(?=(?:[a-z]{2}|biz|com|edu|gov|net|org|pro|web|xxx|aero|asia|coop|info|museum|name|shop|рф)(?![^\W_]))
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_LINE_START_PATTERN = re.compile(r"^(\s*)([-+:](?=\s|$)|[-=]{2,}|[#>]|[!?]{3})|^(\s*\d+)([.)])(?=\s|$)", re.MULTILINE)
+_LINE_START_PATTERN = re.compile(
+    r"^(\s*)([-+:](?=\s|$)|[-=]{2,}(?=[-=\s]*$)|[#>]|[!?]{3})|^(\s*\d+)([.)])(?=\s|$)", re.MULTILINE
+)
 _SPACE_PATTERN = re.compile(r"[^\S\u00a0\u202f]+")
 """White space that may break a line; the thin space within a number may not."""
 
