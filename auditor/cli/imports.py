@@ -14,6 +14,7 @@ from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
     from auditor.imports.recorded_audits import ImportedScores
+    from auditor.imports.unmatched_rows import UnmatchedRows
 
 import_app = typer.Typer(
     name="import", help="Import scores, answers or verdicts measured elsewhere.", no_args_is_help=True
@@ -165,12 +166,17 @@ def _print_import_summary(audit: str, counts: ImportedScores, empty_rows: str) -
     )
     if counts.empty:
         print_message(f"  {pluralize(counts.empty, 'row')} {empty_rows}.")
-    for line in counts.unmatched.describe():
-        print_message(f"  {line}.")
-    if counts.unmatched.rows:
-        print_message(f"  Stored, but not compared with people: {pluralize(counts.unmatched.rows, 'row')}.")
+    print_unmatched_rows(counts.unmatched)
     for note in counts.notes:
         print_message(f"  {note}")
+
+
+def print_unmatched_rows(unmatched: UnmatchedRows) -> None:
+    """Print the rows that match no cell of the survey, by country and by topic; nothing if all match."""
+    for line in unmatched.describe():
+        print_message(f"  {line}.")
+    if unmatched.rows:
+        print_message(f"  Stored, but not compared with people: {pluralize(unmatched.rows, 'row')}.")
 
 
 @import_app.command("verdicts")

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from auditor.cli import answer_imports as answer_imports  # its commands come before this one in the help
-from auditor.cli.imports import NewAuditOption, RegionsOption, SurveyOption, import_app
+from auditor.cli.imports import (
+    NewAuditOption,
+    RegionsOption,
+    StrictOption,
+    SurveyOption,
+    import_app,
+    print_unmatched_rows,
+)
 from auditor.cli.options import StorageOption
 from auditor.cli.output import format_command, print_message
 from auditor.reports.number_format import pluralize
@@ -26,6 +33,7 @@ def import_opinions(
     survey: SurveyOption,
     audit: NewAuditOption,
     regions: RegionsOption = "western",
+    strict: StrictOption = False,
     storage: StorageOption = None,
 ) -> None:
     """Create an audit from answers on the survey's own scale.
@@ -38,7 +46,9 @@ def import_opinions(
     """
     from auditor.imports.opinions import import_opinions as import_recorded_opinions
 
-    counts = import_recorded_opinions(file, survey=survey, audit=audit, storage=storage, regions=regions)
+    counts = import_recorded_opinions(
+        file, survey=survey, audit=audit, storage=storage, regions=regions, is_strict=strict
+    )
     print_message(
         f"{pluralize(counts.rows, 'answer')} of {pluralize(counts.models, 'model')} in audit '{audit}'"
         f"{', which replaces its previous contents' if counts.replaced else ''}."
@@ -46,9 +56,9 @@ def import_opinions(
     notes = {
         "without a usable answer: counted as failed": counts.unusable,
         "of shares that were divided by their sum": counts.rescaled,
-        "about cells or groups that the survey does not have: stored, but not compared": counts.not_in_survey,
     }
     for note, n in notes.items():
         if n:
             print_message(f"  {pluralize(n, 'row')} {note}.")
+    print_unmatched_rows(counts.unmatched)
     print_message(f"Next: {format_command('report', audit, storage=storage)}")

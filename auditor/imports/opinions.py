@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from auditor.config import require_audit_name
 from auditor.domain import Cell, Outcome, Survey, canonical_hash
 from auditor.domain.opinions import MAX_SUM_ERROR, PLACEBO, Opinion, OpinionMode, ScaleOrder
 from auditor.errors import ImportFileError, UsageError, did_you_mean
+from auditor.imports.unmatched_rows import UnmatchedRows, count_unmatched_rows
 from auditor.run import describe_environment, resolve_storage_url
 from auditor.storage import audits
 from auditor.storage.database import open_database
@@ -32,7 +34,7 @@ class ImportedOpinions(NamedTuple):
         models: different models.
         unusable: rows without a usable answer, counted as failed.
         rescaled: rows of shares that were divided by their sum.
-        not_in_survey: rows about cells or groups for which the survey has no shares.
+        unmatched: rows about cells or groups for which the survey has no shares.
         replaced: whether an earlier import of this name was replaced.
     """
 
@@ -40,12 +42,18 @@ class ImportedOpinions(NamedTuple):
     models: int
     unusable: int
     rescaled: int
-    not_in_survey: int
+    unmatched: UnmatchedRows
     replaced: bool
 
 
 def import_opinions(
-    file: Path, *, survey: str, audit: str, storage: str | None = None, regions: str = "western"
+    file: Path,
+    *,
+    survey: str,
+    audit: str,
+    storage: str | None = None,
+    regions: str = "western",
+    is_strict: bool = False,
 ) -> ImportedOpinions:
     """Store a file of answers as an audit. An earlier import of the same name is replaced.
 
@@ -55,7 +63,7 @@ def import_opinions(
             verbalized, sampled or tokens; an order is up or down. `n` is the number of answers behind sampled shares.
             Rows of the dimension `placebo` are about an irrelevant attribute.
         survey: a built-in survey or a file, with shares of answers.
-        audit, storage, regions: as in `recorded_audits.import_scores`.
+        audit, storage, regions, is_strict: as in `recorded_audits.import_scores`.
 
     Raises:
         SurveyError: the survey has no shares of answers.
@@ -69,7 +77,9 @@ def import_opinions(
     opinions = list(reader.read(file))
     if not opinions:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
-    known = {(cell.country, cell.topic, cell.dimension, cell.group) for cell in distributions.cells}
+    unmatched = _count_unmatched_opinions(truth, distributions, opinions)
+    if is_strict:
+        unmatched.require_none(str(file))
     shares_json = format_distributions(distributions)
     with open_database(resolve_storage_url(storage)) as db:
         previous_audit = audits.find_audit(db, audit)
@@ -88,13 +98,27 @@ def import_opinions(
         models=len({opinion.model for opinion in opinions}),
         unusable=sum(opinion.shares is None for opinion in opinions),
         rescaled=reader.counts["rescaled"],
-        not_in_survey=sum(
-            (*opinion.cell, opinion.dimension, opinion.group) not in known
-            for opinion in opinions
-            if opinion.dimension != PLACEBO
-        ),
+        unmatched=unmatched,
         replaced=previous_audit is not None,
     )
+
+
+def _count_unmatched_opinions(
+    survey: Survey, distributions: SurveyDistributions, opinions: Sequence[Opinion]
+) -> UnmatchedRows:
+    """Count the opinions about cells for which the survey has no shares, or none of the group."""
+    known_cells = {Cell(cell.country, cell.topic) for cell in distributions.cells}
+    known_groups = {(Cell(cell.country, cell.topic), cell.dimension, cell.group) for cell in distributions.cells}
+    rows_by_cell = Counter(opinion.cell for opinion in opinions)
+    rows_by_group = Counter(
+        Cell(opinion.cell.country, f"{opinion.cell.topic} × {opinion.group}" if opinion.group else opinion.cell.topic)
+        for opinion in opinions
+        if opinion.cell in known_cells
+        and opinion.dimension != PLACEBO
+        and (opinion.cell, opinion.dimension, opinion.group) not in known_groups
+    )
+    unmatched = count_unmatched_rows(survey, rows_by_cell, known_cells)
+    return replace(unmatched, rows=unmatched.rows + rows_by_group.total(), cells={**unmatched.cells, **rows_by_group})
 
 
 class _OpinionReader:

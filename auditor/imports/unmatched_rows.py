@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -64,17 +64,21 @@ class UnmatchedRows:
         return ", ".join([*names, *([f"and {n_omitted:,} more"] if n_omitted else [])])
 
 
-def count_unmatched_rows(survey: Survey, rows_by_cell: Mapping[Cell, int]) -> UnmatchedRows:
-    """Count the rows about cells for which the survey has no score.
+def count_unmatched_rows(
+    survey: Survey, rows_by_cell: Mapping[Cell, int], known_cells: Collection[Cell] | None = None
+) -> UnmatchedRows:
+    """Count the rows about cells that the survey does not have.
 
     Args:
         rows_by_cell: number of rows by cell, in the survey's spelling.
+        known_cells: cells that the survey has; None for those with a score.
     """
+    known_cells = survey.scores if known_cells is None else known_cells
     known_countries, known_topics = set(survey.countries), set(survey.topics)
     countries, topics, cells = Counter[str](), Counter[str](), Counter[Cell]()
     n_rows = 0
     for cell, n in rows_by_cell.items():
-        if cell in survey.scores:
+        if cell in known_cells:
             continue
         n_rows += n
         if cell.country not in known_countries:

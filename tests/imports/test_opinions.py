@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.errors import ImportFileError, SurveyError
-from auditor.imports.opinions import import_opinions
+from auditor.imports.opinions import ImportedOpinions, import_opinions
 from auditor.reports.data.build import build_report
 from auditor.reports.data.distribution.schema import DistributionModelRow, DistributionReport
 from auditor.storage.database import open_database
@@ -53,7 +53,7 @@ def sampled(survey: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     file = write_rows(folder / "o.csv", ["model", "country", "topic", "mode", "order", "sample", "answer"], rows)
     storage = f"sqlite:///{folder}/a.db"
     counts = import_opinions(file, survey=str(survey), audit="planted", storage=storage)
-    assert counts == (len(rows), len(PLANTS), 0, 0, 0, False)
+    assert (*counts[:4], counts.unmatched.rows, counts.replaced) == (len(rows), len(PLANTS), 0, 0, 0, False)
     assert import_opinions(file, survey=str(survey), audit="planted", storage=storage).replaced
     return {row.model: row for row in report_on(storage, "planted").models}
 
@@ -114,11 +114,11 @@ ANSWERS_HEADER = "model,country,topic,mode,sample,answer\n"
 ONES = ",".join(["0.1"] * 10)
 
 
-def import_text(text: str, survey: Path | str, folder: Path) -> tuple[int, ...]:
+def import_text(text: str, survey: Path | str, folder: Path, *, is_strict: bool = False) -> ImportedOpinions:
     """Import a file with this text."""
     file = folder / "o.csv"
     file.write_text(text, encoding="utf-8")
-    return import_opinions(file, survey=str(survey), audit="a", storage=f"sqlite:///{folder}/a.db")
+    return import_opinions(file, survey=str(survey), audit="a", storage=f"sqlite:///{folder}/a.db", is_strict=is_strict)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,26 @@ def test_a_bad_row_is_named_and_nothing_is_stored(text: str, message: str, surve
 
 def test_the_case_of_columns_and_topics_does_not_matter(survey: Path, tmp_path: Path) -> None:
     text = "MODEL,Country,topic,Mode,Sample,Answer\nm,JP,Abortion ,sampled,0,1\n"
-    assert import_text(text, survey, tmp_path) == (1, 1, 0, 0, 0, False)
+    counts = import_text(text, survey, tmp_path)
+    assert (*counts[:4], counts.unmatched.rows, counts.replaced) == (1, 1, 0, 0, 0, False)
+
+
+def test_rows_that_do_not_match_are_listed_by_country_and_topic(survey: Path, tmp_path: Path) -> None:
+    rows = [
+        f"m,Japan,abortion,verbalized,,,,,{ONES}",
+        f"m,Atlantis,taxes,verbalized,,,,,{ONES}",
+        f"m,Japan,divorse,verbalized,,,,,{ONES}",
+        f"n,Japan,divorse,verbalized,,,,,{ONES}",
+        f"n,Japan,DIVORCE,verbalized,,sex,men,,{ONES}",
+    ]
+    text = SHARES_HEADER + "\n".join(rows) + "\n"
+    unmatched = import_text(text, survey, tmp_path).unmatched
+    assert (unmatched.rows, dict(unmatched.countries), dict(unmatched.topics)) == (3, {"Atlantis": 1}, {"divorse": 2})
+    assert unmatched.suggestions == {"divorse": "divorce"}
+    with pytest.raises(
+        ImportFileError, match=r"3 rows do not match the survey: .*Atlantis \(1\).*divorse \(2; did you"
+    ):
+        import_text(text, survey, tmp_path, is_strict=True)
 
 
 def test_unusable_answers_are_counted_and_are_no_numbers(survey: Path, tmp_path: Path) -> None:
@@ -158,14 +177,15 @@ def test_unusable_answers_are_counted_and_are_no_numbers(survey: Path, tmp_path:
         f"m,Atlantis,taxes,verbalized,,,,,{ONES}",
     ]
     counts = import_text(SHARES_HEADER + "\n".join(rows) + "\n", survey, tmp_path)
-    assert counts == (5, 1, 3, 1, 1, False)
+    assert (*counts[:4], counts.unmatched.rows, counts.replaced) == (5, 1, 3, 1, 1, False)
     [row] = report_on(f"sqlite:///{tmp_path}/a.db", "a").models
     assert (row.n_cells, row.unusable) == (1, 3)
 
 
 def test_answers_off_the_scale_are_counted(survey: Path, tmp_path: Path) -> None:
     answers = "".join(f"m,Japan,abortion,sampled,{i},{answer}\n" for i, answer in enumerate(["11", "5-6", "7.5", ""]))
-    assert import_text(ANSWERS_HEADER + answers, survey, tmp_path) == (4, 1, 4, 0, 0, False)
+    counts = import_text(ANSWERS_HEADER + answers, survey, tmp_path)
+    assert (*counts[:4], counts.unmatched.rows, counts.replaced) == (4, 1, 4, 0, 0, False)
     [row] = report_on(f"sqlite:///{tmp_path}/a.db", "a").models
     assert row.n_cells == 0
     assert row.skill.reason == "no cell has shares of people and of the model"
