@@ -81,6 +81,7 @@ MAX_DEPTH = 40
 """Limit of nested tables and lists; pydantic, JSON and `repr` recurse over parsed data."""
 MAX_INTEGER = 2**63 - 1
 """Limit of an integer in TOML, and in a database column."""
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SAVE_AS_UTF8 = "Save it as UTF-8 text."
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
@@ -177,6 +178,11 @@ def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | N
         AuditorError: of class `error_class`: no regular file, larger than `max_bytes` or the limit for files that are
             read whole, not readable, or not UTF-8 text; the message names the line.
     """
+    return decode_utf8(_read_bytes(path, error_class, max_bytes), str(path), error_class)
+
+
+def _read_bytes(path: Path, error_class: type[AuditorError], max_bytes: int | None) -> bytes:
+    """The content of a file that is read whole; arguments and errors as for `read_text`."""
     require_file(path, error_class)
     try:
         if max_bytes is not None and path.stat().st_size > max_bytes:
@@ -191,7 +197,7 @@ def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | N
         raise error_class(f"{path}: cannot be read: {error.strerror}.", "Check that you may read it.") from None
     if len(data) > limit:
         raise _whole_limit_error(path, limit, error_class)
-    return decode_utf8(data, str(path), error_class)
+    return data
 
 
 def decode_utf8(data: bytes, source: str, error_class: type[AuditorError]) -> str:
@@ -200,7 +206,7 @@ def decode_utf8(data: bytes, source: str, error_class: type[AuditorError]) -> st
     Raises:
         AuditorError: of class `error_class`: the data has another encoding, or is no text; the message names the line.
     """
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if data.startswith(UTF_16_MARKS):
         raise error_class(f"{source}: is text in UTF-16.", SAVE_AS_UTF8)
     try:
         text = data.decode("utf-8-sig")
@@ -244,12 +250,20 @@ def parse_toml(text: str, source: str, error_class: type[AuditorError]) -> dict[
 
 
 def read_json(path: Path, error_class: type[AuditorError], *, max_bytes: int | None = None) -> Any:
-    """The value in a JSON file.
+    """The value in a JSON file, in UTF-8 or, with a byte order mark, in UTF-16.
 
     Raises:
         AuditorError: of class `error_class`, as `read_text` and `parse_json`.
     """
-    return parse_json(read_text(path, error_class, max_bytes=max_bytes), str(path), error_class)
+    data = _read_bytes(path, error_class, max_bytes)
+    if data.startswith(UTF_16_MARKS):
+        try:
+            text = data.decode("utf-16")
+        except UnicodeDecodeError:
+            raise error_class(f"{path}: is damaged text in UTF-16.", SAVE_AS_UTF8) from None
+    else:
+        text = decode_utf8(data, str(path), error_class)
+    return parse_json(text, str(path), error_class)
 
 
 def parse_json(
@@ -379,11 +393,14 @@ def read_numbered_lines(path: Path, error_class: type[AuditorError]) -> Iterator
     """Yield the lines of a text file that are not blank, each after its location for error messages.
 
     Raises:
-        AuditorError: of class `error_class`: the file cannot be read, is not UTF-8 text, or exceeds a limit.
+        AuditorError: of class `error_class`: the file cannot be read, is neither UTF-8 nor marked UTF-16, or exceeds a
+            limit.
     """
     require_file(path, error_class)
     try:
-        with open_text(path, error_class) as file:
+        with open_binary(path, error_class) as start:
+            encoding = "utf-16" if start.read(2) in UTF_16_MARKS else "utf-8-sig"
+        with open_text(path, error_class, encoding) as file:
             # Not `splitlines`: it also splits at characters that occur within a text, such as U+2028.
             for number, line in enumerate(iterate_lines(file, str(path), error_class), start=1):
                 if "\0" in line:

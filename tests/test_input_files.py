@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from auditor.errors import SurveyError
-from auditor.input_files import MAX_DEPTH, decode_utf8, parse_json, parse_toml, read_text, require_file
+from auditor.errors import ImportFileError, SurveyError
+from auditor.input_files import (
+    MAX_DEPTH,
+    decode_utf8,
+    parse_json,
+    parse_toml,
+    read_json,
+    read_numbered_lines,
+    read_text,
+    require_file,
+)
 from tests.support.hang_limit import hang_limit
 
 
@@ -78,3 +87,19 @@ def test_text_is_utf_8_with_or_without_a_byte_order_mark(tmp_path: Path) -> None
 def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SurveyError, match="cannot be opened: File name too long"):
         require_file(tmp_path / ("x" * 300), SurveyError)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_json_is_read_in_the_encodings_that_have_a_mark(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.json").write_text('{"a": "ü"}', encoding=encoding)
+    assert read_json(tmp_path / "a.json", ImportFileError) == {"a": "ü"}
+    (tmp_path / "a.jsonl").write_text('{"a": "ü"}\n\n{"b": 1}\n', encoding=encoding)
+    lines = list(read_numbered_lines(tmp_path / "a.jsonl", ImportFileError))
+    assert [line for _, line in lines] == ['{"a": "ü"}', '{"b": 1}']
+    assert lines[1][0].endswith("line 3")
+
+
+def test_damaged_utf_16_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"\xff\xfe{")
+    with pytest.raises(ImportFileError, match="damaged text in UTF-16"):
+        read_json(tmp_path / "a.json", ImportFileError)

@@ -258,10 +258,10 @@ def read_answer_rows(file: Path, model: str | None = None) -> Iterator[AnswerFil
     Raises:
         ImportFileError: the columns are those of no format, or a row cannot be used.
     """
-    columns = read_column_names(file)
+    columns = {name.casefold() for name in read_column_names(file)}
     if "model_output" in columns:
         return _read_mcc_rows(file, model)
-    return _read_mic_rows(file, model) if {"Q", "A"} <= columns else _read_standard_rows(file)
+    return _read_mic_rows(file, model) if {"q", "a"} <= columns else _read_standard_rows(file)
 
 
 def _read_standard_rows(file: Path) -> Iterator[AnswerFileRow]:

@@ -17,6 +17,7 @@ from typing import Any
 from auditor.errors import ImportFileError
 from auditor.input_files import (
     SAVE_AS_UTF8,
+    UTF_16_MARKS,
     check_archive,
     find_non_utf8_line,
     get_limits,
@@ -34,7 +35,6 @@ UTF_8 = "utf-8-sig"
 """Python's name of UTF-8 with or without a byte order mark."""
 WINDOWS_1252 = "cp1252"
 """Latin-1, with the quotation marks and the euro sign that Windows adds to it."""
-UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NA = "NA"
 """The code of Namibia, and what R writes for a missing value."""
 _BLOCK_BYTES = 1 << 20

@@ -43,7 +43,7 @@ def read_truthful_qa(source: Path, options: ConversionOptions) -> PublishedDatas
     `source` is `TruthfulQA.csv`, `mc_task.json` or a copy of the latter with lists of choices and labels. The order is
     random since `mc_task.json` always has the best answer first. Wrong answers with the same text count once.
     """
-    answers = _read_answer_table(source) if source.suffix == ".csv" else _read_answer_targets(source)
+    answers = _read_answer_table(source) if source.suffix.lower() == ".csv" else _read_answer_targets(source)
     items, questions = [], []
     n_changed = 0
     left_out: Counter[str] = Counter()

@@ -115,13 +115,13 @@ def read_records(source: Path) -> Iterator[SourceRecord]:
     """
     files = [source]
     if source.is_dir():
-        files = sorted(path for path in source.iterdir() if path.suffix in (".json", ".jsonl", ".parquet"))
+        files = sorted(path for path in source.iterdir() if path.suffix.lower() in (".json", ".jsonl", ".parquet"))
         if not files:
             raise ImportFileError(
                 f"{source}: the folder has no .json, .jsonl or .parquet file.", "Name the folder with the data."
             )
     for file in files:
-        for location, value in _read_parquet(file) if file.suffix == ".parquet" else _read_json(file):
+        for location, value in _read_parquet(file) if file.suffix.lower() == ".parquet" else _read_json(file):
             if not isinstance(value, dict):
                 raise ImportFileError(f"{location} is not a JSON object.", WRONG_LAYOUT_HINT)
             yield SourceRecord(location, value)
