@@ -18,7 +18,7 @@ from auditor.surveys.enum_cells import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_rows
 
 REQUIRED_COLUMNS = ("judge", "context", "item_a", "item_b", "relation", "decision")
-OPTIONAL_COLUMNS = ("sample", "paraphrase", "people")
+OPTIONAL_COLUMNS = ("sample", "paraphrase", "people", "outcome", "probability")
 CRITERIA = ("acceptability", "preference", "relevance", "coherence", "temporal", "causal")
 
 
@@ -56,7 +56,8 @@ def import_comparisons(
     """Store recorded comparisons as an audit. An earlier import of the same name is replaced.
 
     Args:
-        file: CSV, JSONL or Parquet with `judge,context,item_a,item_b,relation,decision[,sample][,paraphrase][,people]`.
+        file: CSV, JSONL or Parquet with `judge,context,item_a,item_b,relation,decision[,sample][,paraphrase][,people]`,
+            and what exports of tables add (`outcome`, `probability`).
             A row is one question with `item_a` shown first; `relation` is `standard` or `negated`; `decision` is `A`,
             `B`, `TIE` or empty. Sample 0 is the judge's answer, further ones are repeats; `people` is people's
             decision on the standard question.
@@ -162,19 +163,31 @@ def _parse_comparison(row: TextRow, position: int) -> Comparison:
     if item_a == item_b:
         raise ImportFileError(f"{row.location}: the row compares '{item_a}' with itself.", "Remove the row.")
     decision = parse_enum_cell(row, "decision", ComparisonChoice, str.upper)
+    outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
+    if decision is not None and outcome not in (None, Outcome.OK):
+        raise row.make_cell_error("outcome", f"a call with the outcome {outcome} has a decision", "Empty one of them.")
     return Comparison(
         judge=judge,
         context=row.cells["context"],
         item_a=item_a,
         item_b=item_b,
         relation=parse_enum_cell(row, "relation", Relation, str.lower) or Relation.STANDARD,
-        outcome=Outcome.OK if decision else Outcome.NOT_MEASURABLE,
+        outcome=outcome or (Outcome.OK if decision else Outcome.NOT_MEASURABLE),
         decision=decision,
         paraphrase=row.integer("paraphrase"),
         sample=row.integer("sample"),
+        probability=_parse_probability(row),
         people=parse_enum_cell(row, "people", ComparisonChoice, str.upper),
         position=position,
     )
+
+
+def _parse_probability(row: TextRow) -> float | None:
+    """The probability with which the judge names the item shown first; None if the cell is empty."""
+    probability = row.number("probability")
+    if probability is not None and not 0 <= probability <= 1:
+        raise row.make_cell_error("probability", f"{probability:g} is not from 0 to 1", "Correct or empty it.")
+    return probability
 
 
 def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: str) -> list[Comparison]:

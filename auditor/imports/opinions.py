@@ -13,6 +13,7 @@ from auditor.domain import Cell, Outcome, Survey, canonical_hash
 from auditor.domain.opinions import MAX_SUM_ERROR, PLACEBO, Opinion, OpinionMode, ScaleOrder
 from auditor.errors import ImportFileError, UsageError, did_you_mean
 from auditor.imports.unmatched_rows import UnmatchedRows, count_unmatched_rows
+from auditor.input_files import parse_json
 from auditor.run import describe_environment, resolve_storage_url
 from auditor.storage import audits
 from auditor.storage.database import open_database
@@ -130,6 +131,7 @@ class _OpinionReader:
         self.spell = make_country_speller(survey)
         self.spell_topic = make_topic_speller(survey)
         self.counts: Counter[str] = Counter()
+        self.order_column = "order"
 
     def read(self, file: Path) -> Iterator[Opinion]:
         """Yield the opinions of a file; raise ImportFileError for a row that cannot be used or occurs twice."""
@@ -137,7 +139,10 @@ class _OpinionReader:
         has_answers = "answer" in columns
         scales = [self.distributions, *self.distributions.scales.values()]
         n_points = max(len(scale.points) for scale in scales)
+        is_exported = "shares" in columns  # by `auditor export tables`
+        self.order_column = "scale_order" if is_exported else "order"
         values = ["sample", "answer"] if has_answers else [f"p{position}" for position in range(1, n_points + 1)]
+        values = ["shares", "scale_order"] if is_exported else values
         extra = f"p{n_points + 1}"
         if not has_answers and extra in columns:
             raise ImportFileError(
@@ -174,7 +179,10 @@ class _OpinionReader:
         topic = self.spell_topic(row.required_text("topic"))
         points = self.distributions.scale_of(topic).points
         names = [point.name for point in points]
-        shares = _parse_answer(row, names) if has_answers else self._parse_shares(row, values[: len(points)])
+        if "shares" in values:
+            shares = _parse_exported_shares(row, len(points))
+        else:
+            shares = _parse_answer(row, names) if has_answers else self._parse_shares(row, values[: len(points)])
         n = None
         if mode is OpinionMode.SAMPLED:
             n = 1 if has_answers else row.integer("n")
@@ -186,7 +194,9 @@ class _OpinionReader:
             dimension=dimension,
             group=group,
             mode=mode,
-            scale_order=ScaleOrder(_parse_choice(row, "order", ["up", "down"]) if row.cells["order"] else ""),
+            scale_order=ScaleOrder(
+                _parse_choice(row, self.order_column, ["up", "down"]) if row.cells[self.order_column] else ""
+            ),
             sample=row.integer("sample"),
             outcome=Outcome.OK if shares is not None else Outcome.UNPARSED,
             shares=shares,
@@ -214,6 +224,24 @@ class _OpinionReader:
             return None
         self.counts["rescaled"] += abs(total / unit - 1) > 1e-3
         return tuple(share / total for share in shares)
+
+
+def _parse_exported_shares(row: TextRow, n_points: int) -> tuple[float, ...] | None:
+    """Shares as a JSON list, as `auditor export tables` writes them; None if the cell is empty.
+
+    Raises:
+        ImportFileError: the cell has no list of as many shares as the scale has answers.
+    """
+    if not row.cells["shares"]:
+        return None
+    shares = parse_json(row.cells["shares"], f"{row.location}, column 'shares'", ImportFileError)
+    is_valid = isinstance(shares, list) and len(shares) == n_points
+    if not is_valid or not all(isinstance(share, int | float) and share >= 0 for share in shares):
+        raise row.make_cell_error("shares", f"is no list of {n_points} shares", "Use the survey's scale.")
+    total = sum(shares)
+    if abs(total - 1) > MAX_SUM_ERROR:
+        raise row.make_cell_error("shares", f"the shares add up to {total:g}", "Write shares that add up to 1.")
+    return tuple(float(share) for share in shares)
 
 
 def _parse_answer(row: TextRow, names: Sequence[str]) -> tuple[float, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -95,16 +96,12 @@ def _parse_options(task: Task, row: TextRow, shared_options: Sequence[str] | Non
     """Options of an item, its own or the shared ones; empty for kinds other than `choice`."""
     row_options = row.cells["options"]
     if task.kind is not AnswerKind.CHOICE:
-        if row_options:
+        if _split_options(row_options):
             raise ImportFileError(
                 f"{row.location}: the item has options, but task.answer is not 'choice'.", 'Set task.answer = "choice".'
             )
         return ()
-    options = (
-        tuple(part.strip() for part in row_options.split(OPTION_SEPARATOR))
-        if row_options
-        else tuple(shared_options or ())
-    )
+    options = _split_options(row_options) or tuple(shared_options or ())
     if not 2 <= len(options) <= len(OPTION_LETTERS) or not all(options):
         problem = "an option is empty" if not all(options) else f"the item has {len(options)} options"
         how_to_fix = (
@@ -119,6 +116,18 @@ def _parse_options(task: Task, row: TextRow, shared_options: Sequence[str] | Non
                 "Reword the options: none may be another's letter, or differ only in case or punctuation.",
             )
     return options
+
+
+def _split_options(text: str) -> tuple[str, ...]:
+    """The options in a cell, with separators or as a JSON list, as `auditor export tables` writes them."""
+    if text.startswith("["):
+        try:
+            options = json.loads(text)
+        except ValueError:
+            options = None
+        if isinstance(options, list) and all(isinstance(option, str) for option in options):
+            return tuple(option.strip() for option in options)
+    return tuple(part.strip() for part in text.split(OPTION_SEPARATOR)) if text else ()
 
 
 def _how_to_fix_truth(task: Task, item: TaskItem) -> str:

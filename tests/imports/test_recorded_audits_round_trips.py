@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 from auditor.exports.tables import TableFormat, export_tables
+from auditor.imports.comparisons import import_comparisons
+from auditor.imports.opinions import import_opinions
 from auditor.imports.recorded_audits import import_scores, import_traces, import_verdicts
+from auditor.imports.task_answers import import_task_answers
+from auditor.run import open_audit
 from auditor.storage import audits, results
+from auditor.storage.comparisons import load_item_sets
 from auditor.storage.database import open_database
+from auditor.storage.opinions import load_opinions
+from tests.support.opinion_surveys import write_opinion_survey
 
 TRACES = """model,country,topic,sample,text,score,outcome
 a,Germany,divorce,0,SCORE = 0.5,,
@@ -51,3 +58,71 @@ def test_exported_tables_can_be_imported_again(tmp_path: Path, storage: str, fil
     import_scores(folder / f"score.{file_format}", survey="wvs7-sample", audit="c", storage=storage)
     means = {key: score for key, (score, *_) in load_all(storage, "a")[2].items()}
     assert {key: score for key, (score, *_) in load_all(storage, "c")[2].items()} == means
+
+
+def test_exported_comparisons_can_be_imported_again(tmp_path: Path, storage: str) -> None:
+    rows = [
+        ("j", "a", "b", "standard", "A", 0), ("j", "b", "c", "standard", "A", 0), ("j", "a", "c", "standard", "B", 0),
+        ("j", "b", "a", "standard", "B", 0), ("j", "a", "b", "negated", "A", 0), ("j", "a", "b", "standard", "", 1),
+        ("people", "a", "b", "standard", "A", 0),
+    ]  # fmt: skip
+    lines = [
+        f"{judge},Which is worse?,{a},{b},{relation},{decision},{n}" for judge, a, b, relation, decision, n in rows
+    ]
+    header = "judge,context,item_a,item_b,relation,decision,sample"
+    (tmp_path / "c.csv").write_text("\n".join([header, *lines]) + "\n")
+    import_comparisons(tmp_path / "c.csv", audit="a", storage=storage, people="people")
+    folder = export(storage, "a", tmp_path)
+    import_comparisons(folder / "comparison.jsonl", audit="b", storage=storage, items=folder / "comparison_item.jsonl")
+    reports = [open_audit(name, storage=storage).report().logic for name in ("a", "b")]
+    assert reports[0] is not None
+    assert reports[1] is not None
+    assert reports[1].judges == reports[0].judges
+    with open_database(storage, create=False) as db:
+        texts = [
+            [[item.text for item in item_set.items] for item_set in load_item_sets(db, audits.get_audit(db, name).id)]
+            for name in ("a", "b")
+        ]
+    assert texts[1] == texts[0]
+
+
+def test_exported_opinions_can_be_imported_again(tmp_path: Path, storage: str) -> None:
+    survey = str(write_opinion_survey(tmp_path))
+    rows = ["m,Japan,divorce,sampled,up,0,5", "m,Japan,divorce,sampled,down,0,2", "m,Japan,taxes,sampled,up,0,99"]
+    (tmp_path / "o.csv").write_text("\n".join(["model,country,topic,mode,order,sample,answer", *rows]) + "\n")
+    import_opinions(tmp_path / "o.csv", survey=survey, audit="a", storage=storage)
+    folder = export(storage, "a", tmp_path)
+    import_opinions(folder / "opinion.jsonl", survey=survey, audit="b", storage=storage)
+    with open_database(storage, create=False) as db:
+        opinions = [load_opinions(db, audits.get_audit(db, name).id) for name in ("a", "b")]
+    assert len(opinions[0]) == 3
+    assert opinions[1] == opinions[0]
+
+
+def test_exported_answers_to_a_task_can_be_imported_again(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "i.csv").write_text("id,question,options,truth\nmoon,How many?,none|one,one\nsun,A star?,yes|no,\n")
+    (tmp_path / "a.csv").write_text("model,id,sample,answer\nm,moon,0,A\nm,moon,1,one\nm,sun,0,perhaps\nn,sun,0,\n")
+    answer_format = {"answer": "choice"}
+    import_task_answers(
+        tmp_path / "a.csv", audit="a", items=tmp_path / "i.csv", answer_format=answer_format, storage=storage
+    )
+    folder = export(storage, "a", tmp_path)
+    import_task_answers(
+        folder / "trace.jsonl",
+        audit="b",
+        items=folder / "task_item.jsonl",
+        answer_format=answer_format,
+        storage=storage,
+    )
+    assert load_all(storage, "b") == load_all(storage, "a")
+    tasks = [open_audit(name, storage=storage).report().task for name in ("a", "b")]
+    assert tasks[0] is not None
+    assert tasks[1] is not None
+    assert (tasks[1].models, tasks[1].items) == (tasks[0].models, tasks[0].items)
+
+
+def export(storage: str, name: str, folder: Path) -> Path:
+    """Export the tables of an audit as JSONL, and return their folder."""
+    with open_database(storage, create=False) as db:
+        export_tables(db, name, folder / "tables", "jsonl")
+    return folder / "tables"
