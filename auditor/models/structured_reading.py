@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 
 from pydantic import BaseModel, ValidationError
 
-from auditor.domain import SCORE_MAX, SCORE_MIN
+from auditor.domain import SCORE_MAX
 from auditor.models.instructor_client import UNREADABLE, explain_invalid
 from auditor.models.json_extraction import (
     JsonObject,
@@ -44,6 +44,8 @@ MAX_OBJECTS = 1000
 MAX_EXPLAINED_CHARS = 64 * 1024
 """Longest text without any field whose problem is described: each key that the schema lacks costs time."""
 TWO_ANSWERS = "two answers"
+MAX_OTHER_ANSWER = 100
+"""Largest number in a remark after an answer that may be another answer."""
 REPEATS_REQUEST = "the answer only repeats the request"
 _FREE_TEXTS = frozenset({"norms", "reasoning", "reason", "justification"})
 """Texts that explain an answer, and do not decide which of two is meant."""
@@ -90,9 +92,9 @@ _FULL_NEGATION = re.compile(
 """A negation of something else than the label, such as "not all steps follow"."""
 _NEGATION = r"\b(?:not|never|hardly|n't|n\u2019t)\W+(?:\w+\W+)?"
 _RETRACTION = re.compile(
-    r"\b(?:actually|correction|on (?:second thoughts?|reflection)|wait|sorry|I(?:'d| would| will| should| must)? "
-    r"(?:change|revise|raise|lower|correct|adjust|withdraw)|should (?:rather )?(?:be|have been))\b"
-    r"(?P<words>[^\n]{0,80})",
+    r"\b(?:actually|correction|revised|instead|rather|make (?:that|it)|on (?:second thoughts?|reflection)|wait|sorry"
+    r"|(?:final|my|the) answer|I(?:'d| would| will| should| must)? (?:change|revise|raise|lower|correct|adjust|withdraw"
+    r"|choose|pick)|should (?:rather )?(?:be|have been))\b(?P<words>[^\n]{0,80})",
     re.IGNORECASE,
 )
 """A sentence after an answer in which it may be taken back."""
@@ -361,7 +363,7 @@ def _read_number(field: _Field, value: Any) -> Any:
     number = parse_number(match[1].translate(_TO_NUMBER))
     if not math.isfinite(number):
         return str(value)
-    if match[2]:
+    if match[2] or (field.kind == "integer" and field.name != "confidence"):
         return int(number) if number == int(number) else str(value)
     return float(number) if field.kind == "number" else number
 
@@ -372,17 +374,17 @@ def _read_label(text: str, labels: Sequence[str]) -> str:
     if match is None or (label := match[1].upper()) not in labels:
         return text
     explanation = match[2]
-    if (separator := _SEPARATOR.match(explanation)) is None:
-        return text
     others = set(labels) - {label}
     denies_other = any(label.endswith(other) for other in others)  # INVALID denies VALID
+    if denies_other:
+        explanation = re.sub(rf"{_NEGATION}(?:{'|'.join(others)})\b", "", explanation, flags=re.IGNORECASE)
+    if (separator := _SEPARATOR.match(explanation)) is None:
+        return text
     reason = explanation[separator.end() :]
     if (doubt := _DOUBT.match(reason)) is not None and not (
         doubt["negation"] and (_NO_FAULT.match(reason) or (denies_other and _FULL_NEGATION.match(reason)))
     ):
         return text
-    if denies_other:
-        explanation = re.sub(rf"{_NEGATION}(?:{'|'.join(others)})\b", "", explanation, flags=re.IGNORECASE)
     is_negated = re.search(rf"{_NEGATION}{label}\b", explanation, re.IGNORECASE)
     return text if is_negated or set(re.findall(r"[^\W_]+", explanation.upper())) & others else label
 
@@ -503,14 +505,16 @@ def _is_stated_otherwise(field: _Field, value: Any, surroundings: Sequence[str])
         return True
     if field.kind == "label":
         return _names_other_label(field, value, text_after)
-    retractions = _RETRACTION.finditer(text_after) if field.name == "score" else ()
+    if field.kind == "boolean":
+        return value is True and re.search(rf"{_NEGATION}{field.name}\b", text_after, re.IGNORECASE) is not None
+    retractions = _RETRACTION.finditer(text_after) if field.name in ("score", "answer", "choice") else ()
     numbers = [number for match in retractions for number in _WHOLE_NUMBER.findall(match["words"])]
-    return any(_states_other(field, value, number) for number in numbers if _is_score(number))
+    return any(_states_other(field, value, number) for number in numbers if _may_answer(field, number))
 
 
-def _is_score(number: str) -> bool:
-    """Whether a number may be a score, and not a year or a percentage."""
-    return SCORE_MIN <= float(number.translate(_TO_NUMBER)) <= SCORE_MAX
+def _may_answer(field: _Field, number: str) -> bool:
+    """Whether a number may be the field's value, and not a year or a percentage."""
+    return abs(float(number.translate(_TO_NUMBER))) <= (SCORE_MAX if field.name == "score" else MAX_OTHER_ANSWER)
 
 
 def _is_corrected(field: _Field, value: str, text: str) -> bool:
