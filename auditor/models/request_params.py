@@ -56,8 +56,10 @@ FEES = frozenset(
         "container",
         "enablesearch",
         "functions",
+        "inferencegeo",
         "mcpservers",
         "modalities",
+        "performanceconfig",
         "plugins",
         "prediction",
         "searchparameters",
@@ -67,8 +69,10 @@ FEES = frozenset(
     }
 )
 """Parameters for which providers charge more than the tokens of one prompt and one answer, in the same form."""
+TIERS = frozenset({"servicetier", "speed"})
+"""Providers' names of the tier in which a request is processed, in the same form; a text, or a table with its type."""
 PRICED_TIERS = frozenset({"priority", "fast"})
-"""Values of `service_tier` at another price than the listed one."""
+"""Tiers at another price than the listed one."""
 NON_PARAMETER_FIELDS = frozenset(
     {"messages", "prompt", "contents", "system", "system_instruction", "systemInstruction", "model"}
 )
@@ -119,7 +123,8 @@ def _check_param(model: ModelSection, path: tuple[str, ...], value: Any, *, has_
             f"model '{model.name}': params.{name} must be a whole number of tokens of at least 1, and is {value!r}.",
             "Without a limit, an answer may be as long as the model likes, and cost as much.",
         )
-    if has_budget and (key in FEES or (key == "servicetier" and value in PRICED_TIERS)):
+    tier = value.get("type") if isinstance(value, Mapping) else value
+    if has_budget and (key in FEES or (key in TIERS and tier in PRICED_TIERS)):
         raise ConfigError(
             f"model '{model.name}': limits.budget_usd cannot be enforced with params.{name}: the provider charges "
             "more for it than the price of tokens.",

@@ -292,9 +292,7 @@ LOOK_ALIKES = {
         ("openai", "[::ffff:10.0.0.5]:80", "this machine or your network"),
     ],
 )
-def test_customers_of_a_cloud_and_addresses_in_other_spellings_are_told_apart(
-    provider: str, host: str, owner: str
-) -> None:
+def test_servers_of_other_customers_of_a_cloud_are_not_the_providers(provider: str, host: str, owner: str) -> None:
     assert describe_owner(host, provider) == owner
 
 

@@ -19,6 +19,7 @@ from tests.support.killed_runs import ALL_FAULTS
 AUDITS = [f"audit-{number}" for number in range(10)]
 ROUNDS = 20 if ALL_FAULTS else 3
 SURVEY = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["divorce"]}
+PROBES = {"direct": {"samples": 2}}
 
 
 def test_audits_started_together_in_one_folder_all_finish(
@@ -30,7 +31,7 @@ def test_audits_started_together_in_one_folder_all_finish(
         monkeypatch.chdir(folder)
         server.requests.clear()
         for seed, name in enumerate(AUDITS):
-            audit = config(server.url, models=2, name=name, survey=SURVEY, probes={"direct": {"samples": 2}}, seed=seed)
+            audit = config(server.url, models=2, name=name, survey=SURVEY, probes=PROBES, judges=[], seed=seed)
             content = json.dumps(audit.model_dump(mode="json", exclude_none=True))
             Path(f"{name}.yaml").write_text(content, encoding="utf-8")
         runs = [start("run", f"{name}.yaml") for name in AUDITS]

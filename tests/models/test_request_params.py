@@ -189,6 +189,10 @@ REFUSED: dict[str, dict[str, Any]] = {
     "web_search_options": {"web_search_options": {}},
     "extra_body.plugins": {"extra_body": {"plugins": [{"id": "web"}]}},
     "service_tier": {"service_tier": "priority"},
+    "serviceTier": {"serviceTier": {"type": "priority"}},
+    "extra_body.speed": {"extra_body": {"speed": "fast"}},
+    "inference_geo": {"inference_geo": "us"},
+    "performanceConfig": {"performanceConfig": {"latency": "optimized"}},
 }
 
 

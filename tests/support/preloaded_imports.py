@@ -4,14 +4,30 @@ from auditor import bootstrap
 
 bootstrap.prepare_environment()
 
+import filelock  # noqa: E402, F401
+import pycountry  # noqa: E402, F401
+import scipy.special  # noqa: E402, F401
 from litellm.litellm_core_utils import default_encoding  # noqa: E402, F401
 
-from auditor.agents import graph_runner, rephrasing  # noqa: E402, F401
-from auditor.cli import app, progress  # noqa: E402, F401
-from auditor.models import answer_schemas, batches, gateway, litellm_client, structured_reading  # noqa: E402, F401
+from auditor.agents import background_consistency, graph_runner, logic, rephrasing, semantic  # noqa: E402, F401
+from auditor.agents.logic import graph as logic_graph  # noqa: E402, F401
+from auditor.agents.semantic import graph as semantic_graph  # noqa: E402, F401
+from auditor.cli import app, dry_run, failures, progress, report, run  # noqa: E402, F401
+from auditor.models import (  # noqa: E402, F401
+    answer_schemas,
+    batches,
+    direct_completion,
+    gateway,
+    litellm_client,
+    structured_reading,
+)
 from auditor.reports.data import build  # noqa: E402, F401
-from auditor.reports.sections import run_summary  # noqa: E402, F401
+from auditor.reports.render import plain_text  # noqa: E402, F401
+from auditor.reports.sections import distribution, logic_tables, run_summary  # noqa: E402, F401
 from auditor.run import audit_runner, replay, telemetry  # noqa: E402, F401
+from auditor.run.batches import batching_client  # noqa: E402, F401
 
 litellm_client.load_litellm()
+from litellm.proxy.openai_files_endpoints import common_utils  # noqa: E402, F401 - by litellm's first completion
+
 structured_reading.parse_structured_answer(answer_schemas.MoralJudgement, "{}")  # loads instructor
