@@ -169,7 +169,7 @@ class RunContext:
     @cached_property
     def unread_answers(self) -> UnreadAnswers:
         """Counts answers without a score during this run."""
-        return UnreadAnswers(self.progress.on_notice)
+        return UnreadAnswers(self.progress.on_notice, asks_for_text=self.config.direct.mode == "text")
 
     @cached_property
     def ignored_keys(self) -> IgnoredKeys:

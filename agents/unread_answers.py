@@ -23,6 +23,8 @@ class UnreadAnswers:
     """Counts each model's consecutive answers without a score, and tells the user once."""
 
     notify: Callable[[str], None]
+    asks_for_text: bool = True
+    """Whether direct questions ask for free text, so that another form may help."""
     _streaks: dict[str, Counter[Outcome]] = field(default_factory=dict)
 
     def record(self, model: str, outcome: Outcome) -> None:
@@ -38,7 +40,8 @@ class UnreadAnswers:
             self.notify(
                 f"None of the last {MAX_UNREAD_ANSWERS} answers of '{model}' has a score ({causes}). The run goes on. "
                 "How to fix: Stop the run, and read some answers with `auditor traces`. If they are cut off, raise "
-                'probes.direct.max_tokens; if they have another form, use mode = "structured".'
+                "probes.direct.max_tokens; if they have another form, use mode = "
+                f'"{"structured" if self.asks_for_text else "text"}".'
             )
 
 

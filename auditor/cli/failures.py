@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from auditor.run.audit_handle import AuditHandle
     from auditor.storage.audits import Audit
     from auditor.storage.database import Database
+    from auditor.storage.failure_queries import ModelOutcomeCount
 
 MAX_SHOWN_BODY_CHARS = 4_000
 """Characters of a response's body that --full shows."""
@@ -47,12 +50,13 @@ def errors(
     from auditor.run import resolve_storage_url
     from auditor.storage import audits
     from auditor.storage.database import open_database
-    from auditor.storage.failure_queries import count_unsent_calls
+    from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
 
     with open_database(resolve_storage_url(storage), create=False) as db:
         selected_audit = audits.get_audit(db, audit)
         failures = load_failure_groups(db, selected_audit.id)
         n_unsent = count_unsent_calls(db, selected_audit.id) if model is None else 0
+        outcome_counts = count_model_outcomes(db, selected_audit.id)
         if model is not None:
             _require_model(model, selected_audit, failures)
             failures = [failure for failure in failures if failure.name == model]
@@ -66,6 +70,29 @@ def errors(
     for failure, body in zip(failures, bodies, strict=True):
         _print_failure(failure, body, full=full)
     _print_unsent_calls(n_unsent, selected_audit.name)
+    refusals = [count for count in outcome_counts if model is None or count.name == model]
+    _print_refusals(refusals, selected_audit.name, storage)
+
+
+def _print_refusals(outcome_counts: Sequence[ModelOutcomeCount], audit_name: str, storage: str | None) -> None:
+    """Print which models and judges refuse to answer, and the command that shows a model's answers."""
+    from auditor.domain import Outcome
+    from auditor.reports.number_format import pluralize
+
+    totals = Counter[tuple[str, bool]]()
+    for count in outcome_counts:
+        totals[count.name, count.is_judge] += count.n
+    for count in outcome_counts:
+        if count.outcome != Outcome.REFUSED:
+            continue
+        role = f"'{count.name}'{' as a judge' if count.is_judge else ''}"
+        sentence = (
+            f"{audit_name}: {role} refused {count.n} of {pluralize(totals[count.name, count.is_judge], 'answer')}."
+        )
+        command = format_command(
+            "traces", audit_name, "--model", shlex.quote(count.name), "--outcome", "refused", storage=storage
+        )
+        print_message(sentence if count.is_judge else f"{sentence} To read them: {command}")
 
 
 def _print_failure(failure: FailureGroup, body: str | None, *, full: bool) -> None:
@@ -142,9 +169,11 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
     with open_database(audit.storage, create=False) as db:
         audit_id = audits.get_audit(db, audit.name).id
         failures = load_failure_groups(db, audit_id)
-        unusable_models = find_unusable_models(count_model_outcomes(db, audit_id), failures)
+        outcome_counts = count_model_outcomes(db, audit_id)
+        unusable_models = find_unusable_models(outcome_counts, failures, config)
         n_unsent = count_unsent_calls(db, audit_id)
     print_top_failures(failures, n_unsent, audit.name, audit.storage)
+    _print_refusals(outcome_counts, audit.name, audit.storage)
     recorded = {name for name, model in config.models_by_name.items() if model.model.startswith(REPLAY_PREFIX)}
     _require_usable_answers([model for model in unusable_models if model.name in config.models_by_name], recorded)
 

@@ -224,19 +224,22 @@ def finish_category(response: Any, body: ResponseBody) -> FinishCategory:
     return worst_category(finish_reason(choice, body), str(choice.finish_reason) if choice.finish_reason else None)
 
 
+MAX_TOKEN_COUNT = 2**31
+"""Larger counts do not fit into a column of the database."""
+
+
 def litellm_token_usage(response: Any) -> tuple[TokenUsage | None, int | None]:
     """Return the token counts as litellm read them, and the number of prompt tokens from the provider's cache.
 
     Each is None if unknown. litellm writes zeros for counts that are missing, and puts into one place what providers
-    name `cached_tokens`, `cache_read_input_tokens` or `prompt_cache_hit_tokens`.
+    name `cached_tokens`, `cache_read_input_tokens` or `prompt_cache_hit_tokens`. Some servers count more cached tokens
+    than prompt tokens; the report then says that the cost is a lower bound.
     """
     usage = getattr(response, "usage", None)
     if not (prompt_tokens := getattr(usage, "prompt_tokens", None)):
         return None, None
     cached_tokens = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None)
-    is_plausible = (
-        isinstance(cached_tokens, int) and isinstance(prompt_tokens, int) and 0 <= cached_tokens <= prompt_tokens
-    )
+    is_plausible = isinstance(cached_tokens, int) and 0 <= cached_tokens < MAX_TOKEN_COUNT
     return TokenUsage(prompt_tokens, getattr(usage, "completion_tokens", None)), cached_tokens if is_plausible else None
 
 

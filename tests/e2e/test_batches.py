@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 import signal
 import time
 from collections import Counter
@@ -165,7 +166,14 @@ def test_answers_of_an_expired_batch_are_kept_and_its_other_calls_are_resubmitte
 ) -> None:
     assert server.batches
     server.batches.fate = lambda batch, line: [COMPLETED, EXPIRED, CANCELLED][line % 3] if batch < 3 else COMPLETED
-    run_audit(small(server, provider, batch=BATCH), storage=storage)
+    notices: list[str] = []
+
+    class Progress(SilentProgress):
+        def on_notice(self, text: str) -> None:
+            notices.append(text)
+
+    run_audit(small(server, provider, batch=BATCH), storage=storage, progress=Progress())
+    assert any(re.search(r"the answers to \d+ of \d+ calls were collected", notice) for notice in notices)
     submissions_by_key = Counter(server.batches.keys)
     assert len(submissions_by_key) == CALLS - DISCOVERIES
     assert sorted(submissions_by_key.values()) == [1] * (CALLS - DISCOVERIES - 9) + [2] * 9

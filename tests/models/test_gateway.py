@@ -64,7 +64,7 @@ async def test_an_answer_has_the_providers_usage_and_model(server: FakeServer) -
         ({"prompt_tokens_details": {"cached_tokens": 64}}, 64, 36e-6 + 64 * 0.1e-6 + 2 * 20e-6),
         ({"prompt_tokens_details": {"cached_tokens": 0}}, 0, 100e-6 + 2 * 20e-6),
         ({"prompt_cache_hit_tokens": 40, "prompt_cache_miss_tokens": 60}, 40, 60e-6 + 40 * 0.1e-6 + 2 * 20e-6),
-        ({"prompt_tokens_details": {"cached_tokens": 900}}, None, 100e-6 + 2 * 20e-6),
+        ({"prompt_tokens_details": {"cached_tokens": 900}}, 900, 100e-6 + 2 * 20e-6),
         ({}, None, 100e-6 + 2 * 20e-6),
     ],
 )

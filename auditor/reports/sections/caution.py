@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.config.probes import SECTION_BY_PROBE
-from auditor.domain import Purpose
+from auditor.domain import Method, Purpose
 from auditor.reports.data.report_schema import Report
-from auditor.reports.number_format import format_count, format_percent, pluralize
+from auditor.reports.number_format import format_count, format_percent, format_styled, pluralize
 from auditor.reports.sections.failures import list_unusable_models
 from auditor.reports.sections.lost_samples import list_lost_sample_cautions
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
@@ -24,8 +24,10 @@ def list_cautions(report: Report) -> list[str]:
         *_repeat_cautions(report),
         *_exclusion_cautions(report),
         *_coverage_cautions(report),
+        *_refusal_cautions(report),
         *list_lost_sample_cautions(report),
         *list_unusable_models(report),
+        *_equal_sample_cautions(report),
         *_sampling_cautions(report),
         *describe_mixed_forms(report),
         *_panel_cautions(report),
@@ -65,7 +67,43 @@ def _coverage_cautions(report: Report) -> Iterator[str]:
     for row in report.coverage.total:
         if row.planned and row.ok < MIN_COVERAGE * row.planned:
             usable = format_percent(row.ok, row.planned)
-            yield f"Only {usable} of the planned {row.counted_label} are usable; “What is missing?” has the reasons."
+            causes = [f"{format_count(n)} {cause.replace('_', ' ')}" for cause, n in row.losses.items()]
+            causes += [f"{format_count(row.missing)} not recorded"] if row.missing else []
+            yield (
+                f"Only {usable} of the planned {row.counted_label} are usable ({', '.join(causes)}); “What is "
+                "missing?” has the details."
+            )
+
+
+def _refusal_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution that names the models that refused more than 5% of the questions, most often first."""
+    rows = [] if report.refusals is None else report.refusals.models
+    rows = [row for row in rows if (row.share.value or 0.0) > 1 - MIN_COVERAGE]
+    if rows:
+        names = [f"{row.name} ({format_styled(row.share.value, 'percent', 1)})" for row in rows]
+        yield (
+            f"Many answers were refused, by {join_first(names, 'model')}; “What do the models refuse?” has the details."
+        )
+
+
+def _equal_sample_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution about models whose samples are equal in every cell although they were drawn at random."""
+    temperatures = {
+        row.model: row.requested.get("temperature", 0.0)
+        for row in report.sampling.rows
+        if row.purpose == Purpose.DIRECT
+    }
+    names = [
+        row.model
+        for row in report.self_consistency
+        if row.method == Method.DIRECT and row.variance.value == 0 and temperatures.get(row.model, 0.0) > 0
+    ]
+    if names:
+        yield (
+            f"In every cell, all samples of {join_first(names, 'model')} have equal scores, although the "
+            "temperature is above 0. The server may ignore the temperature or repeat a cached answer; then samples "
+            "are no evidence of consistency."
+        )
 
 
 def _sampling_cautions(report: Report) -> Iterator[str]:

@@ -9,6 +9,7 @@ from auditor.reports.data.cost.schema import CostReport, CostRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, CountShare, LowerBound, Paragraph, Reason, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd, pluralize
+from auditor.reports.sections.phrasing import join_with_and
 from auditor.reports.sections.tables import tabulate
 
 COLUMNS = (
@@ -47,7 +48,9 @@ def build_cost_section(report: Report) -> Section:
         COLUMNS if cost.total.reasoning_tokens is None else REASONING_COLUMNS,
         {
             "from_cache": lambda row: (
-                None if row.cached_tokens is None else CountShare(row.cached_tokens, row.told_tokens)
+                None
+                if row.cached_tokens is None or row.excess_cached_tokens
+                else CountShare(row.cached_tokens, row.told_tokens)
             ),
             "usd": lambda row: (
                 Reason("unknown") if row.usd is None else LowerBound(row.usd) if row.lower_bound else row.usd
@@ -80,7 +83,7 @@ def describe_cost(cost: CostReport) -> Iterator[str]:
             "tokens are estimated as characters / 4, completion tokens as max_tokens, or as the model’s maximum if "
             "unset."
         )
-    if total.answers and total.cached_tokens is not None:
+    if total.answers and total.cached_tokens is not None and not total.excess_cached_tokens:
         # `told_tokens` counts prompt tokens of the answers that report cached tokens.
         scope = "" if total.told_tokens == total.prompt_tokens else " in answers that report this"
         share = format_percent(total.cached_tokens, total.told_tokens)
@@ -108,7 +111,9 @@ def _describe_known_cost(total: CostRow) -> Iterator[str]:
     if total.usd is None:
         yield "The cost is unknown, which does not mean zero: no answer has a known price."
     elif total.lower_bound:
-        yield f"The audit cost at least {format_usd(total.usd)}: {unpriced}."
+        excess = "some answers report more cached tokens than prompt tokens, so that the latter are incomplete"
+        reasons = [*([unpriced] if total.unpriced else []), *([excess] if total.excess_cached_tokens else [])]
+        yield f"The audit cost at least {format_usd(total.usd)}: {join_with_and(reasons)}."
     else:
         yield f"The audit cost {format_usd(total.usd)}."
     yield (

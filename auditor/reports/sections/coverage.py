@@ -18,6 +18,7 @@ from auditor.reports.document import (
     Column,
     CountShare,
     Disclosure,
+    Inline,
     List,
     Name,
     Paragraph,
@@ -193,24 +194,30 @@ def build_refusals_section(report: Report) -> Section | None:
 
 
 def _describe_refusals(refusals: RefusalsReport) -> Text:
-    """State the share of refusals, and the topic and the country that are refused most often."""
+    """State the share of refusals, and the model, if models differ, the topic and the country with most of them."""
     total = refusals.total
     if not total.value:
         return f"There are no refusals among {pluralize(total.n, 'answer')}."
     groups: list[Text] = [
-        [
-            Name(row.name),
-            f" ({format_styled(row.share.value, 'percent', 1)}: "
-            f"{format_count(round((row.share.value or 0) * row.share.n))} of {pluralize(row.share.n, 'answer')})",
-        ]
-        for row in (*refusals.topics[:1], *refusals.countries[:1])
+        [Name(row.name), f" ({_describe_share(row)})"] for row in (*refusals.topics[:1], *refusals.countries[:1])
     ]
+    overall = f"{format_styled(total.value, 'percent', 1)} of {pluralize(total.n, 'answer')} are refusals "
+    leading: list[Inline] = []
+    if len({row.share.value for row in refusals.models}) > 1:
+        model = refusals.models[0]
+        leading = [Name(model.name), f" refuses most often ({_describe_share(model)}). Overall, "]
     return [
-        f"{format_styled(total.value, 'percent', 1)} of {pluralize(total.n, 'answer')} are refusals "
-        f"({describe_interval(total, 1, 'percent')}). Refusals are most frequent for ",
+        *leading,
+        f"{overall}({describe_interval(total, 1, 'percent')}). Refusals are most frequent for ",
         *join_texts(groups, " and "),
         ".",
     ]
+
+
+def _describe_share(row: RefusalRow) -> str:
+    """The share of refusals of one group, and their number."""
+    n_refused = format_count(round((row.share.value or 0) * row.share.n))
+    return f"{format_styled(row.share.value, 'percent', 1)}: {n_refused} of {pluralize(row.share.n, 'answer')}"
 
 
 def _describe_repeated_questions(row: ReaskRow) -> Text:

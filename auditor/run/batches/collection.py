@@ -166,11 +166,12 @@ async def _wait_for_late_calls(batch: OpenBatch, quiet_s: float) -> None:
 async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue, status: BatchStatus) -> None:
     """Download a batch's results, and resolve its pending calls; those without a result fail with a timeout."""
     unanswered, n_unknown_lines, model_name = dict(batch.pending_calls), 0, queue.section.name
-    n_pending, batch_keys = len(unanswered), set(batch.stored_batch.call_keys)
+    n_pending, n_answered, batch_keys = len(unanswered), 0, set(batch.stored_batch.call_keys)
     async for call_response in _iter_results(manager, batch, queue, status):
         if call_response is None or call_response.key not in batch_keys:
             n_unknown_lines += 1
         elif (pending_call := unanswered.pop(call_response.key, None)) is not None:
+            n_answered += call_response.http_status is not None
             await _resolve_call(manager, batch, queue, pending_call, call_response)
     for pending_call in unanswered.values():
         await _resolve_call(
@@ -181,8 +182,8 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
             BatchCallResponse(pending_call.call.key, None, not_sent_reason=f"the batch is {status.provider_status}"),
         )
     manager.notify(
-        f"The batch {batch.remote_id} of '{model_name}' is {status.provider_status}: the answers to {n_pending} "
-        "calls were collected."
+        f"The batch {batch.remote_id} of '{model_name}' is {status.provider_status}: the answers to "
+        f"{f'{n_answered} of ' if n_answered < n_pending else ''}{n_pending} calls were collected."
     )
     if n_unknown_lines:
         manager.notify(

@@ -69,7 +69,8 @@ def _reasoning_cost(call_counts: Sequence[CallCounts], model: ModelSection | Non
         return None
     costs = []
     for counts in reasoning_counts:
-        list_cost = price.request_cost(counts.prompt_tokens, counts.completion_tokens, counts.cached_tokens)
+        cached_tokens = min(counts.cached_tokens, counts.prompt_tokens)
+        list_cost = price.request_cost(counts.prompt_tokens, counts.completion_tokens, cached_tokens)
         share = counts.reasoning_tokens * price.completion_usd / list_cost if list_cost else 0.0
         costs.append(min(share, 1.0) * (counts.cost_usd or 0.0) * counts.calls)
     return math.fsum(costs)
@@ -85,6 +86,7 @@ def _build_cost_row(
     """
     priced = [counts.cost_usd * counts.calls for counts in call_counts if counts.cost_usd is not None]
     unpriced = sum(counts.unpriced for counts in call_counts)
+    has_excess = any(counts.cached_tokens > counts.prompt_tokens_with_cache_count for counts in call_counts)
     has_reasoning_count = any(counts.answers_with_reasoning_count for counts in call_counts)
     return CostRow(
         name=name,
@@ -103,7 +105,8 @@ def _build_cost_row(
         told_tokens=sum(counts.prompt_tokens_with_cache_count for counts in call_counts),
         usd=math.fsum(priced) if priced else None,
         unpriced=unpriced,
-        lower_bound=unpriced > 0,
+        lower_bound=unpriced > 0 or has_excess,
+        excess_cached_tokens=has_excess,
         estimated_usd=math.fsum(counts.estimated_usd * counts.calls for counts in call_counts),
         estimated_requests=sum(counts.estimated_attempts for counts in call_counts),
         reasoning_tokens=sum(counts.reasoning_tokens for counts in call_counts) if has_reasoning_count else None,

@@ -28,7 +28,9 @@ class CostRow(ReportModel):
     unpriced: int
     """Answered calls with an unknown price."""
     lower_bound: bool
-    """Whether some cost is unknown, so that `usd` is a lower bound."""
+    """Whether some cost is unknown, or token counts contradict each other, so that `usd` is a lower bound."""
+    excess_cached_tokens: bool = False
+    """Whether answers report more cached tokens than prompt tokens: the prompt tokens then leave some out."""
     estimated_usd: float = 0.0
     """Part of `usd` that is estimated, where token counts are unusable: characters / 4, and `max_tokens`."""
     estimated_requests: int = 0

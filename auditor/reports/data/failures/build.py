@@ -21,6 +21,7 @@ from auditor.storage.failure_queries import (
 )
 
 if TYPE_CHECKING:
+    from auditor.config import AuditConfig
     from auditor.reports.data.report_source import ReportSource
 
 MAX_TOP_FAILURES = 3
@@ -49,7 +50,7 @@ def build_failures_report(db: Database, source: ReportSource) -> FailuresReport:
         requests_not_listed=sum(group.requests for group in others),
         unusable=sum(group.unusable for group in failures),
         unsent_calls=count_unsent_calls(db, source.audit.id),
-        unusable_models=find_unusable_models(_count_outcomes(db, source), failures),
+        unusable_models=find_unusable_models(_count_outcomes(db, source), failures, source.config),
     )
 
 
@@ -119,37 +120,41 @@ def _describe_silence(count: FailedRequestCount) -> str:
 
 
 FIX_BY_ANSWER_OUTCOME = {
-    Outcome.UNPARSED.value: (
-        "The model does not return the requested format: use a more capable model, or ask for free text with "
-        'probes.direct.mode = "text".'
-    ),
+    Outcome.UNPARSED.value: "The model does not return the requested format: use a more capable model.",
     Outcome.TRUNCATED.value: TRUNCATED_FIX,
     Outcome.REFUSED.value: "The model declines to answer: rephrase the question (survey.rephrase), or leave it out.",
 }
 """How to fix answers that arrived and cannot be used; the same command does not ask for them again."""
+STRUCTURED_ANSWERS_FIX = (
+    "The model does not return the requested format: use a more capable model, or ask for free text with "
+    'probes.direct.mode = "text".'
+)
+"""How to fix unreadable answers to direct questions that ask for a structure."""
 
 
 def find_unusable_models(
-    outcome_counts: Iterable[ModelOutcomeCount], failures: Sequence[FailureGroup]
+    outcome_counts: Iterable[ModelOutcomeCount], failures: Sequence[FailureGroup], config: AuditConfig | None = None
 ) -> list[UnusableModel]:
     """Find the models of which no answer, or as judges no verdict, can be used, and the main reason.
 
     Args:
         outcome_counts: counts of an audit's results; a model from which it has no result at all is left out.
         failures: the audit's failures.
+        config: the audit's configuration; None if it was imported.
     """
+    is_structured = config is not None and config.probes.direct is not None and config.direct.mode == "structured"
     outcomes_by_role: dict[tuple[bool, str], Counter[str]] = {}
     for count in outcome_counts:
         outcomes_by_role.setdefault((count.is_judge, count.name), Counter())[count.outcome] += count.n
     return [
-        _build_unusable_model(name, is_judge, outcomes, failures)
+        _build_unusable_model(name, is_judge, outcomes, failures, is_structured=is_structured)
         for (is_judge, name), outcomes in sorted(outcomes_by_role.items())
         if not outcomes[Outcome.OK.value]
     ]
 
 
 def _build_unusable_model(
-    name: str, is_judge: bool, outcomes: Counter[str], failures: Sequence[FailureGroup]
+    name: str, is_judge: bool, outcomes: Counter[str], failures: Sequence[FailureGroup], *, is_structured: bool
 ) -> UnusableModel:
     """Describe a model without a usable result: by its most important failure, else by its commonest outcome."""
     [(outcome, n)] = outcomes.most_common(1)
@@ -170,4 +175,6 @@ def _build_unusable_model(
         unsent_note = ", and no request was sent" if outcome == Outcome.CLIENT_ERROR else ""
         reason = f"{n} of {planned} are '{outcome}'{unsent_note}"
     fix = failure.how_to_fix if failure else FIX_BY_ANSWER_OUTCOME.get(outcome, "")
+    if failure is None and outcome == Outcome.UNPARSED and is_structured and not is_judge:
+        fix = STRUCTURED_ANSWERS_FIX
     return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=fix)
