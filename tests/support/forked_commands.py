@@ -10,7 +10,9 @@ import multiprocessing
 import os
 import resource
 import sys
+from contextlib import chdir
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
@@ -20,6 +22,7 @@ from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, main
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.support.preloaded_imports"])
+ROOT = Path(__file__).parents[2]
 STREAMS = ("stdout", "stderr")
 
 
@@ -31,6 +34,7 @@ class RunningCommand:
         self._streams = TemporaryDirectory(prefix="auditor-streams-")
         process_args = (words, os.getcwd(), dict(os.environ), largest_file, Path(self._streams.name))
         self._process: ForkServerProcess = CONTEXT.Process(target=_run, args=process_args)
+        start_fork_server()
         self._process.start()
 
     @property
@@ -67,6 +71,12 @@ class RunningCommand:
         self._streams.cleanup()
         assert UNEXPECTED_ERROR_PREFIX not in err, err
         return out, err
+
+
+def start_fork_server() -> None:
+    """Start the server, unless it runs: in the project's folder, since it finds no module to preload elsewhere."""
+    with chdir(ROOT):
+        ensure_running()
 
 
 def start(*words: str | Path, largest_file: int = resource.RLIM_INFINITY) -> RunningCommand:
