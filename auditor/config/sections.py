@@ -220,8 +220,8 @@ class BatchSection(ConfigSection):
     most: Annotated[int, Field(ge=1)] = 50_000
     """Maximum number of questions in a batch. Batches are smaller if the provider's or the account's limit is lower."""
     bucket: Annotated[str, Field(pattern=BUCKET_PATTERN)] | None = None
-    """Bucket or folder in Google Cloud Storage for the batches of Vertex AI, such as `gs://my-bucket/audits`. It keeps
-    questions and answers until you delete them. If not set, questions to Vertex AI are sent one by one."""
+    """Bucket in Google Cloud Storage for the batches of Vertex AI, such as `gs://my-bucket` or `gs://my-bucket/audits`.
+    It keeps questions and answers until you delete them. If not set, questions to Vertex AI are sent one by one."""
 
 
 class TelemetrySection(ConfigSection):

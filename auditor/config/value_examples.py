@@ -23,6 +23,7 @@ _VALUES: Mapping[str, Any] = {
     "api_key": "os.environ/OPENAI_API_KEY",
     "api_base": "http://localhost:8000/v1",
     "base_model": "azure/gpt-4o",
+    "bucket": "gs://my-bucket/audits",
     "effort": "low",
     "family": "meta",
     "answers": "answers.csv",
