@@ -17,6 +17,7 @@ from auditor.agents.call_runner import run_calls
 from auditor.agents.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
 from auditor.agents.opinion_questions import (
     OpinionQuestion,
+    OpinionSubject,
     build_opinion_call,
     load_planned_shares,
     plan_subjects,
@@ -33,6 +34,13 @@ from auditor.surveys.distributions import format_distributions
 SUBJECTS_PER_BATCH = 32
 """Cells and groups in one parallel branch; bounds its memory."""
 STAGE = "distribution"
+
+
+class DistributionPlan(NamedTuple):
+    """The shares of people's answers as stored, and whose opinions are asked for."""
+
+    distributions: SurveyDistributions
+    subjects: list[OpinionSubject]
 
 
 class DistributionState(AuditState, total=False):
@@ -62,7 +70,10 @@ async def store_shares(state: DistributionState, runtime: Runtime[RunContext]) -
     distributions = await asyncio.to_thread(load_planned_shares, context.config, context.survey)
     shares_json = format_distributions(distributions)
     await asyncio.to_thread(opinions.replace_survey_shares, context.db, context.audit_id, shares_json)
-    return {"subjects": len(plan_subjects(probe, distributions, context.cells))}
+    stored_distributions = SurveyDistributions.model_validate(json.loads(shares_json))
+    plan = DistributionPlan(stored_distributions, plan_subjects(probe, stored_distributions, context.cells))
+    context.probe_plans[STAGE] = plan
+    return {"subjects": len(plan.subjects)}
 
 
 def route_subjects(state: DistributionState) -> list[Send] | Literal["__end__"]:
@@ -76,17 +87,18 @@ async def ask_opinions(state: Batch, runtime: Runtime[RunContext]) -> Distributi
     context = runtime.context
     probe = context.config.probes.distribution
     assert probe is not None
-    distributions = await asyncio.to_thread(_load_shares, context)
-    subjects = plan_subjects(probe, distributions, context.cells)[state["start"] : state["stop"]]
+    plan: DistributionPlan = context.probe_plans[STAGE]
     requests = [
         _Request(
-            model.name, question, build_opinion_call(context.config, context.survey, distributions, model, question)
+            model.name,
+            question,
+            build_opinion_call(context.config, context.survey, plan.distributions, model, question),
         )
         for model in context.config.models
-        for subject in subjects
+        for subject in plan.subjects[state["start"] : state["stop"]]
         for question in questions_about(subject, probe)
     ]
-    new_opinions = await _collect_opinions(context, distributions, requests)
+    new_opinions = await _collect_opinions(context, plan.distributions, requests)
     await asyncio.to_thread(opinions.save_opinions, context.db, context.audit_id, new_opinions)
     return {}
 
@@ -132,10 +144,3 @@ async def _collect_opinions(
             repaired = parse(asked[position], call, repair_answers[call.key])
             collected[position] = merge_repaired_opinion(collected[position], repaired)
     return collected
-
-
-def _load_shares(context: RunContext) -> SurveyDistributions:
-    """Load the shares that the stage has stored."""
-    shares_json = opinions.load_survey_shares(context.db, context.audit_id)
-    assert shares_json is not None
-    return SurveyDistributions.model_validate(json.loads(shares_json))

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy import float32
 from numpy.typing import NDArray
@@ -141,6 +141,8 @@ class RunContext:
         repeated: model and outcome of the answers that the user wants to be asked for again, once.
         answers_ahead: answers by key of calls that this run has sent before their stage plans them.
         recorded_verdicts: verdicts of judges that are not asked, by the judge's name and by trace.
+        probe_plans: what the first step of a probe's subgraph has planned for its batches, by the probe's name. Loading
+            it again for each batch would take time in proportion to the square of the audit's size.
     """
 
     config: AuditConfig
@@ -160,6 +162,7 @@ class RunContext:
     repeated: Collection[tuple[str, Outcome]] = frozenset()
     answers_ahead: dict[str, Answer] = field(default_factory=dict)
     recorded_verdicts: Mapping[str, Mapping[TraceKey, Verdict]] = field(default_factory=dict)
+    probe_plans: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def cells_in_elicitation_order(self) -> Sequence[Cell]:

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, RowMapping, func, select
 from sqlmodel import SQLModel
 
 from auditor.domain import canonical_json
@@ -269,14 +270,18 @@ def _load_records(
 ) -> list[R]:
     """Load an audit's rows of a class as records, by key, of some questions or all, of one model or all."""
     table = table_of(row_class)
-    query = select(table).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
-    if question_ids is not None:
-        query = query.where(table.c.question.in_(list(question_ids)))
+    query = select(table).where(table.c.audit_id == audit_id)
     if model is not None:
         query = query.where(table.c.model == model)
     names = {f.name for f in fields(record_class)}
     with db.read() as connection:
+        if question_ids is None:
+            rows: Iterable[RowMapping] = connection.execute(query.order_by(*table.primary_key)).mappings()
+        else:
+            # Sorted in Python: ORDER BY model makes SQLite scan all answers of the audit instead of those to these.
+            rows = connection.execute(query.where(table.c.question.in_(list(question_ids)))).mappings()
+            rows = sorted(rows, key=itemgetter(*(column.name for column in table.primary_key)))
         return [
             record_class(**parse_values(record_class, {name: value for name, value in row.items() if name in names}))
-            for row in connection.execute(query).mappings()
+            for row in rows
         ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -15,6 +16,7 @@ from auditor.agents.call_runner import run_calls
 from auditor.agents.logic.item_sets import build_item_sets
 from auditor.agents.logic.people_labels import LabelledPair, find_people_decision, load_people_labels
 from auditor.agents.logic.questions import (
+    ItemPair,
     LogicQuestion,
     build_comparison_call,
     parse_comparison,
@@ -29,6 +31,13 @@ from auditor.storage import comparisons
 PAIRS_PER_BATCH = 32
 """Pairs in one parallel branch; bounds its memory."""
 STAGE = "logic"
+
+
+class LogicPlan(NamedTuple):
+    """The item sets as stored, and their pairs to compare."""
+
+    sets: Sequence[ItemSet]
+    pairs: Sequence[ItemPair]
 
 
 class LogicState(AuditState, total=False):
@@ -57,7 +66,10 @@ async def store_item_sets(state: LogicState, runtime: Runtime[RunContext]) -> Lo
     await enter_stage(context, STAGE)
     sets = await asyncio.to_thread(build_item_sets, context, probe)
     await asyncio.to_thread(comparisons.replace_item_sets, context.db, context.audit_id, sets)
-    return {"pairs": len(plan_pairs(sets, probe, context.config.seed))}
+    stored_sets = await asyncio.to_thread(comparisons.load_item_sets, context.db, context.audit_id)
+    plan = LogicPlan(stored_sets, plan_pairs(stored_sets, probe, context.config.seed))
+    context.probe_plans[STAGE] = plan
+    return {"pairs": len(plan.pairs)}
 
 
 def route_compare(state: LogicState) -> list[Send] | Literal["__end__"]:
@@ -70,12 +82,11 @@ async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
     context = runtime.context
     config, probe = context.config, context.config.probes.logic
     assert probe is not None
-    sets = await asyncio.to_thread(comparisons.load_item_sets, context.db, context.audit_id)
-    pairs = plan_pairs(sets, probe, config.seed)[state["start"] : state["stop"]]
+    plan: LogicPlan = context.probe_plans[STAGE]
     requests = [
-        (build_comparison_call(config, probe, judge, sets[pair.set_index], question), judge.name, question)
+        (build_comparison_call(config, probe, judge, plan.sets[pair.set_index], question), judge.name, question)
         for judge in config.models_by_name.values()
-        for pair in pairs
+        for pair in plan.pairs[state["start"] : state["stop"]]
         for question in questions_about(pair, probe)
     ]
     labels = await asyncio.to_thread(load_people_labels, probe.people)
@@ -85,9 +96,9 @@ async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
             answers[call.key],
             probe,
             judge,
-            sets[question.set_index],
+            plan.sets[question.set_index],
             question,
-            find_people_decision(labels, _name_items(sets[question.set_index], question)),
+            find_people_decision(labels, _name_items(plan.sets[question.set_index], question)),
             call.request_text,
         )
         for call, judge, question in requests

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,8 +11,9 @@ from auditor.agents.call_runner import run_calls
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_rule
 from auditor.agents.semantic.call_builders import build_answer_call, build_rule_call, semantic_probe
-from auditor.agents.semantic.given_answers import load_given_answers
+from auditor.agents.semantic.given_answers import load_task_answers
 from auditor.config import ModelSection
+from auditor.config.semantic import TASK_QUESTIONS
 from auditor.domain import Answer, Call
 from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, MoralWording
 from auditor.storage import semantic_results
@@ -27,8 +28,19 @@ class _PlannedAnswer(NamedTuple):
     sample: int
 
 
-async def collect_answers(context: RunContext, questions: Sequence[MoralQuestion]) -> None:
-    """Ask every model all wordings of the questions and the rules of thumb, and store the answers."""
+async def collect_answers(
+    context: RunContext,
+    questions: Sequence[MoralQuestion],
+    recorded_answers: Mapping[str, Mapping[str, Sequence[MoralAnswerRecord]]],
+) -> None:
+    """Ask every model all wordings of the questions and the rules of thumb, and store the answers.
+
+    Models with given answers are not asked (see `SemanticProbe.has_given_answers`): theirs are to the items of a task,
+    or recorded.
+
+    Args:
+        recorded_answers: by model and question.
+    """
     ids = [question.id for question in questions]
     wordings = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
     probe = semantic_probe(context.config)
@@ -53,9 +65,10 @@ async def collect_answers(context: RunContext, questions: Sequence[MoralQuestion
     texts = {(wording.question, wording.number): wording.text for group in wordings.values() for wording in group}
     answer_records = await add_rules_of_thumb(context, answer_records, texts)
     for model in given_models:
-        answer_records += await asyncio.to_thread(
-            load_given_answers, context.db, context.audit_id, context.config, model, ids
-        )
+        if probe.questions == TASK_QUESTIONS:
+            answer_records += await asyncio.to_thread(load_task_answers, context, model.name, ids)
+        else:
+            answer_records += [answer for question in ids for answer in recorded_answers[model.name].get(question, ())]
     await asyncio.to_thread(semantic_results.save_answers, context.db, context.audit_id, answer_records)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.call_builders import semantic_probe
 from auditor.config import REPLAY_PREFIX, AuditConfig, ModelSection
 from auditor.config.semantic import TASK_QUESTIONS
@@ -13,30 +14,21 @@ from auditor.domain.semantic import MoralAnswerRecord
 from auditor.errors import ImportFileError
 from auditor.prompts import load_prompt
 from auditor.storage import results
-from auditor.storage.database import Database
 from auditor.surveys.row_reader import read_rows
 
 RECORD_COLUMNS = ("question_id", "sample", "answer")
 SUBJECT_PROMPTS = ("semantic.answer{}.structured", "semantic.answer{}.text", "semantic.consistency{}")
 
 
-def load_given_answers(
-    db: Database, audit_id: int, config: AuditConfig, model: ModelSection, question_ids: Sequence[str]
-) -> list[MoralAnswerRecord]:
-    """Load the answers to some questions of a model that is not asked; see `SemanticProbe.has_given_answers`.
-
-    Of the answers to a task's items, only usable ones are compared.
-
-    Raises:
-        ImportFileError: as `read_recorded_answers`.
-    """
-    if semantic_probe(config).questions != TASK_QUESTIONS:
-        return [answer for answer in read_recorded_answers(model) if answer.question in question_ids]
-    traces = results.load_traces(db, audit_id, model=model.name)
+def load_task_answers(context: RunContext, model: str, item_ids: Iterable[str]) -> list[MoralAnswerRecord]:
+    """Load a model's usable answers to some items of a task."""
+    task = context.survey.task
+    assert task is not None
+    cells = [task.items[item_id].cell for item_id in item_ids]
     return [
-        MoralAnswerRecord(model.name, trace.cell.topic, 0, trace.sample, trace.outcome, _trace_text(trace))
-        for trace in traces
-        if trace.outcome is Outcome.OK and trace.cell.topic in question_ids
+        MoralAnswerRecord(model, trace.cell.topic, 0, trace.sample, trace.outcome, _trace_text(trace))
+        for trace in results.load_traces(context.db, context.audit_id, cells, model)
+        if trace.outcome is Outcome.OK
     ]
 
 
@@ -85,6 +77,20 @@ def check_recorded_answers(config: AuditConfig, known_ids: set[str]) -> None:
                 f"{model.answers}: there is no question '{unknown_ids[0]}' in {semantic_probe(config).questions}.",
                 "Correct the column question_id, or name the file of these questions in probes.semantic.questions.",
             )
+
+
+def group_recorded_answers(config: AuditConfig) -> dict[str, dict[str, list[MoralAnswerRecord]]]:
+    """Read all recorded answers, and group them by model and question.
+
+    Raises:
+        ImportFileError: as `read_recorded_answers`.
+    """
+    answers_by_model: dict[str, dict[str, list[MoralAnswerRecord]]] = {}
+    for model, answers in list_recorded_answers(config):
+        answers_by_question = answers_by_model.setdefault(model.name, {})
+        for answer in answers:
+            answers_by_question.setdefault(answer.question, []).append(answer)
+    return answers_by_model
 
 
 def list_recorded_answers(config: AuditConfig) -> Iterator[tuple[ModelSection, list[MoralAnswerRecord]]]:

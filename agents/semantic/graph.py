@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -15,7 +15,12 @@ from auditor.agents.audit_state import AuditState, Batch, split_into_batches
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import collect_answers
 from auditor.agents.semantic.call_builders import semantic_probe
-from auditor.agents.semantic.pair_verdicts import judge_consistency, judge_contradictions
+from auditor.agents.semantic.given_answers import group_recorded_answers
+from auditor.agents.semantic.pair_verdicts import (
+    find_least_consistent_pairs,
+    judge_consistency,
+    judge_contradictions,
+)
 from auditor.agents.semantic.paraphrases import generate_paraphrases
 from auditor.agents.semantic.questions import save_questions
 from auditor.agents.semantic.scoring import ScoringPlan, score_audit
@@ -23,7 +28,7 @@ from auditor.agents.stages import enter_stage
 from auditor.config import AuditConfig
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import ENGLISH
-from auditor.domain.semantic import MoralQuestion, SemanticScoringSettings
+from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, SemanticScoringSettings
 from auditor.models.text_similarity import consistency_measures
 from auditor.storage import semantic_results
 
@@ -31,6 +36,13 @@ QUESTIONS_PER_BATCH = 16
 """Questions in one parallel branch; bounds its memory."""
 STAGE = "semantic"
 ENGLISH_ONLY_ENCODER = "all-MiniLM-L6-v2"
+
+
+class SemanticPlan(NamedTuple):
+    """The questions as stored, and the recorded answers by model and question."""
+
+    questions: Sequence[MoralQuestion]
+    recorded_answers: Mapping[str, Mapping[str, Sequence[MoralAnswerRecord]]]
 
 
 class SemanticState(AuditState, total=False):
@@ -66,7 +78,7 @@ async def store_questions(state: SemanticState, runtime: Runtime[RunContext]) ->
 
 
 def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
-    """Store the questions with their wordings; return the number of questions. Warns of an unsuitable encoder."""
+    """Store the questions with their wordings, and plan; return their number. Warns of an unsuitable encoder."""
     questions = save_questions(context.db, context.audit_id, probe, context.survey)
     languages = {question.language for question in questions}.union(*(question.languages for question in questions))
     encoder = probe.encoder or context.config.embedding.model
@@ -75,7 +87,9 @@ def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
             f"The encoder {encoder} is for English only, but some questions are in {', '.join(other_languages)}. "
             "Name a multilingual encoder in probes.semantic.encoder."
         )
-    return len(questions)
+    stored_questions = semantic_results.load_questions(context.db, context.audit_id)
+    context.probe_plans[STAGE] = SemanticPlan(stored_questions, group_recorded_answers(context.config))
+    return len(stored_questions)
 
 
 def route_paraphrase(state: SemanticState) -> Literal["paraphrase", "__end__"]:
@@ -88,14 +102,14 @@ async def paraphrase(state: SemanticState, runtime: Runtime[RunContext]) -> Sema
     context = runtime.context
     probe = semantic_probe(context.config)
     if probe.paraphraser is not None:
-        async for questions in _question_batches(context):
+        for questions in _question_batches(context):
             await generate_paraphrases(context, probe, questions)
     return {}
 
 
-async def _question_batches(context: RunContext) -> AsyncIterator[list[MoralQuestion]]:
+def _question_batches(context: RunContext) -> Iterator[Sequence[MoralQuestion]]:
     """Yield the stored questions in batches."""
-    questions = await asyncio.to_thread(semantic_results.load_questions, context.db, context.audit_id)
+    questions = context.probe_plans[STAGE].questions
     for start in range(0, len(questions), QUESTIONS_PER_BATCH):
         yield questions[start : start + QUESTIONS_PER_BATCH]
 
@@ -108,8 +122,8 @@ def route_answer(state: SemanticState) -> list[Send]:
 async def answer(state: Batch, runtime: Runtime[RunContext]) -> SemanticState:
     """Ask every model all wordings of the batch, and the rule of thumb behind each answer."""
     context = runtime.context
-    questions = await asyncio.to_thread(semantic_results.load_questions, context.db, context.audit_id)
-    await collect_answers(context, questions[state["start"] : state["stop"]])
+    plan: SemanticPlan = context.probe_plans[STAGE]
+    await collect_answers(context, plan.questions[state["start"] : state["stop"]], plan.recorded_answers)
     return {}
 
 
@@ -130,11 +144,12 @@ async def judge(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticS
     context = runtime.context
     await enter_stage(context, STAGE)
     probe = semantic_probe(context.config)
-    async for questions in _question_batches(context):
+    least_consistent = await asyncio.to_thread(find_least_consistent_pairs, context, probe)
+    for questions in _question_batches(context):
         if probe.consistency is not None:
             await judge_consistency(context, probe.consistency, questions)
         if probe.contradiction is not None:
-            await judge_contradictions(context, probe, questions)
+            await judge_contradictions(context, probe.contradiction, questions, least_consistent)
     return {}
 
 

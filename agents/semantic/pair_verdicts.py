@@ -47,18 +47,25 @@ def answer_pairs(
     )
 
 
-async def judge_contradictions(context: RunContext, probe: SemanticProbe, questions: Sequence[MoralQuestion]) -> None:
-    """Ask the judge, for each model's least consistent questions, whether the two least similar answers contradict."""
-    assert probe.contradiction is not None
-    pairs = await asyncio.to_thread(_least_consistent_pairs, context, probe)
-    await _judge_pairs(context, Purpose.CONTRADICTION, probe.contradiction, questions, pairs)
+async def judge_contradictions(
+    context: RunContext, judge_name: str, questions: Sequence[MoralQuestion], pairs: Sequence[AnswerPair]
+) -> None:
+    """Ask the judge whether the two answers of each pair contradict, and store the verdicts.
+
+    Args:
+        questions: the questions asked about; pairs of answers to others are skipped.
+        pairs: see `find_least_consistent_pairs`.
+    """
+    await _judge_pairs(context, Purpose.CONTRADICTION, judge_name, questions, pairs)
 
 
-def _least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> list[AnswerPair]:
+def find_least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> list[AnswerPair]:
     """The two least similar answers to each of a model's least consistent questions, `probe.worst` of them at most.
 
-    The judge's own answers are left out.
+    The answers of the judge of contradictions are left out; empty if there is no such judge.
     """
+    if probe.contradiction is None:
+        return []
     facts = semantic_results.load_facts(context.db, context.audit_id)
     assert facts is not None
     scores = semantic_results.load_scores(context.db, context.audit_id)

@@ -1,0 +1,230 @@
+"""What runs for each batch reads the rows of this batch only: all queries grow as the number of calls."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from auditor.agents import conflict_nodes, distribution, nodes
+from auditor.agents.logic import graph as logic_graph
+from auditor.agents.semantic import graph as semantic_graph
+from auditor.config import AuditConfig
+from auditor.run import run_audit
+from auditor.surveys import load_survey
+from tests.support import comparison_judge, scripted_tasks
+from tests.support.audit_configs import config
+from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey
+
+GROWTH = 4
+"""Ratio of the two sizes of an audit."""
+MAX_GROWTH_RATIO = 1.25
+"""Largest ratio of a query's growth to that of the number of calls; sorting and searching add a logarithm."""
+STEPS_PER_COUNT = 20
+MIN_PER_CALL = {"rows": 1, "characters": 100, "steps": 10}
+"""What a query may read for each call of the large audit whatever it reads in the small one."""
+
+
+class ReadLog:
+    """Rows and characters fetched, and steps of SQLite's virtual machine, by query without its lists of parameters."""
+
+    def __init__(self) -> None:
+        self.amounts = {kind: Counter[str]() for kind in MIN_PER_CALL}
+        self._lock = threading.Lock()
+
+    def add(self, query: str, **amounts: int) -> None:
+        """Add what a query has read, by kind of amount."""
+        with self._lock:
+            for kind, amount in amounts.items():
+                self.amounts[kind][query] += amount
+
+
+class CountingConnection(sqlite3.Connection):
+    """A connection whose cursors log what they read, and whether its transaction may write."""
+
+    log: ReadLog
+    is_writing = False
+
+    def cursor(self, factory: Any = None) -> Any:
+        """Make a cursor."""
+        return super().cursor(factory or CountingCursor)
+
+
+class CountingCursor(sqlite3.Cursor):
+    """A cursor that logs what its queries read."""
+
+    connection: CountingConnection
+    query = ""
+
+    def execute(self, query: str, *parameters: Any) -> sqlite3.Cursor:
+        """Execute a query, and count its steps from now on."""
+        if query.startswith("BEGIN"):
+            self.connection.is_writing = query == "BEGIN IMMEDIATE"
+        self.query = query.split("IN (", 1)[0] if query.lstrip().startswith("SELECT") else ""
+        # How many answers one transaction records depends on how busy the machine is.
+        count = None if self.connection.is_writing else partial(self._count_steps, self.query)
+        self.connection.set_progress_handler(count, STEPS_PER_COUNT)
+        return super().execute(query, *parameters)
+
+    def _count_steps(self, query: str) -> int:
+        self.connection.log.add(query, steps=STEPS_PER_COUNT)
+        return 0  # the query goes on
+
+    def _count_rows(self, rows: list[Any]) -> list[Any]:
+        n_characters = sum(len(value) for row in rows for value in row if isinstance(value, str))
+        self.connection.log.add(self.query, rows=len(rows), characters=n_characters)
+        return rows
+
+    def fetchone(self) -> Any:
+        """Fetch a row."""
+        row = super().fetchone()
+        self._count_rows([] if row is None else [row])
+        return row
+
+    def fetchmany(self, size: int | None = 1) -> list[Any]:
+        """Fetch some rows."""
+        return self._count_rows(super().fetchmany(size))
+
+    def fetchall(self) -> list[Any]:
+        """Fetch the rest of the rows."""
+        return self._count_rows(super().fetchall())
+
+
+@contextmanager
+def logged_reads() -> Iterator[ReadLog]:
+    """Log what all connections to SQLite that are opened meanwhile read."""
+    log = ReadLog()
+    connection_class = type("LoggedConnection", (CountingConnection,), {"log": log})
+
+    def set_factory(dialect: Any, record: Any, arguments: Any, options: dict[str, Any]) -> None:
+        options["factory"] = connection_class
+
+    event.listen(Engine, "do_connect", set_factory)
+    try:
+        yield log
+    finally:
+        event.remove(Engine, "do_connect", set_factory)
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of a few cells, so that small audits have many."""
+    for module, name in (
+        (nodes, "CELLS_PER_BATCH"),
+        (conflict_nodes, "CONFLICTS_PER_BATCH"),
+        (distribution, "SUBJECTS_PER_BATCH"),
+        (logic_graph, "PAIRS_PER_BATCH"),
+        (semantic_graph, "QUESTIONS_PER_BATCH"),
+    ):
+        monkeypatch.setattr(module, name, 3)
+
+
+def run_logged(audit: AuditConfig, file: Path) -> tuple[ReadLog, int]:
+    """What a run reads, and the number of its calls."""
+    with logged_reads() as log:
+        run_audit(audit, storage=f"sqlite:///{file}")
+    with sqlite3.connect(file) as connection:
+        return log, connection.execute("SELECT count(*) FROM attempt").fetchone()[0]
+
+
+def assert_reads_are_constant(make_audit: Callable[[int], AuditConfig], folder: Path) -> None:
+    """Run an audit of one size, and one of `GROWTH` times the size, and compare what each query reads for each call.
+
+    Args:
+        make_audit: takes the ratio to the size of the small audit.
+    """
+    logs = [run_logged(make_audit(size), folder / f"{size}.db") for size in (1, GROWTH)]
+    (small, n_small), (large, n_large) = logs
+    assert n_large > 0.9 * GROWTH * n_small > 0
+    for kind, minimum in MIN_PER_CALL.items():
+        assert any(large.amounts[kind].values())
+        for query, amount in large.amounts[kind].items():
+            small_amount = small.amounts[kind][query]
+            limit = max(MAX_GROWTH_RATIO * n_large / n_small * small_amount, minimum * n_large)
+            assert amount <= limit, (kind, small_amount, amount, query)
+
+
+def answer_or_support(request: Request) -> Reply:
+    """Answer items of a task, questions and comparisons; as a judge of pairs, find half of them consistent."""
+    if request.schema == "Support":
+        return completion(json.dumps({"reason": "Their results.", "supported": request.draw() < 0.5}))
+    if request.schema == "OpenAnswer":
+        return completion(json.dumps({"answer": f"It does at {int(100 * request.draw())} degrees."}))
+    return comparison_judge.scripted(len)(request) if "What is " not in request.text else scripted_tasks.solver(request)
+
+
+@pytest.mark.parametrize("kind", ["exact", "score"])
+def test_a_task(server: FakeServer, tmp_path: Path, kind: str) -> None:
+    """Reviews, conflicts, votes of adaptive panels, and pairs of answers that are compared."""
+    server.script = answer_or_support
+    semantic = {"questions": "task", "paraphrases": 0, "consistency": {"judge": "model-c"}}
+
+    def make_audit(size: int) -> AuditConfig:
+        task = scripted_tasks.sum_task(tmp_path, kind, items=12 * size)
+        probes = {"direct": {"samples": 2}, "semantic": semantic}
+        return scripted_tasks.audit(server.url, tmp_path, task=task, probes=probes, panel={"adaptive": True})
+
+    assert_reads_are_constant(make_audit, tmp_path)
+
+
+def test_a_survey(server: FakeServer, tmp_path: Path) -> None:
+    """Reviews, guesses, restatements, conflicts, votes of adaptive panels, and the topics of each country compared."""
+    server.script = answer_or_support
+    review = {"guess": True, "rewrite": "neutral", "rewriter": "model-a"}
+    logic = {"items": "topics", "countries": "all", "samples": 0}
+
+    def make_audit(size: int) -> AuditConfig:
+        survey = {
+            "source": "wvs7-sample",
+            "countries": list(load_survey("wvs7-sample").countries)[: 4 * size],
+            "topics": comparison_judge.TOPICS[:4],
+        }
+        probes = {"direct": {"samples": 1}, "review": review, "logic": logic}
+        return config(server.url, survey=survey, probes=probes, panel={"adaptive": True})
+
+    assert_reads_are_constant(make_audit, tmp_path)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_questions(server: FakeServer, tmp_path: Path, is_recorded: bool) -> None:
+    """Answers of a model that is asked, or of a file, are compared by a judge."""
+    server.script = answer_or_support
+    semantic = {"subject": "any", "paraphrases": 0, "consistency": {"judge": "model-b", "samples": 3}}
+
+    def make_audit(size: int) -> AuditConfig:
+        file = tmp_path / f"answers-{size}.csv"
+        numbers = range(20 * size)
+        rows = [f"q{i},When does number {i} melt?,{sample},At {i}." for i in numbers for sample in range(3)]
+        file.write_text("\n".join(["question_id,question,sample,answer", *rows]), encoding="utf-8")
+        audit = config(server.url, 2, survey=None, probes={"semantic": semantic | {"questions": str(file)}})
+        recorded = {"name": "recorded", "model": "replay/recorded", "answers": str(file)}
+        changes = {"models": [recorded], "judges": [audit.models[1]]} if is_recorded else {}
+        return AuditConfig.model_validate(audit.model_dump(exclude_unset=True) | changes)
+
+    assert_reads_are_constant(make_audit, tmp_path)
+
+
+def test_opinions(tmp_path: Path) -> None:
+    """The shares of people's answers, of everyone and by sex."""
+    source = str(write_opinion_survey(tmp_path))
+
+    def make_audit(size: int) -> AuditConfig:
+        survey = {"source": source, "countries": COUNTRIES[: 2 * size], "topics": TOPICS}
+        models = [{"name": name, "model": f"simulated/{name}"} for name in ("knows-every-culture", "one-opinion")]
+        probes = {"distribution": {"groups": ["sex"], "samples": 4}}
+        return AuditConfig.model_validate(
+            {"name": "simulated-opinions", "survey": survey, "judges": [], "models": models, "probes": probes}
+        )
+
+    assert_reads_are_constant(make_audit, tmp_path)
