@@ -4,8 +4,8 @@
 
 Every audit is a whole process with a new database; the scripted server answers at once, in a process whose CPU time is
 not counted. Marginal CPU time is that of the calls which one size has more than the size before it, so that start-up
-cancels out. It is the same at all sizes if nothing that runs for each batch reads the whole audit. Prints JSON: the
-milliseconds a call by size, the growth from the first to the last size as a ratio within one turn, and every turn.
+cancels out. It is the same at all sizes if nothing that runs for each batch reads the whole audit. Prints JSON:
+milliseconds a call up to the second and up to the largest size, their ratio, and every turn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 
 from bench_audit import CONCURRENCY, KEY, run_server
 from bench_peers import Job, run_process
-from turns import summarize
+from turns import compare, summarize
 
 CALLS_PER_ITEM = 2
 """One answer and one verdict."""
@@ -61,14 +60,13 @@ def marginal_ms(sizes: list[int], cpu_s: list[float]) -> list[float]:
 
 
 def measure(url: str, sizes: list[int], turns: int) -> dict[str, Any]:
-    """Run all sizes in turns; return the marginal CPU time by size, its growth, and every turn."""
+    """Run all sizes in turns; return the marginal CPU time of the first and last step, its growth, and every turn."""
     measured = [[run_process(task_job(url, items), {}) for items in sizes] for _ in range(turns)]
     marginals = [marginal_ms(sizes, [size["cpu_s"] for size in turn]) for turn in measured]
     figures: dict[str, Any] = {"calls": [CALLS_PER_ITEM * items for items in sizes], "turns": measured}
-    for items, values in zip(sizes[1:], zip(*marginals, strict=True), strict=True):
-        figures |= summarize(f"cpu_ms_per_call_up_to_{CALLS_PER_ITEM * items}", values)
-    growth = [marginal[-1] / marginal[0] for marginal in marginals]
-    return figures | {"growth": min(growth), "median_growth": statistics.median(growth)}
+    first, last = ([marginal[index] for marginal in marginals] for index in (0, -1))
+    figures |= summarize("first_cpu_ms_per_call", first) | summarize("cpu_ms_per_call", last)
+    return figures | {"marginals_ms": marginals} | compare("growth", last, first)
 
 
 def main() -> None:

@@ -257,6 +257,16 @@ SUITE = {
         _peer_figures("20,000 calls", 0.6),
         turns=3,
     ),
+    "items": Bench(
+        "bench_items.py",
+        (),
+        ("--items", "10,20,40", "--turns", "1"),
+        (
+            Figure("CPU of a call of a large audit, from 2,000 to 20,000 calls", "cpu_ms_per_call", "ms", max_goal=2.4),
+            Figure("The same compared with a small audit, from 200 to 2,000 calls", "growth", "×", max_goal=1.1),
+        ),
+        turns=3,
+    ),
     "tui": Bench(
         "bench_tui.py",
         (),

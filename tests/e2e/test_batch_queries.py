@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from sqlalchemy import event
@@ -31,8 +31,8 @@ GROWTH = 4
 """Ratio of the two sizes of an audit."""
 MAX_GROWTH_RATIO = 1.25
 """Largest ratio of a query's growth to that of the number of calls; sorting and searching add a logarithm."""
-STEPS_PER_COUNT = 20
-MIN_PER_CALL = {"rows": 1, "characters": 100, "steps": 10}
+STEPS_PER_COUNT = 5
+MIN_PER_CALL = {"rows": 1, "characters": 100, "steps": 20}
 """What a query may read for each call of the large audit whatever it reads in the small one."""
 
 
@@ -67,7 +67,7 @@ class CountingCursor(sqlite3.Cursor):
     connection: CountingConnection
     query = ""
 
-    def execute(self, query: str, *parameters: Any) -> sqlite3.Cursor:
+    def execute(self, query: str, *parameters: Any) -> Self:
         """Execute a query, and count its steps from now on."""
         if query.startswith("BEGIN"):
             self.connection.is_writing = query == "BEGIN IMMEDIATE"
