@@ -184,7 +184,9 @@ def import_verdicts(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="A file with the columns judge,model,country,topic,verdict[,justification][,sample]."
+            metavar="FILE",
+            help="A file with the columns judge,model,country,topic,verdict[,justification][,sample]; for a task "
+            "judge,model,id,verdict.",
         ),
     ],
     audit: Annotated[

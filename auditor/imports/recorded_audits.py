@@ -208,9 +208,10 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
     """Add recorded verdicts to an imported audit. A judge's earlier verdict on the same trace is replaced.
 
     Args:
-        file: CSV, JSONL or Parquet with `judge,model,country,topic,verdict[,justification][,sample]`; a verdict is
-            VALID or INVALID, or empty where the judge gave none.
-        audit: the audit's name, made by `import_traces` or `import_scores`.
+        file: CSV, JSONL or Parquet with `judge,model,country,topic,verdict[,justification][,sample]`, or `id` in
+            place of `country,topic` for items of a task; a verdict is VALID or INVALID, or empty where the judge gave
+            none.
+        audit: the audit's name, made by `import_traces`, `import_scores` or `import_task_answers`.
         storage: database URL.
 
     Raises:
@@ -226,13 +227,14 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
                 "Add the judges to its configuration, each with `model` = `replay/JUDGE` and `verdicts` = FILE. Run it "
                 "again: recorded answers are reused.",
             )
-        spell = make_country_speller(audits.load_audit_survey(db, stored_audit))
+        survey = audits.load_audit_survey(db, stored_audit)
+        spell = make_country_speller(survey)
         judged = {
             (trace.model, trace.cell, trace.sample): trace.outcome for trace in results.load_traces(db, stored_audit.id)
         }
         scored = {(score.model, score.cell) for score in results.load_scores(db, stored_audit.id)}
         verdicts = []
-        for location, verdict in read_recorded_verdicts(file, spell):
+        for location, verdict in read_recorded_verdicts(file, spell, is_task=survey.task is not None):
             trace_key = (verdict.model, verdict.cell, verdict.sample)
             if trace_key not in judged if judged else trace_key[:2] not in scored:
                 raise ImportFileError(

@@ -76,7 +76,9 @@ def load_recorded_verdicts(config: AuditConfig, survey: Survey) -> dict[str, dic
     cells = {survey_cell.cell for survey_cell in survey.cells}
     spell_country = make_country_speller(survey)
     rows_by_file = {
-        file: [verdict for _, verdict in read_recorded_verdicts(Path(file), spell_country)]
+        file: [
+            verdict for _, verdict in read_recorded_verdicts(Path(file), spell_country, is_task=survey.task is not None)
+        ]
         for file in {judge.verdicts or "" for judge in judges}
     }
     return {judge.name: _select_verdicts(judge, rows_by_file[judge.verdicts or ""], authors, cells) for judge in judges}

@@ -14,24 +14,34 @@ EXPORTED_NAMES = {"verdict": "ruling"}
 """Names of columns in an export of tables that differ."""
 
 
-def read_recorded_verdicts(file: Path, spell_country: Callable[[str], str]) -> Iterator[tuple[str, Verdict]]:
+def read_recorded_verdicts(
+    file: Path, spell_country: Callable[[str], str], *, is_task: bool = False
+) -> Iterator[tuple[str, Verdict]]:
     """Yield each row's verdict, after the place of the row in the file.
 
     Args:
         file: a table; a verdict is VALID or INVALID, or empty where the judge gave none. `auditor export tables` calls
             the column `ruling`.
         spell_country: the survey's name of a country.
+        is_task: whether the verdicts are about items of a task, which the column `id` or `topic` names, and which
+            belong to no country.
 
     Raises:
         ImportFileError: the file cannot be read or has no rows, a row cannot be used, or two rows have the same judge,
             model, country, topic and sample.
     """
     seen: set[tuple[str, str, Cell, int]] = set()
-    is_exported = {"judge", "ruling"} <= read_column_names(file)
-    columns = [EXPORTED_NAMES.get(name, name) for name in VERDICT_COLUMNS] if is_exported else VERDICT_COLUMNS
+    names = {name.casefold() for name in read_column_names(file)}
+    columns = [name for name in VERDICT_COLUMNS if not (is_task and name == "country")]
+    if {"judge", "ruling"} <= names:
+        columns = [EXPORTED_NAMES.get(name, name) for name in columns]
+    if is_task and "id" in names:
+        columns = ["id" if name == "topic" else name for name in columns]
+    topic_column = "id" if "id" in columns else "topic"
     for row in read_rows(file, columns, ["justification", "sample"]):
         row.cells.setdefault("verdict", row.cells.get(EXPORTED_NAMES["verdict"], ""))
-        verdict = _parse_verdict(row, Cell(spell_country(row.required_text("country")), row.required_text("topic")))
+        country = "" if is_task else spell_country(row.required_text("country"))
+        verdict = _parse_verdict(row, Cell(country, row.required_text(topic_column)))
         key = (verdict.judge, verdict.model, verdict.cell, verdict.sample)
         if key in seen:
             raise ImportFileError(

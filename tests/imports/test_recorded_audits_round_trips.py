@@ -106,6 +106,9 @@ def test_exported_answers_to_a_task_can_be_imported_again(tmp_path: Path, storag
     import_task_answers(
         tmp_path / "a.csv", audit="a", items=tmp_path / "i.csv", answer_format=answer_format, storage=storage
     )
+    verdicts = ["judge,model,id,verdict,sample", "j,m,moon,VALID,0", "j,m,moon,INVALID,1"]
+    (tmp_path / "v.csv").write_text("\n".join(verdicts) + "\n")
+    import_verdicts(tmp_path / "v.csv", audit="a", storage=storage)
     folder = export(storage, "a", tmp_path)
     import_task_answers(
         folder / "trace.jsonl",
@@ -114,11 +117,16 @@ def test_exported_answers_to_a_task_can_be_imported_again(tmp_path: Path, storag
         answer_format=answer_format,
         storage=storage,
     )
+    import_verdicts(folder / "verdict.jsonl", audit="b", storage=storage)
     assert load_all(storage, "b") == load_all(storage, "a")
     tasks = [open_audit(name, storage=storage).report().task for name in ("a", "b")]
     assert tasks[0] is not None
     assert tasks[1] is not None
     assert (tasks[1].models, tasks[1].items) == (tasks[0].models, tasks[0].items)
+    assert tasks[0].telling is not None
+    # sample 0 is wrong and judged VALID, sample 1 is right and judged INVALID
+    assert [(row.right.value, row.wrong.value) for row in tasks[0].telling.judges] == [(0.0, 1.0)]
+    assert tasks[1].telling == tasks[0].telling
 
 
 def export(storage: str, name: str, folder: Path) -> Path:
