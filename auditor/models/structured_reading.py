@@ -74,8 +74,8 @@ _LABEL = re.compile(
 )
 _SEPARATOR = re.compile(r"[\s*_`\"')\].!]*\Z|[\s*_`\"'\].!]*(?:[-\u2013\u2014:;,.()\n]|\b(?:because|since|as)\b)")
 _DOUBT = re.compile(
-    r"\W*(?:or|but|however|al?though|though|except|unless|if|maybe|perhaps|part(?:ly|ially)|mostly|only|false|would|is"
-    r"|that would|(?P<negation>not?|never|nor|neither))\b|.*\?\s*\Z",
+    r"\W*(?:or|but|however|al?though|though|except|unless|if|maybe|perhaps|part(?:ly|ially)|mostly|only|false|would"
+    r"|is what|that would|(?P<negation>not?|never|nor|neither))\b|.*\?\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
 """What, after a label, takes it back or asks."""

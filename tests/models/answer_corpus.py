@@ -219,6 +219,7 @@ VERDICTS: tuple[tuple[str, str | None], ...] = (
     (f'{{{R},"verdict":"VALID, no errors found","confidence":80}}', "VALID"),
     (f'{{{R},"verdict":"INVALID, not all steps follow","confidence":80}}', "INVALID"),
     (f'{{{R},"verdict":"INVALID - the score is not valid for it","confidence":80}}', "INVALID"),
+    (f'{{{R},"verdict":"VALID: is consistent with the norms","confidence":80}}', "VALID"),
     (f'{{{R},"verdict":"INVALID (not valid)","confidence":80}}', "INVALID"),
     (f'{{{R},"verdict":"VALID","confidence":"80 percent"}}', "VALID"),
     (f'{{{R},"verdict":"VALID"}}\nI would not say INVALID.', "VALID"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -210,10 +209,8 @@ async def test_the_deadline_holds_for_a_stream_that_never_ends(server: FakeServe
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
     pieces = [part for _ in range(200) for part in (events(chunk({"content": "x"})), 0.1)]
     server.script = lambda _: Reply(wire=(head, *pieces))
-    started_at = time.monotonic()
     [answer, _] = await ask(server, stream=True, timeout_s=1.5)
-    assert answer.outcome is Outcome.TIMEOUT
-    assert time.monotonic() - started_at < 15
+    assert answer.outcome is Outcome.TIMEOUT  # not the error for a stream that breaks off, as this one does at last
 
 
 async def test_an_ordinary_server_is_not_asked_for_a_stream(server: FakeServer) -> None:
