@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import itertools
 import json
 import math
 import re
@@ -381,12 +382,35 @@ def open_text(path: Path, error_class: type[AuditorError], encoding: str = "utf-
 
 def iterate_lines(file: TextIO, source: str, error_class: type[AuditorError]) -> Iterator[str]:
     """Yield the lines of a text file with their ends; an error for one longer than `InputLimits.member_bytes`."""
+    return itertools.chain.from_iterable(iterate_line_blocks(file, source, error_class))
+
+
+def iterate_line_blocks(file: TextIO, source: str, error_class: type[AuditorError]) -> Iterator[list[str]]:
+    """Yield the lines of a text file as `iterate_lines`, many at a time: one by one takes several times as long."""
     limit = get_limits().member_bytes
-    while line := file.readline(limit + 1):
-        if len(line) > limit:
+    parts: list[str] = []  # the beginning of a line that goes on
+    n_chars = 0
+    while True:
+        text = file.read(min(BLOCK_BYTES, limit + 1))
+        # A line ends after its last character only if no line feed can follow.
+        end = max(text.rfind("\n"), text.rfind("\r", 0, -1)) + 1 if text else 0
+        if text and not end:
+            parts.append(text)
+            n_chars += len(text)
+            longest = n_chars
+            lines = []
+        else:
+            complete = "".join((*parts, text[:end]))
+            lines = io.StringIO(complete, newline="").readlines()
+            longest = max(map(len, lines), default=0)
+            parts, n_chars = [text[end:]], len(text) - end
+        if longest > limit:
             size = _format_bytes(limit)
-            raise make_limit_error(source, f"has a line of more than {size}", len(line), limit, error_class)
-        yield line
+            raise make_limit_error(source, f"has a line of more than {size}", longest, limit, error_class)
+        if lines:
+            yield lines
+        if not text:
+            return
 
 
 def read_numbered_lines(path: Path, error_class: type[AuditorError]) -> Iterator[tuple[str, str]]:

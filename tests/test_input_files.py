@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
-from auditor.errors import ImportFileError, SurveyError
+from auditor import input_files
+from auditor.errors import AuditorError, ImportFileError, SurveyError
 from auditor.input_files import (
     MAX_DEPTH,
     decode_utf8,
@@ -103,3 +105,11 @@ def test_damaged_utf_16_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"\xff\xfe{")
     with pytest.raises(ImportFileError, match="damaged text in UTF-16"):
         read_json(tmp_path / "a.json", ImportFileError)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 100])
+def test_lines_are_those_of_readline_wherever_a_block_ends(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_files, "BLOCK_BYTES", block)
+    for text in ("", "a", "a\n", "a\r\nbb\r\n\r\nc", "a\rb\r\r", "a\u2028b\x0bc\n\nd", "\r\n", "\n\r"):
+        expected = io.StringIO(text, newline="").readlines()
+        assert list(input_files.iterate_lines(io.StringIO(text, newline=""), "x", AuditorError)) == expected, text

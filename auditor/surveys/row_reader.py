@@ -20,7 +20,7 @@ from auditor.errors import ImportFileError
 from auditor.input_files import (
     SAVE_AS_UTF8,
     find_non_utf8_line,
-    iterate_lines,
+    iterate_line_blocks,
     iterate_parquet,
     open_text,
     parse_json,
@@ -52,7 +52,10 @@ MAX_NAME_CHARS = 40
 MAX_WHOLE_NUMBER = 999_999_999
 """Largest whole number: a database's 32-bit column can store it on every system."""
 BATCH_ROWS = 10_000
-"""Most rows that are read at a time."""
+"""Most rows of typed cells that are read at a time."""
+TEXT_BATCH_ROWS = 1_000
+"""Most rows of a text file that are read at a time: the texts of 10,000 leave the processor's cache, and take twice
+as long."""
 BATCH_CHARS = 1 << 22
 """Characters of text from which on a batch ends: of long texts, few are in memory at once."""
 DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
@@ -378,11 +381,12 @@ def _read_raw_batches(path: Path, known_columns: Sequence[str]) -> Iterator[_Raw
 def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
     """Yield the rows of a CSV or TSV file; raise ImportFileError for one that does not fit the header."""
     with open_text(path, ImportFileError, find_encoding(path)) as file:
-        lines = _CountedLines(iterate_lines(file, str(path), ImportFileError))
-        first_line = next(lines, "")
+        lines = _CountedLines(iterate_line_blocks(file, str(path), ImportFileError))
+        remaining_lines = iter(lines)
+        first_line = next(remaining_lines, "")
         delimiter = find_delimiter(first_line, find_suffix(path))
         require_columns(first_line.count(delimiter) + 1, str(path), ImportFileError)  # before a list of them is made
-        reader = csv.reader(itertools.chain([first_line], lines), strict=True, delimiter=delimiter)
+        reader = csv.reader(itertools.chain([first_line], remaining_lines), strict=True, delimiter=delimiter)
         try:
             names = _rename_columns([name.strip() for name in next(reader, [])], known_columns)
             make_batch = functools.partial(_RawBatch, path, "line", str(path), names, is_text=True, delimiter=delimiter)
@@ -398,7 +402,7 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
                     raise ImportFileError(f"{path}: {problem}.", quoting)
                 rows.append(cells)
                 numbers.append(reader.line_num)
-                if len(rows) == BATCH_ROWS or lines.n_chars > BATCH_CHARS:
+                if len(rows) == TEXT_BATCH_ROWS or lines.n_chars > BATCH_CHARS:
                     yield make_batch(list(zip(*rows, strict=True)), numbers)
                     rows, numbers, is_first, lines.n_chars = [], [], False, 0
             if rows or is_first:
@@ -413,16 +417,16 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
             raise ImportFileError(f"{location} is not valid CSV: {error}.", "Correct that line.") from None
 
 
-class _CountedLines(Iterator[str]):
-    """Lines of a file; `n_chars` is their length since it was last set to 0."""
+class _CountedLines(Iterable[str]):
+    """Lines of a file; `n_chars` is the length of the blocks of lines that were read since it was last set to 0."""
 
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines, self.n_chars = lines, 0
+    def __init__(self, blocks: Iterator[list[str]]) -> None:
+        self._blocks, self.n_chars = blocks, 0
 
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.n_chars += len(line)
-        return line
+    def __iter__(self) -> Iterator[str]:
+        for lines in self._blocks:
+            self.n_chars += sum(map(len, lines))
+            yield from lines
 
 
 def _read_json_lines(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:
@@ -430,7 +434,7 @@ def _read_json_lines(path: Path, known_columns: Sequence[str]) -> Iterator[_RawB
     with open_text(path, ImportFileError, _find_json_encoding(path)) as file:
         records: list[dict[str, Any]] = []
         numbers: list[int] = []
-        lines = _CountedLines(iterate_lines(file, str(path), ImportFileError))
+        lines = _CountedLines(iterate_line_blocks(file, str(path), ImportFileError))
 
         def make_batch() -> _RawBatch:
             """Build a batch of the records read so far."""
@@ -449,7 +453,7 @@ def _read_json_lines(path: Path, known_columns: Sequence[str]) -> Iterator[_RawB
                 raise ImportFileError(
                     f"{location} is not a JSON object.", 'Write one object per line: {"country": ...}.'
                 )
-            is_full = len(records) == BATCH_ROWS or lines.n_chars > BATCH_CHARS
+            is_full = len(records) == TEXT_BATCH_ROWS or lines.n_chars > BATCH_CHARS
             if records and (is_full or record.keys() != records[0].keys()):
                 yield make_batch()
                 records, numbers = [], []
