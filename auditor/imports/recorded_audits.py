@@ -196,12 +196,10 @@ def _build_trace(recorded_answer: RecordedAnswer, cell: Cell, number: int) -> Tr
     if recorded_answer.score is not None:
         text = None if recorded_answer.text is None else strip_thinking(recorded_answer.text)
         return Trace(recorded_answer.model, cell, number, Outcome.OK, recorded_answer.score, text)
-    return replace(
-        parse_trace(
-            Answer("", recorded_answer.outcome, recorded_answer.text), recorded_answer.model, cell, number, "text"
-        ),
-        key=None,
-    )
+    answer = Answer("", recorded_answer.outcome, recorded_answer.text)
+    trace = parse_trace(answer, recorded_answer.model, cell, number, "text")
+    # Without the key of a call; `dataclasses.replace` takes as long as the parser.
+    return Trace(trace.model, cell, number, trace.outcome, trace.score, trace.text)
 
 
 def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> ImportedVerdicts:
