@@ -189,8 +189,8 @@ def _compute_cut_variances(
     squared = np.cumsum(np.bincount(chosen, weights**2, n_points))
     shares = up_to[:-1] / up_to[-1]
     residuals = squared[:-1] * (1 - shares) ** 2 + (squared[-1] - squared[:-1]) * shares**2
-    variances: Floats = n / (n - 1) * residuals / up_to[-1] ** 2
-    return variances
+    result: Floats = n / (n - 1) * residuals / up_to[-1] ** 2
+    return result
 
 
 def _split_half_distances(
