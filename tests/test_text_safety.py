@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from auditor.text_safety import (
+    escape_csv_cell,
     escape_invisible,
     escape_json_controls,
     map_strings,
@@ -119,3 +120,12 @@ def test_every_string_is_changed_at_any_depth_and_what_is_unchanged_stays_the_sa
     assert map_strings(record, str.upper) == Outer("A", 3, (Inner("B", b"c"), Inner(None, b"")))
     assert map_strings(record, str.lower) is record
     assert map_strings({"a": ["b", 1, None]}, str.upper) == {"A": ["B", 1, None]}
+
+
+@pytest.mark.parametrize("start", "=+-@\uff1d\uff0b\uff0d\uff20")
+def test_a_cell_that_a_spreadsheet_would_compute_is_quoted(start: str) -> None:
+    for text in (f"{start}1+1", f"  {start}1+1", f"\u202e{start}1+1"):
+        cell = escape_csv_cell(text)
+        assert cell.startswith("'")
+        assert cell.isprintable()
+    assert escape_csv_cell(f"1{start}1") == f"1{start}1"
