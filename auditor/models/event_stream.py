@@ -84,7 +84,8 @@ def _add_piece(joined: dict[str, Any], choice: Mapping[str, Any]) -> None:
         joined["finish_reason"] = choice["finish_reason"]
     if isinstance(logprobs := choice.get("logprobs"), dict) and isinstance(logprobs.get("content"), list):
         joined.setdefault("logprobs", {"content": []})["content"].extend(logprobs["content"])
-    delta, message = choice.get("delta"), joined["message"]
+    # A server that sends the whole answer as one event may leave it under its name in responses that are no stream.
+    delta, message = choice.get("delta") or choice.get("message"), joined["message"]
     for name, field in (delta if isinstance(delta, dict) else {}).items():
         if name == "tool_calls" and isinstance(field, list):
             _add_tool_calls(message.setdefault("tool_calls", []), field)

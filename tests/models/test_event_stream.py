@@ -77,6 +77,12 @@ def test_reasoning_refusals_tool_calls_and_log_probabilities_are_joined() -> Non
     assert message["tool_calls"][0]["function"] == {"name": "Reply", "arguments": '{"a": 1}'}
 
 
+def test_a_whole_answer_in_one_event_is_read() -> None:
+    joined = join_events(events(completion(ANSWER).body, "[DONE]"))
+    assert joined is not None
+    assert joined["choices"][0]["message"]["content"] == ANSWER
+
+
 def test_a_stream_without_an_end_is_no_answer() -> None:
     all_chunks = answer_chunks()
     for n_chunks in range(len(all_chunks) - 2):

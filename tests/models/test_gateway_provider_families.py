@@ -142,7 +142,7 @@ NOT_JSON: dict[str, tuple[bytes, str]] = {
     "UTF-16": (json.dumps(OPENAI).encode("utf-16"), "text that is not UTF-8"),
     "Latin-1": ('{"model": "h\xe9"}'.encode("latin-1"), "text that is not UTF-8"),
     "lines": (json.dumps(OPENAI).encode() + b"\n{}\n", "text that is not JSON"),
-    "events": (b"data: " + json.dumps(OPENAI).encode() + b"\n\ndata: [DONE]\n\n", "text that is not JSON"),
+    "events": (b'data: {"id": "1"}\n\ndata: [DONE]\n\n', "a stream that breaks off before the end of the answer"),
     "deep": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "JSON with too many nested levels"),
     "digits": (b'{"usage": ' + b"9" * 5000 + b"}", "JSON with a number that has too many digits"),
 }
