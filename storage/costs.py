@@ -161,6 +161,13 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
     return [counts._replace(is_current=bool(counts.is_current)) for counts in fetch_rows(db, CallCounts._make, query)]
 
 
+def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:
+    """Find the cost of an audit's most expensive request to each model, in US dollars, by the model's name."""
+    attempt = table_of(AttemptRow).c
+    query = select(attempt.name, func.max(attempt.cost_usd)).where(attempt.audit_id == audit_id).group_by(attempt.name)
+    return {name: cost for name, cost in fetch_rows(db, tuple, query) if name is not None and cost is not None}
+
+
 def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:
     """Sum the cost of all requests of an audit. A call that serves several models or purposes is counted once."""
     calls, answers = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from auditor.config import Limits, ModelSection
@@ -237,14 +237,19 @@ class Budget:
         spent_usd: cost of all completed requests.
     """
 
-    def __init__(self, limit_usd: float | None, spent_usd: float = 0.0) -> None:
+    def __init__(
+        self, limit_usd: float | None, spent_usd: float = 0.0, largest_usd: Mapping[str, float] | None = None
+    ) -> None:
         """Create a budget without reservations.
 
         Args:
             limit_usd: limit in US dollars; None for no limit.
             spent_usd: cost of earlier requests, in US dollars.
+            largest_usd: cost of the most expensive earlier request to each model: a server that exceeded its limit
+                in an earlier run is expected to do so again.
         """
         self.limit_usd = limit_usd
+        self._largest_usd = largest_usd or {}
         self.spent_usd = spent_usd
         self._reserved_usd = 0.0
         # Largest excess of an answer over its limits, and the largest that the user was told of, by model.
@@ -256,9 +261,13 @@ class Budget:
     ) -> float:
         """Upper estimate of a request's cost in US dollars; 0 if the price is unknown, which implies no limit.
 
-        It has the largest excess so far of the model's answers over their limits.
+        It has the largest excess so far of the model's answers over their limits, and is at least the cost of the
+        model's most expensive request in earlier runs.
         """
-        return 0.0 if price is None else _limit_cost(call, price, capability) + self._excess_usd.get(call.name, 0.0)
+        if price is None:
+            return 0.0
+        limit_usd = _limit_cost(call, price, capability) + self._excess_usd.get(call.name, 0.0)
+        return max(limit_usd, self._largest_usd.get(call.name, 0.0))
 
     def record_excess(
         self, call: Call, price: TokenPrice | None, answer: Answer, capability: Capability = DEFAULT_CAPABILITY

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from auditor.config import Limits, ModelSection
@@ -45,6 +45,7 @@ class Gateway:
         limits: Limits,
         *,
         spent_usd: float = 0.0,
+        largest_usd: Mapping[str, float] | None = None,
         seed: int = 0,
         stop_event: threading.Event | None = None,
         on_limit_change: LimitChangeCallback = lambda account, before, after, reason: None,
@@ -59,6 +60,7 @@ class Gateway:
             models: all models that may be called, with unique names.
             limits: budget, attempts and deadline.
             spent_usd: what this audit has cost before.
+            largest_usd: what its most expensive request to each model has cost before.
             seed: of the jitter of retries.
             stop_event: once set, no request is sent any more.
             on_limit_change: called when the number of requests that a model may have in flight changes.
@@ -77,7 +79,7 @@ class Gateway:
         require_prices(models := list(models), limits)
         check_params(models, limits)
         self._dispatcher = dispatcher or LocalDispatcher(models)
-        self.budget = Budget(limits.budget_usd, spent_usd)
+        self.budget = Budget(limits.budget_usd, spent_usd, largest_usd)
         self._capabilities = CapabilityRegistry(capability_store or MemoryCapabilityStore())
         # Models of one server and effort share a capability, so only one of them finds it out at a time.
         self._discovery_locks: defaultdict[CapabilityKey, asyncio.Lock] = defaultdict(asyncio.Lock)

@@ -113,6 +113,7 @@ def _create_gateway(
         models,
         config.limits,
         spent_usd=costs.sum_audit_cost(recorder.db, recorder.audit_id).usd or 0.0,
+        largest_usd=costs.find_largest_costs(recorder.db, recorder.audit_id),
         seed=config.seed,
         stop_event=stop_event,
         on_limit_change=functools.partial(

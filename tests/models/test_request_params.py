@@ -80,11 +80,16 @@ def section(server_url: str, params: dict[str, Any], model: str = "openai/x") ->
 
 
 async def spend(
-    server: FakeServer, params: dict[str, Any], n_calls: int = 40, budget_usd: float = BUDGET_USD
+    server: FakeServer,
+    params: dict[str, Any],
+    n_calls: int = 40,
+    budget_usd: float = BUDGET_USD,
+    largest_usd: dict[str, float] | None = None,
 ) -> tuple[float, list[Outcome], list[str]]:
     """What calls cost with a budget, their outcomes, and the notices about limits that were exceeded."""
     notices: list[str] = []
-    gateway = Gateway([section(server.url, params)], Limits(budget_usd=budget_usd), notify=notices.append)
+    limits = Limits(budget_usd=budget_usd)
+    gateway = Gateway([section(server.url, params)], limits, largest_usd=largest_usd, notify=notices.append)
     try:
         answers = await asyncio.gather(*(gateway.complete(call(i, **params)) for i in range(n_calls)))
         excess_notices = [notice for notice in notices if "exceeds its limit" in notice]
@@ -140,6 +145,15 @@ async def test_answers_in_flight_at_the_first_excess_may_exceed_the_budget_and_n
     assert BUDGET_USD < spent_usd <= BUDGET_USD + CONCURRENCY * excess_usd
     assert len(server.requests) == 1 + CONCURRENCY
     assert len(notices) == 1
+
+
+async def test_a_resumed_run_reserves_what_a_request_of_an_earlier_run_has_cost(server: FakeServer) -> None:
+    """Else each run could exceed the budget by the answers in flight at its first excess."""
+    modest, excessive = metered(COUNTS["as floats"](20, 30)), metered(COUNTS["as floats"](20, 480))
+    server.script = lambda request: (modest if request.number == 0 else excessive)(request)
+    largest_usd = 500 * OUTPUT_USD
+    spent_usd, _, _ = await spend(server, {}, budget_usd=2.5 * largest_usd, largest_usd={"m": largest_usd})
+    assert 0 < spent_usd <= 2.5 * largest_usd
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import select
 
 from auditor.storage import costs, ledger, results
+from auditor.storage.call_tables import AttemptRow
 from auditor.storage.database import Database, open_database
+from auditor.storage.row_writing import table_of
 from tests.storage.conftest import ENGINES, new_database
 from tests.support.synthetic_audit import populate
 
@@ -46,6 +49,19 @@ def test_attempts_include_failures_and_retries(db: Database) -> None:
     assert attempts_by_name["alder", "direct"] == len(traces) + n_repeated
 
 
+def test_the_most_expensive_request_of_each_model(db: Database) -> None:
+    attempt = table_of(AttemptRow).c
+    with db.read() as connection:
+        rows = connection.execute(select(attempt.name, attempt.cost_usd).where(attempt.audit_id == AUDIT)).all()
+    expected: dict[str, float] = {}
+    for name, cost_usd in rows:
+        if cost_usd is not None:
+            expected[name] = max(expected.get(name, 0.0), cost_usd)
+    assert costs.find_largest_costs(db, AUDIT) == expected
+    assert "alder" in expected
+
+
 def test_another_audit_has_no_calls(db: Database) -> None:
+    assert costs.find_largest_costs(db, AUDIT + 1) == {}
     assert costs.count_calls(db, AUDIT + 1) == []
     assert costs.sum_audit_cost(db, AUDIT + 1) == (None, 0)
