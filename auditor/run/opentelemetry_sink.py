@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib import metadata
+from typing import Any
+from urllib.parse import urlsplit
 
+import requests
 from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.resources import Resource
@@ -24,7 +29,9 @@ from opentelemetry.trace import (
     TraceFlags,
     set_span_in_context,
 )
+from requests.adapters import HTTPAdapter
 
+from auditor.config.metadata_hosts import is_metadata_address
 from auditor.run.telemetry import SpanAttributes
 
 EVALUATION_EVENT_NAME = "gen_ai.evaluation.result"
@@ -170,13 +177,49 @@ def create_http_sink(endpoint: str, headers: Mapping[str, str], *, is_configured
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    sent_headers = dict(headers)
+    options: dict[str, Any] = {"headers": dict(headers), "timeout": EXPORT_TIMEOUT_S}
     with _without_variables(HEADER_VARIABLES if is_configured else ()):
         return OpenTelemetrySink(
-            OTLPSpanExporter(f"{endpoint}/v1/traces", headers=sent_headers, timeout=EXPORT_TIMEOUT_S),
-            OTLPLogExporter(f"{endpoint}/v1/logs", headers=sent_headers, timeout=EXPORT_TIMEOUT_S),
+            OTLPSpanExporter(f"{endpoint}/v1/traces", session=_open_session(), **options),
+            OTLPLogExporter(f"{endpoint}/v1/logs", session=_open_session(), **options),
             endpoint,
         )
+
+
+def _open_session() -> requests.Session:
+    """Open a session that sends nothing to a link-local address or a metadata service, whatever its name."""
+    session = requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, _CheckedAdapter())
+    return session
+
+
+class _CheckedAdapter(HTTPAdapter):
+    """Resolves the name of the server before each request, unless a proxy does so."""
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: Any = True,
+        cert: Any = None,
+        proxies: Any = None,
+    ) -> requests.Response:
+        """Send a request.
+
+        Raises:
+            requests.ConnectionError: the name leads to an address that nothing may be sent to.
+        """
+        url = urlsplit(request.url or "")
+        if not requests.utils.select_proxy(request.url or "", proxies):
+            for *_, address in socket.getaddrinfo(url.hostname, url.port or url.scheme, type=socket.SOCK_STREAM):
+                host = str(address[0]).partition("%")[0]
+                if is_metadata_address(ipaddress.ip_address(host)):
+                    raise requests.ConnectionError(
+                        f"{url.hostname} leads to {host}, a link-local address or metadata service", request=request
+                    )
+        return super().send(request, stream, timeout, verify, cert, proxies)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -298,3 +299,21 @@ def test_ids_are_of_the_right_size_and_differ() -> None:
     first_ids, second_ids = span_ids(CALL.key, 1, "a"), span_ids(CALL.key, 2, "a")
     assert first_ids[0] == second_ids[0] < 2**128
     assert first_ids[1] != second_ids[1] < 2**64
+
+
+def test_nothing_is_sent_to_a_metadata_service_that_a_name_leads_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address of the name is checked before each request, since a name may lead elsewhere at any time."""
+    from auditor.run.opentelemetry_sink import create_http_sink
+
+    connected: list[object] = []
+
+    def resolve(host: str, port: int, *_: object, **__: object) -> list[tuple[Any, ...]]:
+        assert host == "collector.example"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(socket.socket, "connect", lambda _, address: connected.append(address))
+    sink = create_http_sink("http://collector.example:4318", {}, is_configured=True)
+    sink.emit_event((1, 2), {"gen_ai.evaluation.name": "x"})
+    assert sink.close() == "1 of 1 spans and events were not delivered to http://collector.example:4318."
+    assert connected == []
