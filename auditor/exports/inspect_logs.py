@@ -123,7 +123,7 @@ def _build_log(
 
     config, audit = source.config, source.audit
     provider = config.model(model).model if config else model
-    samples = [build_sample(record, provider) for record in records]
+    samples = [build_sample(record, provider, source.survey.task) for record in records]
     usage = sum_usage(sample.model_usage.get(provider) for sample in samples if sample.output.choices)
     n_completed = sum(sample.error is None for sample in samples)
     return EvalLog(
@@ -172,7 +172,9 @@ def _build_spec(source: ReportSource, model: str, provider: str, records: Sequen
         task_id=eval_id,
         created=audit.created_at,
         task=f"auditor/{audit.name}",
-        task_description=f"How well {model} agrees with the people of each country: {survey.title}",
+        task_description=f"Answers of {model}: {survey.title}"
+        if survey.task
+        else f"How well {model} agrees with the people of each country: {survey.title}",
         dataset=EvalDataset(name=survey.name, samples=len(sample_ids), sample_ids=list(sample_ids)),
         model=provider,
         model_base_url=model_section.api_base if model_section else None,
@@ -207,7 +209,7 @@ def _build_eval_scores(records: Sequence[TraceRecord], alignment_row: AlignmentR
     from inspect_ai.log import EvalScore
 
     outcome_counts = {outcome.value: sum(record.trace.outcome is outcome for record in records) for outcome in Outcome}
-    n_scored = sum(record.trace.score is not None for record in records)
+    n_scored = sum(record.trace.score is not None or record.trace.answer is not None for record in records)
     yield EvalScore(
         name=SCORE_NAME,
         scorer=SCORE_NAME,

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from auditor.domain import Cell, canonical_hash
+from auditor.domain import Cell, Task, canonical_hash
 from auditor.exports.trace_records import TraceRecord
 from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
+from auditor.tasks import is_correct
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -28,24 +29,35 @@ STOP_REASONS = {
     FinishCategory.REFUSED: "content_filter",
 }
 """Inspect's stop reasons; the other categories have no counterpart and become `unknown`."""
+CORRECT, INCORRECT = "C", "I"
+"""Inspect's grades of an answer."""
 CELL_SEPARATOR = " | "
 """Separates country and topic in a sample's id."""
 
 
-def build_sample(record: TraceRecord, model: str) -> EvalSample:
-    """Build the Inspect sample of a trace; `model` is the provider's name of the model, such as `openai/gpt-4o`."""
+def build_sample(record: TraceRecord, model: str, task: Task | None = None) -> EvalSample:
+    """Build the Inspect sample of a trace.
+
+    Args:
+        model: the provider's name of the model, such as `openai/gpt-4o`.
+        task: of an audit of a task; its samples have the question, the options and the right answer of their item.
+    """
     from inspect_ai.log import EvalSample
 
     trace, usage = record.trace, sum_trace_usage(record)
     prompt_messages, reply_messages = _build_messages(record)
+    item = task.item_for(trace.cell) if task else None
+    question = "\n\n".join(filter(None, (item.context, item.question))) if item else ""
+    unknown_prompt = f"{trace.cell.topic}, {trace.cell.country} (what was asked is not recorded)"
     return EvalSample(
         id=sample_id(trace.cell),
         epoch=trace.sample + 1,
-        input=prompt_messages or f"{trace.cell.topic}, {trace.cell.country} (what was asked is not recorded)",
-        target="" if record.human_score is None else f"{record.human_score:g}",
+        input=question or prompt_messages or unknown_prompt,
+        choices=list(item.options) if item and item.options else None,
+        target=item.truth or "" if item else "" if record.human_score is None else f"{record.human_score:g}",
         messages=[*prompt_messages, *reply_messages],
         output=_build_output(record, model, reply_messages, usage),
-        scores=_build_scores(record) or None,
+        scores=_build_scores(record, task) or None,
         metadata=_sample_metadata(record),
         model_usage={} if usage is None else {model: usage},
         started_at=record.first_call.started_at if record.first_call else None,
@@ -56,8 +68,8 @@ def build_sample(record: TraceRecord, model: str) -> EvalSample:
 
 
 def sample_id(cell: Cell) -> str:
-    """Id of a cell's samples: `COUNTRY | TOPIC`."""
-    return f"{cell.country}{CELL_SEPARATOR}{cell.topic}"
+    """Id of a cell's samples: `COUNTRY | TOPIC`; of an item of a task, the item's."""
+    return f"{cell.country}{CELL_SEPARATOR}{cell.topic}" if cell.country else cell.topic
 
 
 def _build_messages(record: TraceRecord) -> tuple[list[ChatMessage], list[ChatMessage]]:
@@ -117,8 +129,11 @@ def _total_seconds(record: TraceRecord) -> float | None:
     return sum(call.seconds for call in calls) if calls else None
 
 
-def _build_scores(record: TraceRecord) -> dict[str, Score]:
-    """The trace's score and the judges' verdicts by score name; a missing score or verdict has no entry."""
+def _build_scores(record: TraceRecord, task: Task | None) -> dict[str, Score]:
+    """The trace's score and the judges' verdicts by score name; a missing score or verdict has no entry.
+
+    An answer to a task is `C` (correct) or `I` (incorrect), or itself where the right one is not known.
+    """
     from inspect_ai.scorer import Score
 
     trace, scores = record.trace, dict[str, Score]()
@@ -131,6 +146,10 @@ def _build_scores(record: TraceRecord) -> dict[str, Score]:
         scores[SCORE_NAME] = Score(
             value=trace.score, answer=f"{trace.score:g}", explanation=trace.text, metadata=comparison_with_people
         )
+    if task is not None and trace.answer is not None:
+        is_right = is_correct(task, task.item_for(trace.cell), trace.answer)
+        grade = trace.answer if is_right is None else CORRECT if is_right else INCORRECT
+        scores[SCORE_NAME] = Score(value=grade, answer=trace.answer, explanation=trace.text)
     for verdict in record.verdicts:
         if verdict.ruling is None:
             continue
@@ -173,7 +192,7 @@ def _sample_metadata(record: TraceRecord) -> dict[str, Any]:
             for conflict in record.conflicts
         ],
     }
-    return {key: value for key, value in metadata.items() if value not in (None, {}, [])}
+    return {key: value for key, value in metadata.items() if value not in (None, "", {}, [])}
 
 
 def _build_error(record: TraceRecord) -> Any:

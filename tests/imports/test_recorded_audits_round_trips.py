@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from auditor.exports.inspect_logs import export_inspect
 from auditor.exports.tables import TableFormat, export_tables
 from auditor.imports.comparisons import import_comparisons
 from auditor.imports.opinions import import_opinions
@@ -134,3 +135,29 @@ def export(storage: str, name: str, folder: Path) -> Path:
     with open_database(storage, create=False) as db:
         export_tables(db, name, folder / "tables", "jsonl")
     return folder / "tables"
+
+
+def test_logs_of_answers_to_a_task_can_be_imported_again(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "items.csv").write_text(
+        "id,question,options,truth,context\n1,Is it so?,yes|no|perhaps,B,A story.\n2,And this?,yes|no|perhaps,A,\n"
+    )
+    (tmp_path / "answers.csv").write_text(
+        "model,id,sample,answer,text,outcome\na,1,0,B,So it is.,\na,1,1,C,,\na,2,0,A,,\nb,1,0,A,,\nb,2,0,,,timeout\n"
+    )
+    import_task_answers(
+        tmp_path / "answers.csv", audit="a", items=tmp_path / "items.csv", answer_format={"answer": "choice"},
+        storage=storage,
+    )  # fmt: skip
+    with open_database(storage, create=False) as db:
+        export_inspect(db, "a", tmp_path / "logs")
+    import_task_answers(tmp_path / "logs", audit="b", storage=storage)
+    reports = [open_audit(name, storage=storage).report().task for name in ("a", "b")]
+    assert reports[0] is not None
+    assert reports[1] is not None
+    assert [row.accuracy for row in reports[1].models] == [row.accuracy for row in reports[0].models]
+    answers = []
+    for name in ("a", "b"):
+        with open_database(storage, create=False) as db:
+            traces = results.load_traces(db, audits.get_audit(db, name).id)
+        answers.append({(trace.model, trace.cell, trace.sample): trace.answer for trace in traces})
+    assert answers[1] == answers[0]
