@@ -210,7 +210,10 @@ def _print_error(error: BaseException, *, is_debugging: bool) -> int:
     if _is_usage_error(error):
         return _print_usage_error(error)
     if isinstance(error, OSError) and _is_environmental(error):
-        failed_target = str(error.filename) if error.filename is not None else "a file or standard output"
+        from auditor.text_safety import truncate_text
+
+        filename = None if error.filename is None else truncate_text(str(error.filename), MAX_MESSAGE_LENGTH)
+        failed_target = filename or "a file or standard output"
         print_error(
             AuditorError(f"{failed_target}: {error.strerror}.", "Check the name, the permissions and the free space.")
         )

@@ -20,6 +20,8 @@ SIDE_FILE = re.compile(r"-(?:wal|shm|journal)|\..+\.(?:lock|holder)")
 """End of the name of a file that SQLite or a run keeps beside a database, after the database's name."""
 SETTINGS_SUFFIXES = (".toml", ".yaml", ".yml")
 SURVEY_COLUMNS = ("country", "topic", "score")
+RESULT_COLUMNS = {"model", "rater"}
+"""Columns of tables that have a survey's columns too, but are results: scores, and people's decisions."""
 N_KEY_COLUMNS = 2
 """Two tables are of one kind if so many of their first columns are the same."""
 _AUDIT_SETTING = re.compile(r"^(?:\[\[?models\b|models\s*[:=])", re.MULTILINE)
@@ -119,7 +121,7 @@ def _identify_parquet(path: Path) -> FileKind:
 def _make_table(columns: tuple[str, ...]) -> FileKind:
     """The kind of a table with these columns."""
     names = {column.casefold() for column in columns}
-    if set(SURVEY_COLUMNS) <= names and "model" not in names:
+    if set(SURVEY_COLUMNS) <= names and not names & RESULT_COLUMNS:
         return SURVEY
     return FileKind("another table", columns[:N_KEY_COLUMNS])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -94,7 +95,7 @@ def resolve_output(output: Path | None, default_name: str) -> Path:
     from auditor.errors import UsageError
 
     path = output or Path(default_name)
-    if output is None and path.is_symlink():
+    if output is None and os.path.islink(path):  # False for a name that no file can have
         raise UsageError(
             f"{path}: is a link, which the default output does not follow.",
             f"Delete the link. Or, if {path.resolve()} may be replaced, name it: -o {path.resolve()}",

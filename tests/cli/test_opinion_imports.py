@@ -20,7 +20,7 @@ def test_answers_become_an_audit_whose_report_compares_them_with_people(tmp_path
     assert "2 answers of 1 model in audit 'a'." in imported.stderr
     assert "1 row of shares that were divided by their sum." in imported.stderr
     assert "1 row without a usable answer: counted as failed." in imported.stderr
-    assert "1 row about cells or groups that the survey does not have" in imported.stderr
+    assert "the survey does not have: taxes (1)." in imported.stderr
     report_command = ("report", "a", "--storage", "sqlite:///a.db", "-o", "a.json")
     assert auditor(*report_command, cwd=tmp_path).returncode == 0
     distribution = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["distribution"]

@@ -14,7 +14,10 @@ from tests.cli.test_app import list_commands
 from tests.support.cli_runner import auditor
 
 SCORES = "model,country,topic,method,score\nm,Germany,divorce,direct,0.5\nm,Japan,divorce,direct,0.1\n"
-REQUIRED = {("rename",), ("delete",), ("experiment", "drift"), ("experiment", "accuracy"), ("experiment", "judgements")}
+REQUIRED = {
+    ("rename",), ("delete",), ("exclude",), ("experiment", "drift"), ("experiment", "accuracy"),
+    ("experiment", "judgements"),
+}  # fmt: skip
 """Commands that need the name: it would be dangerous to guess it, or a second argument follows."""
 
 

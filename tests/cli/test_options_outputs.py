@@ -17,7 +17,10 @@ from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.synthetic_audit import populate
 
-INPUTS = {"config", "thresholds_path", "file", "items", "models", "permutations", "recorded", "source", "target"}
+INPUTS = {
+    "config", "thresholds_path", "file", "items", "models", "people", "permutations", "recorded", "source", "target",
+    "task",
+}  # fmt: skip
 """Parameters of commands that are paths of inputs."""
 
 

@@ -88,7 +88,8 @@ def test_commutativity_and_negation_of_a_judge_that_prefers_the_first(figures: d
 
 
 def test_self_agreement_is_averaged_over_sets_and_pooled(figures: dict[Any, float]) -> None:
-    expected = expect({"few": (4, 4), "many": (6, 12)})
+    # The first answer of each question counts too; the judge prefers the item that comes first.
+    expected = expect({"few": (5, 5), "many": (9, 15)})
     assert abs(expected["mean over sets"] - expected["pooled"]) >= 0.1
     for averaging, value in expected.items():
         key = ("figure-4", "linear", "SummEval, self-agreement", f"SummEval, {averaging}")

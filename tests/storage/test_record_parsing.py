@@ -30,7 +30,7 @@ def test_enums_and_times_are_parsed_and_other_values_stay() -> None:
 @pytest.mark.parametrize(
     ("record_class", "names"),
     [
-        (Verdict, {"outcome", "ruling", "aspects"}),
+        (Verdict, {"outcome", "ruling", "aspects", "first_outcome"}),
         (Rating, {"decision", "act", "decided_at"}),
         (MoralAnswerRecord, {"outcome", "rot_outcome"}),
     ],

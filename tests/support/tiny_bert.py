@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 MAX_TOKENS = 16
-WORDS = ("you", "should", "keep", "a", "promise", "gave", "is", "right", "bread", "cheap", "in", "the", "market", ".")
+WORDS = (
+    "you", "should", "keep", "a", "promise", "gave", "is", "right", "bread", "cheap", "in", "the", "market", ".", "cat",
+    "taxes", "schools",
+)  # fmt: skip
 
 
 def save_tiny_bert(folder: Path) -> Path:
@@ -15,8 +18,8 @@ def save_tiny_bert(folder: Path) -> Path:
 
     folder.mkdir(parents=True, exist_ok=True)
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    (folder / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
-    tokenizer = BertTokenizer(vocab_file=str(folder / "vocab.txt"), model_max_length=MAX_TOKENS)
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    tokenizer = BertTokenizer(vocab=vocabulary, model_max_length=MAX_TOKENS)
     tokenizer.save_pretrained(str(folder))
     torch.manual_seed(0)
     config = BertConfig(
