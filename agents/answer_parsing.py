@@ -182,7 +182,9 @@ def _match_score_lines(text: str) -> Iterator[re.Match[str]]:
     for line in text.split("\n"):
         if "score" not in line.casefold():  # saves most of the time: few lines state a score
             continue
-        match = _SCORE_LINE.match(line) or _INLINE_SCORE.search(line)
+        match = _SCORE_LINE.match(line)
+        if match is None and (start := line.find("SCORE")) >= 0:  # a search from the start of the line takes longer
+            match = _INLINE_SCORE.search(line, start)
         if match:
             yield match
 

@@ -106,7 +106,9 @@ _NEXT_TURN = re.compile(
 _QUOTES = "`\"'“”‘’«»„"
 _MAX_TOKENS = 32
 """Chat tokens that are removed from either end of a text."""
-_MAY_HAVE_MARKS = re.compile(r"<[|/a-z｜]|\[/?(?:THINK|INST)\]|◁|\A\s*(?:analysis|Here)", re.IGNORECASE)
+_MARKS = "<[◁"
+_MARK_START = re.compile(r"<[|/a-z｜]|\[/?(?:THINK|INST)\]|◁", re.IGNORECASE)
+_BARE_START = re.compile(r"\s*(?:analysis|Here)", re.IGNORECASE)
 
 
 def strip_thinking(text: str) -> str:
@@ -115,7 +117,8 @@ def strip_thinking(text: str) -> str:
     Tags in quotation marks, or within a sentence, are a part of the answer. A text without thinking and chat tokens is
     returned unchanged.
     """
-    if _MAY_HAVE_MARKS.search(text) is None:
+    has_mark = any(mark in text for mark in _MARKS) and _MARK_START.search(text) is not None
+    if not has_mark and _BARE_START.match(text) is None:
         return text
     next_turn = _NEXT_TURN.search(text)
     visible_text = text if next_turn is None else text[: next_turn.start()]
