@@ -65,7 +65,7 @@ NAMES = (
     "maple", "neem", "oak", "pine", "quince", "rowan", "spruce", "teak", "ulmo", "viburnum", "willow", "yew",
 )  # fmt: skip
 
-FAILURES = tuple(o for o in Outcome if o not in (Outcome.OK, Outcome.EXCLUDED))
+FAILURES = tuple(o for o in Outcome if o is not Outcome.OK)
 FAILURE_SHARE = 0.12
 REVIEW_FAILURE_SHARE = 0.05
 THRESHOLD = 0.38

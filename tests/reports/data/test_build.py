@@ -353,8 +353,11 @@ def test_intervals_of_peers_and_consistency_are_over_countries_and_topics(report
         assert all(e.ci_low is not None and e.reason is None for e in (row.cosine, row.variance))
     assert report.refusals is not None
     refused = report.refusals.total
-    assert refused.reason == "they occur in fewer than 5 topics, too few for an interval for other countries and topics"
-    exact = binomtest(8, refused.n).proportion_ci(0.95, "exact")
+    assert refused.reason == (
+        "they occur in fewer than 5 countries and fewer than 5 topics, too few for an interval for other countries and "
+        "topics"
+    )
+    exact = binomtest(6, refused.n).proportion_ci(0.95, "exact")
     assert (refused.cells_ci_low, refused.cells_ci_high) == pytest.approx((exact.low, exact.high))
     assert {row.share.resampled for row in report.refusals.topics} <= {("country",), ()}
     assert {row.share.resampled for row in report.refusals.countries} <= {("topic",), ()}
