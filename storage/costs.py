@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
+from auditor.domain.terms import PROBE_PURPOSE_PREFIX
 from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
@@ -268,9 +269,14 @@ def _referenced_calls(audit_id: int) -> Iterator[Select[Any]]:
         for key in table.columns:
             reference: CallReference | None = key.info.get(CALL_REFERENCE)
             if reference is not None:
+                purpose = (
+                    literal(PROBE_PURPOSE_PREFIX) + table.c.probe
+                    if reference.purpose is None
+                    else literal(reference.purpose.value)
+                )
                 columns = (
                     table.c[reference.name_column].label("name"),
-                    literal(reference.purpose.value).label("purpose"),
+                    purpose.label("purpose"),
                     key.label("key"),
                 )
                 query = select(*columns, literal(1).label("is_current"))

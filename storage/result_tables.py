@@ -161,3 +161,19 @@ class ContestRow(DerivedRow, table=True):
     outcome: str
     prefers_first: bool | None = None
     key: str | None = call_key_column(Purpose.CONTEST, "judge")
+
+
+class ProbeResultRow(DerivedRow, table=True):
+    """What a probe without tables of its own read from one answer; `unit` is a JSON list of strings, `value` JSON."""
+
+    __tablename__ = "probe_result"
+    audit_id: int = Field(sa_column=audit_id_column())
+    probe: str = Field(primary_key=True)
+    model: str = Field(primary_key=True)
+    unit: str = Field(primary_key=True)
+    sample: int = Field(primary_key=True)
+    turn: int = Field(primary_key=True)
+    outcome: str
+    key: str | None = call_key_column(None, "model")
+    value: str | None = Field(default=None, sa_column=Column(Text))
+    reader_version: int

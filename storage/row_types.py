@@ -40,11 +40,11 @@ class CallReference(NamedTuple):
     """What a column with keys of calls says of them.
 
     Attributes:
-        purpose: of the calls.
+        purpose: of the calls; None for the purpose of the probe that the table's column `probe` names.
         name_column: column of the same table with the name of the model that was called.
     """
 
-    purpose: Purpose
+    purpose: Purpose | None
     name_column: str
 
 
@@ -52,7 +52,7 @@ CALL_REFERENCE = "call"
 """Key of a column's `CallReference` in `Column.info`."""
 
 
-def call_key_column(purpose: Purpose, name_column: str) -> Any:
+def call_key_column(purpose: Purpose | None, name_column: str) -> Any:
     """A column with keys of calls, which count towards the audit's cost; see `CallReference`."""
     return Field(default=None, sa_column_kwargs={"info": {CALL_REFERENCE: CallReference(purpose, name_column)}})
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 SCORE_MIN = -1.0
 SCORE_MAX = 1.0
+PROBE_PURPOSE_PREFIX = "probe."
+"""Beginning of the purposes of probes that other packages contribute; the probe's name follows."""
 
 
 class Outcome(StrEnum):
@@ -65,6 +67,20 @@ class Purpose(StrEnum):
     """An answer on a survey's own scale, or the shares of people's answers."""
     PREFLIGHT = "preflight"
     """A request that finds out what a judge's server accepts, before anything depends on it."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Purpose | None:
+        """The purpose of the questions of another package's probe, such as `probe.confidence`; see `of_probe`."""
+        if not isinstance(value, str) or not value.startswith(PROBE_PURPOSE_PREFIX):
+            return None
+        member = str.__new__(cls, value)
+        member._name_ = member._value_ = value
+        return cast(Purpose, cls._value2member_map_.setdefault(value, member))
+
+    @classmethod
+    def of_probe(cls, name: str) -> Purpose:
+        """Return the purpose of all questions of another package's probe. It is not among the listed members."""
+        return cls(f"{PROBE_PURPOSE_PREFIX}{name}")
 
 
 class Method(StrEnum):
