@@ -28,6 +28,7 @@ from auditor.config.cross_table_rules import (
 from auditor.config.model_section import REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
 from auditor.config.probes import DirectProbe, Probes
 from auditor.config.rephrasing import check_language
+from auditor.config.result_settings import select_result_settings
 from auditor.config.sections import (
     AUDIT_NAME_PATTERN,
     BatchSection,
@@ -42,8 +43,7 @@ from auditor.config.sections import (
     TaskSection,
     TelemetrySection,
 )
-from auditor.config.settings_hash import hash_settings
-from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey
+from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
 
 
 class AuditConfig(ConfigSection):
@@ -301,5 +301,5 @@ class AuditConfig(ConfigSection):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the settings that determine the results; see `hash_settings`."""
-        return hash_settings(self.model_dump(mode="json"))
+        """SHA-256 of the settings that determine the results; see `select_result_settings`."""
+        return canonical_hash(select_result_settings(self))

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from auditor.config import AuditConfig
 from auditor.config.leaves import iterate_leaves
-from auditor.config.settings_hash import TABLES_WITHOUT_EFFECT
+from auditor.config.result_settings import SETTINGS_WITHOUT_EFFECT
 from auditor.replications.experiment import Experiment, is_within
 from auditor.replications.planning import locate_preset_files, merge_settings
 from auditor.text_safety import truncate_text
@@ -26,14 +26,13 @@ MODEL_KEYS_WITHOUT_EFFECT = (
     # Which model answers, under which name and address: a figure of ours may be of another model than the published.
     *IDENTITY, "api_base", "base_model", "family", "weights",
     # Keys, prices, rates and time limits: they may lose an answer, which the report counts, but change none.
-    "api_key", "price", "concurrency", "rpm", "tpm", "rate_limit_scope", "timeout_s", "stream",
+    "api_key", "price", "concurrency", "rpm", "tpm", "timeout_s",
 )  # fmt: skip
 KEYS_WITHOUT_EFFECT = (
     "name",
-    # Storage, workers, monitoring, batches, people's labels, and the requirements of `auditor check`.
-    *TABLES_WITHOUT_EFFECT,
+    *(path.replace("[]", "") for path in SETTINGS_WITHOUT_EFFECT),
     # Budget and time limits: they may lose an answer, which the report counts, but change none.
-    "limits.budget_usd", "limits.max_attempts", "limits.deadline_s", "limits.max_retry_wait_s",
+    "limits.budget_usd", "limits.max_attempts", "limits.deadline_s",
     # Another seed is another draw of the same kind.
     "seed",
     # Which models help is the user's choice, as of the audited models. Presets compare those that papers name.

@@ -7,6 +7,7 @@ from typing import Any
 
 from auditor.config import AuditConfig, load_stored_config, rename_old_keys
 from auditor.config.leaves import iterate_leaves
+from auditor.config.result_settings import drop_settings_without_effect, select_result_settings
 from auditor.errors import ConfigError
 from auditor.storage.audits import Audit
 
@@ -54,17 +55,11 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
     if stored_audit is None or stored_audit.config is None or stored_audit.config_hash == fingerprint:
         return None
     stored_leaves, new_leaves = (
-        dict(iterate_leaves(json.loads(text)))
-        for text in (_fill_defaults(stored_audit.config), config.model_dump_json())
+        dict(iterate_leaves(settings)) for settings in _list_result_settings(stored_audit.config, config)
     )
-    changed_keys = sorted(
+    shown_keys = sorted(
         key for key in stored_leaves.keys() | new_leaves.keys() if stored_leaves.get(key) != new_leaves.get(key)
     )
-    # Sections and keys that change no result, as in `AuditConfig.hash`.
-    sections, keys = ("storage", "check", "run", "telemetry"), ("max_retry_wait_s", "rate_limit_scope")
-    shown_keys = [
-        key for key in changed_keys if key.split(".", 1)[0] not in sections and key.rsplit(".", 1)[-1] not in keys
-    ]
     omitted_note = f" and {len(shown_keys) - MAX_SHOWN_KEYS} more" if len(shown_keys) > MAX_SHOWN_KEYS else ""
     change_summary = f"changed since its last run: {', '.join(shown_keys[:MAX_SHOWN_KEYS])}{omitted_note}"
     return (
@@ -76,9 +71,12 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
     )
 
 
-def _fill_defaults(stored_config: str) -> str:
-    """A stored configuration with present names of keys, and defaults for those added later: none of these changed."""
+def _list_result_settings(stored_config: str, config: AuditConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a stored and of a new configuration that determine the results, under present names of keys."""
     try:
-        return load_stored_config(stored_config).model_dump_json()
+        return select_result_settings(load_stored_config(stored_config)), select_result_settings(config)
     except ConfigError:  # stored by a version that accepted other values
-        return json.dumps(rename_old_keys(json.loads(stored_config)))
+        stored_settings = rename_old_keys(json.loads(stored_config))
+        return drop_settings_without_effect(stored_settings), drop_settings_without_effect(
+            config.model_dump(mode="json")
+        )

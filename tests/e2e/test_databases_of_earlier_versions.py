@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from auditor.config import load_stored_config
 from auditor.reports.data.verification import verify_audit
 from auditor.run import resume_after_review
 from auditor.storage import audits
@@ -101,6 +102,13 @@ def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
             yield from _differences(before, after, f"{path}[{i}]")
     elif old != new and (isinstance(old, (dict, list, str, type(None))) or new != pytest.approx(old, abs=2e-6)):
         yield f"{path}: {old} became {new}"
+
+
+def test_the_settings_of_a_stored_audit_keep_their_hash(tmp_path: Path) -> None:
+    with open_database(restore("finished", tmp_path), create=False) as db:
+        stored = load_stored_config(audits.get_audit(db, NAME).config)
+    assert stored is not None
+    assert stored.hash == "6512034ddc8577a585627e11bbf558cee7f91d8b378a723999dba0c08d19e8ef"
 
 
 def test_the_records_of_an_earlier_version_are_verified_after_an_upgrade(tmp_path: Path) -> None:
