@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from auditor.metrics.attenuation import crossed_corrected as crossed_corrected
     from auditor.metrics.calibration import calibrate as calibrate
     from auditor.metrics.cell_statistics import BIAS as BIAS
+    from auditor.metrics.cell_statistics import CONCORDANCE as CONCORDANCE
     from auditor.metrics.cell_statistics import MAE as MAE
     from auditor.metrics.cell_statistics import PEARSON as PEARSON
     from auditor.metrics.cell_statistics import RMSE as RMSE
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from auditor.metrics.max_gap import widest_gap as widest_gap
     from auditor.metrics.multiple_testing import benjamini_yekutieli as benjamini_yekutieli
     from auditor.metrics.multiple_testing import holm as holm
+    from auditor.metrics.multiple_testing import intersection_union as intersection_union
     from auditor.metrics.panel_design import balanced_panels as balanced_panels
     from auditor.metrics.prediction_powered import prediction_powered_mean as prediction_powered_mean
     from auditor.metrics.preference import commutativity as commutativity
@@ -79,6 +81,8 @@ if TYPE_CHECKING:
     from auditor.metrics.preference import self_agreement as self_agreement
     from auditor.metrics.preference_repair import repair as repair
     from auditor.metrics.presentation_order import order_effect as order_effect
+    from auditor.metrics.range_correction import correct_range as correct_range
+    from auditor.metrics.range_correction import range_corrected_gap as range_corrected_gap
     from auditor.metrics.ranking import bradley_terry as bradley_terry
     from auditor.metrics.ranking import elo as elo
     from auditor.metrics.ranking import win_loss_rate as win_loss_rate
@@ -97,8 +101,12 @@ if TYPE_CHECKING:
     from auditor.metrics.semantic import shuffled_null as shuffled_null
     from auditor.metrics.share_distances import jensen_shannon as jensen_shannon
     from auditor.metrics.share_distances import total_variation as total_variation
+    from auditor.metrics.similar_countries import estimate_from_nearest as estimate_from_nearest
     from auditor.metrics.stopping import is_narrow as is_narrow
     from auditor.metrics.stopping import is_settled as is_settled
+    from auditor.metrics.structure import compare_structure as compare_structure
+    from auditor.metrics.survey_error import correct_for_survey_error as correct_for_survey_error
+    from auditor.metrics.survey_error import sampling_floor_of_mae as sampling_floor_of_mae
     from auditor.metrics.transitive_subsets import transitivity as transitivity
     from auditor.metrics.votes import agreement_with_others as agreement_with_others
     from auditor.metrics.votes import can_still_change as can_still_change
@@ -110,11 +118,30 @@ if TYPE_CHECKING:
     from auditor.metrics.wasserstein_distance import wasserstein as wasserstein
 
 _NAMES_BY_MODULE = {
+    "similar_countries": ("estimate_from_nearest",),
+    "survey_error": (
+        "correct_for_survey_error",
+        "sampling_floor_of_mae",
+    ),
+    "structure": ("compare_structure",),
+    "range_correction": (
+        "correct_range",
+        "range_corrected_gap",
+    ),
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
     "annotator_test": ("AnnotatorTest", "alternative_annotator_test"),
     "attenuation": ("crossed_corrected",),
     "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
-    "cell_statistics": ("BIAS", "MAE", "PEARSON", "RMSE", "ROOT_MEAN_DISTANCE", "SKILL", "VARIANCE_RATIO"),
+    "cell_statistics": (
+        "BIAS",
+        "CONCORDANCE",
+        "MAE",
+        "PEARSON",
+        "RMSE",
+        "ROOT_MEAN_DISTANCE",
+        "SKILL",
+        "VARIANCE_RATIO",
+    ),
     "calibration": ("calibrate",),
     "confidence_calibration": ("ConfidenceCalibration", "confidence_calibration_error"),
     "conflict": ("find_conflicts", "third_quartile"),
@@ -122,7 +149,7 @@ _NAMES_BY_MODULE = {
     "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
     "error": ("bias", "mae", "rmse"),
     "judge_accuracy": ("JudgeQuality", "judge_quality", "rogan_gladen"),
-    "multiple_testing": ("benjamini_yekutieli", "holm"),
+    "multiple_testing": ("benjamini_yekutieli", "holm", "intersection_union"),
     "panel_design": ("balanced_panels",),
     "prediction_powered": ("prediction_powered_mean",),
     "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement"),

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
-from auditor.metrics.cell_statistics import Statistic
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife import crossed_jackknife
+from auditor.metrics.jackknife import jackknife_sums
 
 MIN_CELLS = 4
 OVERCORRECTED_REASON = "the corrected correlation is above 1, so the correction is not reliable"
@@ -62,11 +61,8 @@ def crossed_corrected(
     if moments is None:
         return CorrectedCorrelation(None, int(is_complete.sum()), reason=reason)
     reliability = float(_reliability(moments.sum(axis=0)[None])[0])
-    cluster_labels = [np.asarray(labels)[is_complete] for labels in (countries, topics)]
-    # The moments need more than scores and truth, so the scores that the jackknife passes on are ignored.
-    statistic = Statistic(lambda x, y: moments, _corrected_fisher_z)
-    unused_scores = np.zeros(len(moments))
-    z = crossed_jackknife(statistic, unused_scores, unused_scores, *cluster_labels)
+    country, topic = (np.asarray(labels)[is_complete] for labels in (countries, topics))
+    z = jackknife_sums(moments, _corrected_fisher_z, country, topic)
     if z.value is None:
         reason = OVERCORRECTED_REASON if reliability > 0 else "no variance beyond sampling noise"
         return CorrectedCorrelation(None, z.n, reason=reason, reliability=reliability)

@@ -88,7 +88,29 @@ def _with_count(values: Floats) -> Floats:
     return np.stack([np.ones_like(values), values], axis=1)
 
 
+def _common_scale_moments(x: Floats, y: Floats) -> Floats:
+    """Moments of the concordance, shape (n, 6): as `_product_moments`, both sides centred and scaled alike."""
+    both = np.concatenate([x, y])
+    centre = both.mean() if len(both) else 0.0
+    scale = np.abs(both - centre).max(initial=0.0) or 1.0
+    u, v = (x - centre) / scale, (y - centre) / scale
+    return np.stack([np.ones_like(u), u, v, u * u, v * v, u * v], axis=1)
+
+
+def _concordance(sums: Floats) -> Floats:
+    """Lin's concordance from sums of `_common_scale_moments`; nan where all values of both sides are equal."""
+    n = np.maximum(sums[:, 0], 1.0)
+    mean_u, mean_v, uu, vv, uv = sums[:, 1:].T / n
+    denominator = uu - mean_u * mean_u + vv - mean_v * mean_v + (mean_u - mean_v) ** 2
+    is_defined = (sums[:, 0] > 1) & (denominator > 1e-12)
+    concordance = 2 * (uv - mean_u * mean_v) / np.where(is_defined, denominator, 1.0)
+    return np.where(is_defined, np.clip(concordance, -1.0, 1.0), np.nan)
+
+
 PEARSON = Statistic(_product_moments, _correlation)
+CONCORDANCE = Statistic(_common_scale_moments, _concordance)
+"""Lin's concordance correlation coefficient (Biometrics 45, 1989, 255-268), with divisor n:
+2 cov / (var + var + bias²). It is 1 only for equal scores, and below r wherever the mean or the spread differs."""
 MAE = Statistic(lambda x, y: _with_count(np.abs(x - y)), _mean)
 RMSE = Statistic(lambda x, y: _with_count((x - y) ** 2), lambda sums: np.sqrt(_mean(sums)))
 BIAS = Statistic(lambda x, y: _with_count(x - y), _mean)

@@ -7,7 +7,7 @@ The sampling error of the survey is included: it is part of the variation from c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._ranks import average_ranks
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
-from auditor.metrics.cell_statistics import MAE, PEARSON, RMSE, VARIANCE_RATIO, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import (
+    CONCORDANCE,
+    MAE,
+    PEARSON,
+    RMSE,
+    VARIANCE_RATIO,
+    Statistic,
+    TwoWayEstimate,
+)
 from auditor.metrics.difference_interval import recover_difference, recover_difference_with_p_value
 from auditor.metrics.jackknife_interval import (
     FISHER_Z,
@@ -29,7 +37,13 @@ from auditor.metrics.jackknife_interval import (
 )
 from auditor.metrics.unit_replicates import recompute_without_units
 
-STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {PEARSON: FISHER_Z, MAE: LOG, RMSE: LOG, VARIANCE_RATIO: LOG}
+STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {
+    PEARSON: FISHER_Z,
+    CONCORDANCE: FISHER_Z,
+    MAE: LOG,
+    RMSE: LOG,
+    VARIANCE_RATIO: LOG,
+}
 """Transforms for the interval of one statistic; others are used as they are."""
 RANK_DECIMALS = 9
 """Values are rounded to this many decimals before they are ranked: a rounding error must not break a tie."""
@@ -53,11 +67,40 @@ def crossed_jackknife(
         ValueError: shapes differ, or a value is infinite.
     """
     (x, y), is_complete = complete_cases(scores, truth)
-    table = build_two_way_table(countries, topics, is_complete)
-    grid = table.to_grid(statistic.moments(x, y))
-    value, replicates = statistic_replicates(statistic, grid, table)
-    transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
-    return _to_two_way_estimate(value, replicates, table, transform, has_p_value=transform is not LOG)
+    country, topic = (_select(labels, is_complete) for labels in (countries, topics))
+    transform, moments = STATISTIC_TRANSFORMS.get(statistic, IDENTITY), statistic.moments(x, y)
+    return jackknife_sums(moments, statistic.value, country, topic, transform, has_p_value=transform is not LOG)
+
+
+def jackknife_sums(
+    moments: Floats,
+    value: Callable[[Floats], Floats],
+    countries: ArrayLike,
+    topics: ArrayLike,
+    transform: Transform = IDENTITY,
+    *,
+    has_p_value: bool = False,
+) -> TwoWayEstimate:
+    """A figure that is a function of sums over cells, with its 95% interval over other countries and topics.
+
+    Args:
+        moments: shape (n, k), what is summed over cells; none of them nan.
+        value: from sums, shape (replicates, k), to the figure, shape (replicates,), nan where undefined.
+        countries, topics: shape (n,), labels of any kind.
+        transform: the scale on which the interval is symmetric.
+        has_p_value: whether a true value of 0 is tested.
+    """
+    table = build_two_way_table(countries, topics, np.ones(len(moments), dtype=np.bool_))
+    figure, replicates = statistic_replicates(value, table.to_grid(moments), table)
+    return two_way_estimate(figure, replicates, table, transform, has_p_value=has_p_value)
+
+
+def _select(labels: ArrayLike, included: NDArray[np.bool_]) -> NDArray[np.generic]:
+    """The labels of the included cells; ValueError if there is not one label a cell."""
+    values = np.asarray(labels)
+    if values.shape != included.shape:
+        raise ValueError(f"countries and topics must have the shape {included.shape}, as the scores have")
+    return values[included]
 
 
 def spearman_jackknife(scores: ArrayLike, truth: ArrayLike, countries: ArrayLike, topics: ArrayLike) -> TwoWayEstimate:
@@ -73,7 +116,7 @@ def spearman_jackknife(scores: ArrayLike, truth: ArrayLike, countries: ArrayLike
         "country": _rank_correlations_without(x, y, table.row_index),
         "topic": _rank_correlations_without(x, y, table.column_index),
     }
-    return _to_two_way_estimate(_rank_correlation(x, y), replicates, table, FISHER_Z, has_p_value=True)
+    return two_way_estimate(_rank_correlation(x, y), replicates, table, FISHER_Z, has_p_value=True)
 
 
 def gap_jackknife(
@@ -104,7 +147,7 @@ def gap_jackknife(
     grids = [np.zeros_like(grid) for _ in table.strata]
     for group_grid, members in zip(grids, table.strata, strict=True):
         group_grid[members] = grid[members]
-    return _difference_estimate(statistic, grids, table)
+    return subtract_replicates([statistic_replicates(statistic.value, grid, table) for grid in grids], table, statistic)
 
 
 def paired_jackknife(
@@ -123,33 +166,42 @@ def paired_jackknife(
     (a, b, y), is_complete = complete_cases(first, second, truth)
     table = build_two_way_table(countries, topics, is_complete)
     grids = [table.to_grid(statistic.moments(model_scores, y)) for model_scores in (a, b)]
-    return _difference_estimate(statistic, grids, table)
+    return subtract_replicates([statistic_replicates(statistic.value, grid, table) for grid in grids], table, statistic)
 
 
 def statistic_replicates(
-    statistic: Statistic, grid: Floats, table: TwoWayTable
+    value: Callable[[Floats], Floats], grid: Floats, table: TwoWayTable
 ) -> tuple[float, dict[str, list[Floats]]]:
-    """The statistic of a grid, and its values without each country, topic and cell; countries and cells by stratum."""
+    """A figure of a grid of sums, and its values without each country, topic and cell; countries and cells by stratum.
+
+    Args:
+        value: from sums to the figure, as in `jackknife_sums`.
+    """
     total = grid.sum((0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         by_country, by_topic, by_cell = (
-            statistic.value(total - left_out)
+            value(total - left_out)
             for left_out in (grid.sum(1), grid.sum(0), grid[table.row_index, table.column_index])
         )
-    value = float(statistic.value(total[None])[0]) if len(table.row_index) else np.nan
-    return value, {
+        figure = float(value(total[None])[0]) if len(table.row_index) else np.nan
+    return figure, {
         "country": [by_country[members] for members in table.strata],
         "topic": [by_topic],
         "cell": [by_cell[np.isin(table.row_index, members)] for members in table.strata],
     }
 
 
-def _difference_estimate(statistic: Statistic, grids: Sequence[Floats], table: TwoWayTable) -> TwoWayEstimate:
-    """The statistic of the first grid minus that of the second; correlations are compared on Fisher's z."""
-    (first, first_replicates), (second, second_replicates) = (
-        statistic_replicates(statistic, grid, table) for grid in grids
-    )
-    scale = FISHER_Z if statistic is PEARSON and abs(first) < 1 and abs(second) < 1 else IDENTITY
+def subtract_replicates(
+    sides: Sequence[tuple[float, dict[str, list[Floats]]]], table: TwoWayTable, statistic: Statistic = PEARSON
+) -> TwoWayEstimate:
+    """The first of two figures minus the second, from `statistic_replicates`; correlations are compared on Fisher's z.
+
+    Args:
+        statistic: what both figures are, which says the scale on which they are compared.
+    """
+    (first, first_replicates), (second, second_replicates) = sides
+    is_on_z = STATISTIC_TRANSFORMS.get(statistic) is FISHER_Z and abs(first) < 1 and abs(second) < 1
+    scale = FISHER_Z if is_on_z else IDENTITY
     with np.errstate(divide="ignore", invalid="ignore"):
         transformed = [
             {unit: [scale.forward(array) for array in arrays] for unit, arrays in replicates.items()}
@@ -160,9 +212,7 @@ def _difference_estimate(statistic: Statistic, grids: Sequence[Floats], table: T
             unit: [a - b for a, b in zip(arrays, transformed[1][unit], strict=True)]
             for unit, arrays in transformed[0].items()
         }
-    estimate = _to_two_way_estimate(
-        first - second, differences, table, IDENTITY, values[0] - values[1], has_p_value=True
-    )
+    estimate = two_way_estimate(first - second, differences, table, IDENTITY, values[0] - values[1], has_p_value=True)
     interval = estimate.interval
     if scale is IDENTITY or interval is None or interval.std_error is None:
         return estimate
@@ -189,7 +239,7 @@ def _difference_estimate(statistic: Statistic, grids: Sequence[Floats], table: T
     return replace(estimate, ci_low=low, ci_high=high, p_value=p_value, interval=interval)
 
 
-def _to_two_way_estimate(
+def two_way_estimate(
     value: float,
     replicates: Mapping[str, Sequence[Floats] | Floats],
     table: TwoWayTable,

@@ -147,7 +147,7 @@ def _estimate_groups(
             np.searchsorted(members, table.row_index[in_group]), table.column_index[in_group],
             (np.arange(len(members)),), table.n_topics,
         )  # fmt: skip
-        value, replicates = statistic_replicates(statistic, grid[members], group_table)
+        value, replicates = statistic_replicates(statistic.value, grid[members], group_table)
         if not np.isnan(value):
             estimates.append(
                 _GroupReplicates(name, value, *(replicates[unit][0] for unit in ("country", "topic", "cell")))

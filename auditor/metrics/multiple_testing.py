@@ -29,6 +29,24 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
+def intersection_union(p_values: ArrayLike) -> float:
+    """P-value of a claim that several comparisons must all support (Berger, Technometrics 24, 1982, 295-300).
+
+    The claim is at the 5% level if each comparison is: the largest p-value needs no adjustment for their number.
+
+    Args:
+        p_values: shape (m,), in [0, 1], each of one comparison.
+
+    Returns:
+        The largest p-value; nan where one is nan, or there is none.
+
+    Raises:
+        ValueError: not one-dimensional, or a value outside [0, 1].
+    """
+    p, _ = _sort_tests(p_values)
+    return float(p.max()) if len(p) and not np.isnan(p).any() else float("nan")
+
+
 def benjamini_yekutieli(p_values: ArrayLike) -> Floats:
     """P-values adjusted for multiple testing (Benjamini & Yekutieli, Annals of Statistics 29, 2001, theorem 1.3).
 

@@ -120,7 +120,7 @@ def model_tiers(
     if not len(y):
         return replace(comparison, reason="no cell has a score of all models")
     replicates = [
-        statistic_replicates(statistic, table.to_grid(statistic.moments(model_scores, y)), table)
+        statistic_replicates(statistic.value, table.to_grid(statistic.moments(model_scores, y)), table)
         for model_scores in models
     ]
     comparison = replace(comparison, values=np.array([value for value, _ in replicates]))

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import false_discovery_control
 from statsmodels.stats.multitest import multipletests
 
-from auditor.metrics.multiple_testing import benjamini_yekutieli, holm
+from auditor.metrics.multiple_testing import benjamini_yekutieli, holm, intersection_union
 
 NAN = float("nan")
 
@@ -39,3 +39,9 @@ def test_benjamini_yekutieli_counts_only_tests() -> None:
     assert benjamini_yekutieli([]).size == 0
     with pytest.raises(ValueError, match="p-values"):
         benjamini_yekutieli([-0.1])
+
+
+def test_a_claim_over_several_comparisons_is_as_weak_as_the_weakest() -> None:
+    assert intersection_union([0.01, 0.04, 0.002]) == 0.04
+    assert np.isnan(intersection_union([0.01, NAN]))
+    assert np.isnan(intersection_union([]))
