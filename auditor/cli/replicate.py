@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
 
 import typer
 
@@ -16,7 +16,20 @@ if TYPE_CHECKING:
 PaperArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
-        metavar="PAPER", help="The paper: evalmoraal, sage, sge, logic or consistency; `list` lists their tables."
+        metavar="PAPER",
+        help="The paper: evalmoraal, sage, sge, logic, consistency, or a preset of yours (FILE.toml). `list` lists the "
+        "papers and their tables, `figures` the names of figures for a preset, `check FILE.toml` checks a preset.",
+    ),
+]
+PresetArgument: TypeAlias = Annotated[
+    Path | None, typer.Argument(metavar="[FILE]", help="With `check`: the preset.", show_default=False)
+]
+AddPublishedOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--add-published",
+        metavar="FILE",
+        help="Add published rows from a CSV file with table, row, column, value and perhaps quote, model, place, note.",
     ),
 ]
 TableOption: TypeAlias = Annotated[
@@ -82,15 +95,17 @@ SampleOption: TypeAlias = Annotated[
         help="Ask about only N cells (a country and a topic), questions or sets of items in each audit and experiment.",
     ),
 ]
-LIST = "list"
+LIST, FIGURES, CHECK = "list", "figures", "check"
 
 
 def replicate(
     paper: PaperArgument,
+    preset: PresetArgument = None,
     table: TableOption = None,
     published: PublishedOption = False,
     recorded: RecordedOption = None,
     models: ModelsOption = None,
+    add_published: AddPublishedOption = None,
     small: SmallOption = False,
     limit: SampleOption = None,
     as_model: AsOption = None,
@@ -109,18 +124,23 @@ def replicate(
     Example: auditor replicate evalmoraal --small
     """
     from auditor.cli.page_output import resolve_page_format
-    from auditor.replications.presets import load_paper
+    from auditor.replications.paper_files import add_published_rows, find_paper
 
-    resolve_page_format(output, allows_csv=not (published or paper == LIST))
+    resolve_page_format(output, allows_csv=not (published or paper in (LIST, FIGURES, CHECK)))
     modes = {"--published": published, "--recorded": bool(recorded), "--models": bool(models), "--small": small}
     options_of_runs = {
         "--limit": bool(limit), "--as": bool(as_model), "--data": bool(data), "--as-published": as_published,
         "--dry-run": dry_run,
     }  # fmt: skip
-    if paper == LIST:
-        refuse_unused(f"`replicate {LIST}`", {"--table": bool(table)} | modes | options_of_runs)
-        return show_papers(output, as_json)
-    selected = load_paper(paper)
+    if (preset is not None) != (paper == CHECK):
+        raise_for_preset(paper, preset)
+    if paper in (LIST, FIGURES, CHECK):
+        others = {"--table": bool(table), "--add-published": bool(add_published)}
+        refuse_unused(f"`replicate {paper}`", others | modes | options_of_runs)
+        return show_check(preset, output, as_json) if preset else show_list(paper, output, as_json)
+    selected = find_paper(paper)
+    if add_published is not None:
+        selected = add_published_rows(selected, add_published)
     selected.select_tables(table)
     check_mode(modes, options_of_runs)
     if published:
@@ -137,17 +157,43 @@ def replicate(
     run_experiment(selected, options, pairs, storage, output, as_json, dry_run=dry_run)
 
 
-def show_papers(output: Path | None, as_json: bool) -> None:
-    """Show the papers, their tables, and what each experiment needs and costs."""
+def raise_for_preset(paper: str, preset: Path | None) -> NoReturn:
+    """Raise UsageError for a second argument without `check`, or for `check` without one."""
+    from auditor.errors import UsageError
+
+    if preset is None:
+        raise UsageError("`replicate check` needs a file.", "Name the preset: auditor replicate check FILE.toml")
+    raise UsageError(f"'{preset}' is one argument too many.", f"To check a preset: auditor replicate {CHECK} FILE.toml")
+
+
+def show_list(what: str, output: Path | None, as_json: bool) -> None:
+    """Show the papers with their tables, or the names of figures."""
     from pydantic_core import to_jsonable_python
 
     from auditor.cli.page_output import present_document
-    from auditor.replications.paper_list import list_published_tables
-    from auditor.reports.sections.replication import build_paper_list_document
+    from auditor.replications.paper_list import list_figure_names, list_published_tables
+    from auditor.reports.sections.replication import build_figure_list_document, build_paper_list_document
 
-    tables = list_published_tables()
-    document = build_paper_list_document(tables)
-    present_document(to_jsonable_python(tables), document, output, as_json)
+    if what == FIGURES:
+        names = list_figure_names()
+        present_document(to_jsonable_python(names), build_figure_list_document(names), output, as_json)
+    else:
+        tables = list_published_tables()
+        present_document(to_jsonable_python(tables), build_paper_list_document(tables), output, as_json)
+
+
+def show_check(preset: Path, output: Path | None, as_json: bool) -> None:
+    """Show what is wrong in a preset; exit code 1 if anything is."""
+    from pydantic_core import to_jsonable_python
+
+    from auditor.cli.page_output import present_document
+    from auditor.replications.paper_files import check_paper
+    from auditor.reports.sections.replication import build_check_document
+
+    check = check_paper(preset)
+    present_document(to_jsonable_python(check), build_check_document(check), output, as_json)
+    if check.problems:
+        raise typer.Exit(1)
 
 
 def show_published(paper: Paper, table: str | None, output: Path | None, as_json: bool) -> None:

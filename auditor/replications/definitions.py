@@ -198,7 +198,7 @@ def derive_mark(
     departures = [
         departure
         for setting in experiment.settings
-        if setting.parts & all_parts
+        if setting.bears_on(all_parts)
         and (setting.key == SURVEY_CELLS or not audit.is_released)
         and (departure := _compare(setting, relevant, source.trial)) is not None
     ]
@@ -277,7 +277,7 @@ def _list_unpublished_departures(
     compared: dict[str, frozenset[Part]] = {}
     for setting in experiment.settings:
         for key in KEYS_READ.get(setting.key, (setting.key,)):
-            compared[key] = compared.get(key, frozenset()) | setting.parts
+            compared[key] = compared.get(key, frozenset()) | (setting.parts or parts)
     differences: dict[str, list[SettingDifference]] = {}
     for difference in list_differences(experiment, audit.name, audit.config):
         affected = experiment.find_affected_parts(difference.key)

@@ -12,6 +12,7 @@ Part: TypeAlias = str
 EACH_MODEL = "each model"
 """Stands for the columns of a table that has one for each of our models."""
 PRESET_CONFIG = ConfigDict(extra="forbid", frozen=True)
+NOT_MEASURED_SIZE = "not measured"
 
 
 class FigureSource(BaseModel):
@@ -51,7 +52,7 @@ class PublishedSetting(BaseModel):
         id: of the departure.
         key: the setting in an audit's stored configuration, or one of `COMPUTED_SETTINGS`; see `read_setting`.
         value: as the paper says; by audit, or by trial, if it is a table.
-        parts: the parts that it bears on.
+        parts: the parts that it bears on; empty for all.
         description: the setting in words.
         is_wording: whether the same value still means other words, since the prompt was written anew.
         is_list_of_names: whether the value lists the names that may occur; an audit departs if it has others.
@@ -63,12 +64,16 @@ class PublishedSetting(BaseModel):
     id: str
     key: str
     value: Any
-    parts: frozenset[Part]
+    parts: frozenset[Part] = frozenset()
     description: str
     is_wording: bool = False
     is_list_of_names: bool = False
     size: float | None = None
-    size_note: str
+    size_note: str = NOT_MEASURED_SIZE
+
+    def bears_on(self, parts: frozenset[Part]) -> bool:
+        """Whether any of these parts depends on the setting."""
+        return not self.parts or bool(self.parts & parts)
 
 
 class FixedDeparture(BaseModel):
@@ -85,14 +90,14 @@ class FixedDeparture(BaseModel):
     id: str
     description: str
     size: float | None = None
-    size_note: str
+    size_note: str = NOT_MEASURED_SIZE
 
 
 class SmallForm(BaseModel):
     """The small form of an experiment, for the model that comes with the program.
 
     Attributes:
-        config: settings that replace those of the experiment; it names the models.
+        config: settings that replace those of the experiment; it names the models. Empty if there is no small form.
         audits: settings of each audit that replace those of the experiment, such as countries and topics.
         files: data files that come with the program, by name; those that the user names take precedence.
         trials: options of trials that are added to those of the experiment, by name.
@@ -100,8 +105,8 @@ class SmallForm(BaseModel):
 
     model_config = PRESET_CONFIG
 
-    config: dict[str, Any]
-    audits: dict[str, dict[str, Any]]
+    config: dict[str, Any] = {}
+    audits: dict[str, dict[str, Any]] = {}
     files: dict[str, str] = {}
     trials: dict[str, dict[str, Any]] = {}
 
@@ -180,9 +185,9 @@ class Experiment(BaseModel):
 
     model_config = PRESET_CONFIG
 
-    needs: str
-    cost: str
-    config: dict[str, Any]
+    needs: str = ""
+    cost: str = ""
+    config: dict[str, Any] = {}
     audits: dict[str, dict[str, Any]]
     imports: dict[str, str] = {}
     files: dict[str, DataFile] = {}
@@ -191,8 +196,8 @@ class Experiment(BaseModel):
     trials: dict[str, Trial] = {}
     as_published: dict[str, Any] = {}
     as_published_note: str = ""
-    small: SmallForm
-    settings: tuple[PublishedSetting, ...]
+    small: SmallForm = SmallForm()
+    settings: tuple[PublishedSetting, ...] = ()
     bears_on: dict[str, frozenset[Part]] = {}
     departures: tuple[FixedDeparture, ...] = ()
 

@@ -25,7 +25,7 @@ def expand_templates(paper: Mapping[str, Any]) -> dict[str, Any]:
     members = {name: _normalize(alternatives) for name, alternatives in paper.get("alternatives", {}).items()}
     tables = [
         {
-            key: _expand_keys(value, {}, members, table["columns"]) if key in ("figures", "forms") else value
+            key: _expand_keys(value, {}, members, table.get("columns", ())) if key in ("figures", "forms") else value
             for key, value in table.items()
         }
         for table in paper.get("tables", ())

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from auditor.replications.presets import NOTHING_PRINTED, PublishedTable, list_paper_ids, load_paper
-from auditor.reports.data.replication import PublishedTableInfo
+from auditor.reports.data.replication import FigureName, PublishedTableInfo
+
+
+def list_figure_names() -> list[FigureName]:
+    """All names that the figures of a preset may have, by the key that they stand under."""
+    return [
+        *(FigureName(key="model_figure", name=name) for name in MODEL_FIGURES),
+        *(FigureName(key="figure", name=name) for name in FIGURES),
+        *(FigureName(key="group_figure", name=name) for name in GROUP_FIGURES),
+    ]
 
 
 def list_published_tables() -> list[PublishedTableInfo]:

@@ -66,6 +66,10 @@ def plan_audits(paper: Paper, options: ReplicationOptions) -> dict[str, AuditCon
             "Which models should be asked?",
             "Add --models FILE (a configuration with [[models]]), or --small for the small model on this machine.",
         )
+    if options.is_small and not experiment.small.config:
+        raise UsageError(
+            f"--small: '{paper.id}' has no small form.", "Use --models FILE, or add [experiment.small.config]."
+        )
     if options.is_small and options.named_models:
         raise UsageError(f"--as {min(options.named_models)}=MODEL: no effect with --small.", "Leave it out.")
     if options.is_as_published and not experiment.as_published:

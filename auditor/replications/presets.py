@@ -27,6 +27,8 @@ class PublishedRow(BaseModel):
     """A row of a published table.
 
     Attributes:
+        quote: the words of the paper; of a preset of your own, it may be empty where `values` are given.
+        values: the printed figures by column, each of which stands in the quote. Without it, they are read from it.
         label: how the row begins in the quote; by default its name.
         read: text of the quote with the columns of its figures in braces, where the quote is a sentence. Without it,
             the quote is a row of a table: its label, and then a figure for each column.
@@ -41,7 +43,8 @@ class PublishedRow(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     row: str
-    quote: str
+    quote: str = ""
+    values: dict[str, str] = {}
     label: str | None = None
     read: str = ""
     note: str = ""
@@ -148,6 +151,8 @@ class PublishedTable(BaseModel):
             ValueError: the quote does not have the form that the file says.
         """
         quote = re.sub(self.ignore, "", row.quote) if self.ignore else row.quote
+        if row.values:
+            return self._check_values(row)
         if row.read:
             return self._read_sentence(quote, row.read)
         label = row.row if row.label is None else row.label
@@ -158,6 +163,17 @@ class PublishedTable(BaseModel):
         if len(printed) != len(self.columns):
             raise ValueError(f"table {self.id}: '{row.row}' has {len(printed)} figures for {len(self.columns)} columns")
         return dict(zip(self.columns, printed, strict=True))
+
+    def _check_values(self, row: PublishedRow) -> dict[str, str]:
+        """The figures that a row states, each of which must stand in its quote, if it has one."""
+        if unknown := set(row.values) - set(self.columns):
+            raise ValueError(f"table {self.id}: '{row.row}' has a value for '{min(unknown)}', which is no column")
+        for column, printed in row.values.items():
+            if parse_figure(printed) is None and printed not in NOTHING_PRINTED:
+                raise ValueError(f"table {self.id}: '{row.row}' has '{printed}' for '{column}', which is no number")
+            if row.quote and not re.search(rf"(?<![\d.]){re.escape(printed)}(?!\d|\.\d)", row.quote):
+                raise ValueError(f"table {self.id}: the quote of '{row.row}' does not have the value {printed}")
+        return {column: row.values[column] for column in self.columns if column in row.values}
 
     def _read_sentence(self, quote: str, read: str) -> dict[str, str]:
         names = PLACEHOLDER.findall(read)
@@ -186,7 +202,7 @@ class Paper(BaseModel):
     id: str
     title: str
     source: str
-    origin: Origin
+    origin: Origin = "user"
     tables: tuple[PublishedTable, ...]
     released_answers: str = ""
     experiment: Experiment | None = None

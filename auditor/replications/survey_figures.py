@@ -19,6 +19,8 @@ NO_INTERVAL_OF_MODELS = "the report’s interval is of families of models, which
 NOT_MEASURED = "the audit did not measure it"
 NO_CONFLICT = "there is no conflict between models"
 MIN_MODELS_OF_CORRELATION = 3
+AGREEMENT_FIGURES = {"r": "pearson_r", "rho": "spearman_rho", "mae": "mae", "rmse": "rmse", "bias": "bias"}
+"""Fields of a model's agreement with the survey, by the beginning of the names that presets use."""
 
 
 def _find_summary(report: Report, figure: OverModelsFigure, region: str | None) -> SummaryOverModels | None:
@@ -127,10 +129,11 @@ def _read_region_gap(report: Report) -> Estimate:
     return Estimate(-gap.value, gap.n, low, high, gap.reason, gap.resampled)
 
 
-def _read_model_r(report: Report, model: str, *, method: Method) -> Estimate:
-    """Pearson's r of one model's scores with the survey, with its interval over countries and topics."""
-    rows = [row.crossed.pearson_r for row in report.alignment if (row.method, row.model) == (method.value, model)]
-    return rows[0] if rows else Estimate(None, 0, reason=NOT_MEASURED)
+def _read_agreement(report: Report, model: str, *, method: Method, figure: str) -> Estimate:
+    """A figure of one model's agreement with the survey, with its interval over countries and topics."""
+    rows = [row.crossed for row in report.alignment if (row.method, row.model) == (method.value, model)]
+    estimate: Estimate = getattr(rows[0], figure) if rows else Estimate(None, 0, reason=NOT_MEASURED)
+    return estimate
 
 
 def _read_method_difference(report: Report, model: str) -> Estimate:
@@ -179,8 +182,11 @@ SURVEY_FIGURES: Mapping[str, Callable[[Report], Estimate]] = {
 }
 """Readers of a report's figures over all models, by the names that presets use."""
 SURVEY_MODEL_FIGURES: Mapping[str, Callable[[Report, str], Estimate]] = {
-    "r.direct": partial(_read_model_r, method=Method.DIRECT),
-    "r.logprob": partial(_read_model_r, method=Method.LOGPROB),
+    **{
+        f"{name}.{method.value}": partial(_read_agreement, method=method, figure=figure)
+        for name, figure in AGREEMENT_FIGURES.items()
+        for method in (Method.DIRECT, Method.LOGPROB)
+    },
     "delta_r": _read_method_difference,
     "self_consistency": _read_model_consistency,
     "variance": _read_model_variance,

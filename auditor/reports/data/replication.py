@@ -9,9 +9,9 @@ from pydantic import Field
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
 
-Origin = Literal["paper", "summary", "release", "readme"]
+Origin = Literal["paper", "summary", "release", "readme", "user"]
 """Where the quotes stand: in the paper, in a summary of it, in results that its authors released, or in the README of
-their program."""
+their program; `user` in a file of yours, whose quotes this program does not know."""
 NotRun = Literal[
     "not_in_folder",
     "not_published",
@@ -65,6 +65,25 @@ class PublishedCell(ReportModel):
     """Whether it is no result, but part of a definition, such as a cut-off."""
     scale: float = 1.0
     """The published value times this is in the unit of our reports, such as 0.01 for percent."""
+
+
+class PaperCheck(ReportModel):
+    """What is wrong in a preset of the user's."""
+
+    file: str
+    title: str
+    tables: int
+    published: int
+    """Published figures with a value; 0 if there are problems."""
+    problems: list[str]
+
+
+class FigureName(ReportModel):
+    """A name that a figure of a preset may have."""
+
+    key: Literal["figure", "model_figure", "group_figure"]
+    """The key that it stands under: a figure over all models, of one model, or of one model by group."""
+    name: str
 
 
 class Departure(ReportModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from auditor.reports.data.replication import Origin, PublishedCell, PublishedTableInfo
+from auditor.reports.data.replication import FigureName, Origin, PaperCheck, PublishedCell, PublishedTableInfo
 from auditor.reports.document import (
     Block,
     Column,
@@ -17,6 +17,7 @@ from auditor.reports.document import (
     Table,
     Text,
 )
+from auditor.reports.number_format import pluralize
 from auditor.reports.sections.phrasing import mark_code
 
 ORIGINS: dict[Origin, str] = {
@@ -24,6 +25,7 @@ ORIGINS: dict[Origin, str] = {
     "summary": "a summary of the paper, without the cells that it does not quote",
     "release": "the authors' released results",
     "readme": "the README of the authors' program",
+    "user": "your file",
 }
 COMMANDS = (
     "`auditor replicate PAPER --published` shows the figures; with `--json`, the lines.",
@@ -61,6 +63,34 @@ def build_paper_list_document(tables: Sequence[PublishedTableInfo]) -> Document:
     misprints = "Values are never corrected. A misprint keeps its characters, and a note says what is odd."
     opening: list[Block] = [Paragraph(lead, "lead"), List([mark_code(text) for text in COMMANDS]), Paragraph(misprints)]
     return Document("Replications", "Published tables", "", sections, opening)
+
+
+FIGURE_KEYS = {
+    "model_figure": "Of one model: a row of the table names the model.",
+    "figure": "Over all models.",
+    "group_figure": "Of one model by group, such as by country, in a table without published figures.",
+}
+
+
+def build_figure_list_document(names: Sequence[FigureName]) -> Document:
+    """Build the list of names that the figures of a preset may have."""
+    sections = [
+        Section(key, key, [Paragraph(title), List([mark_code(f"`{name.name}`") for name in names if name.key == key])])
+        for key, title in FIGURE_KEYS.items()
+    ]
+    lead = "A figure of a preset may have these names, each under its key."
+    return Document("Replications", "Names of figures", "", sections, [Paragraph(lead, "lead")])
+
+
+def build_check_document(check: PaperCheck) -> Document:
+    """Build the result of the check of a preset."""
+    title = f"{check.title} ({check.file})"
+    counts = f"{pluralize(check.tables, 'table')}, {pluralize(check.published, 'published figure')}"
+    lead = f"{pluralize(len(check.problems), 'problem')} found." if check.problems else f"No problem found: {counts}."
+    opening: list[Block] = [Paragraph(lead, "lead")]
+    if check.problems:
+        opening.append(List([mark_code(problem) for problem in check.problems]))
+    return Document("Replications", title, "", [], opening)
 
 
 def build_published_document(title: str, source: str, cells: Sequence[PublishedCell]) -> Document:
