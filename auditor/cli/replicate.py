@@ -166,7 +166,7 @@ def raise_for_preset(paper: str, preset: Path | None) -> NoReturn:
     raise UsageError(f"'{preset}' is one argument too many.", f"To check a preset: auditor replicate {CHECK} FILE.toml")
 
 
-def show_list(what: str, output: Path | None, as_json: bool) -> None:
+def show_list(list_name: str, output: Path | None, as_json: bool) -> None:
     """Show the papers with their tables, or the names of figures."""
     from pydantic_core import to_jsonable_python
 
@@ -174,7 +174,7 @@ def show_list(what: str, output: Path | None, as_json: bool) -> None:
     from auditor.replications.paper_list import list_figure_names, list_published_tables
     from auditor.reports.sections.replication import build_figure_list_document, build_paper_list_document
 
-    if what == FIGURES:
+    if list_name == FIGURES:
         names = list_figure_names()
         present_document(to_jsonable_python(names), build_figure_list_document(names), output, as_json)
     else:

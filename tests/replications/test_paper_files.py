@@ -67,10 +67,11 @@ def test_a_preset_of_the_user_is_a_paper(preset: Path) -> None:
     assert (check.tables, check.published, check.problems) == (1, 2, [])
 
 
-def test_files_beside_the_preset_are_found(preset: Path, tmp_path: Path) -> None:
+def test_files_in_the_folder_of_the_preset_have_their_paths(preset: Path, tmp_path: Path) -> None:
     models = tmp_path / "models.toml"
     models.write_text(MODELS)
     [config] = plan_audits(find_paper(str(preset)), ReplicationOptions(models_file=models)).values()
+    assert config.survey is not None
     assert config.survey.source == str(tmp_path / "survey.csv")
     assert config.name == "simulated-rep-two-models-mine"
 
@@ -81,7 +82,7 @@ def print_json(*words: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_it_runs_and_our_figures_stand_beside_the_published_ones(preset: Path, tmp_path: Path) -> None:
+def test_its_experiment_gives_figures_for_the_published_cells(preset: Path, tmp_path: Path) -> None:
     (tmp_path / "models.toml").write_text(MODELS)
     storage = f"sqlite:///{tmp_path}/a.db"
     options = ("--models", str(tmp_path / "models.toml"), "--as", "mine=gpt", "--json", "--storage", storage)

@@ -12,6 +12,7 @@ from auditor.errors import UsageError
 from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from auditor.replications.planning import ReplicationOptions, plan_audits
 from auditor.replications.presets import list_paper_ids, load_paper
+from auditor.replications.survey_figures import AGREEMENT_FIGURES
 from tests.support.cli_runner import auditor
 
 MODELS = 'name = "x"\nsurvey = { source = "wvs7-sample" }\n' + "".join(
@@ -116,7 +117,7 @@ def test_figures_that_presets_name_exist() -> None:
             assert {column for figures in table.list_figures() for column in figures} <= set(table.columns)
 
 
-def test_all_figures_are_in_a_preset() -> None:
+def test_all_figures_are_in_a_preset_or_agreement_of_direct_and_logprob_scores() -> None:
     named = {
         name
         for paper in map(load_paper, list_paper_ids())
@@ -124,7 +125,8 @@ def test_all_figures_are_in_a_preset() -> None:
         for source in table.list_sources()
         for name in (source.figure, source.model_figure, source.group_figure)
     }
-    assert {*FIGURES, *MODEL_FIGURES, *GROUP_FIGURES} - named == set()
+    agreement = {f"{figure}.{method}" for figure in AGREEMENT_FIGURES for method in ("direct", "logprob")}
+    assert {*FIGURES, *MODEL_FIGURES, *GROUP_FIGURES} - named - agreement == set()
 
 
 @pytest.mark.parametrize(
