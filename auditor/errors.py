@@ -69,6 +69,10 @@ class ConfigError(UsageError):
     """The audit's configuration is wrong; no request has been sent."""
 
 
+class ProbeError(ConfigError):
+    """A probe of another package cannot be used, or one of its hooks failed."""
+
+
 class SurveyError(AuditorError):
     """A survey cannot be read, or lacks what was requested from it."""
 

@@ -165,7 +165,7 @@ class AuditConfig(ConfigSection):
     def asks_for_structures(self) -> bool:
         """Whether answers are requested as structures, and not only as free text and log-probabilities."""
         has_structured_answers = self.probes.direct is not None and self.probes.direct.mode == "structured"
-        return has_structured_answers or bool(self.judge_models or self.probes.stages)
+        return has_structured_answers or bool(self.judge_models or self.probes.stages or self.probes.plugins)
 
     @property
     def direct(self) -> DirectProbe:
@@ -246,7 +246,7 @@ class AuditConfig(ConfigSection):
     @model_validator(mode="after")
     def _check_stage_probes(self) -> AuditConfig:
         """Check the rules between the tables of probes with a stage of their own and the other tables."""
-        for probe in self.probes.stages.values():
+        for probe in (*self.probes.stages.values(), *self.probes.plugins.values()):
             probe.check(self)
         return self
 

@@ -96,7 +96,8 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     for key in ("models", "judges"):
         if isinstance(sections := getattr(config, key), list):
             update[key] = resolve_model_paths(sections, folder)
-    probe_paths = {name: probe.resolve_paths(resolved) for name, probe in config.probes.stages.items()}
+    probes = {**config.probes.stages, **config.probes.plugins}
+    probe_paths = {name: probe.resolve_paths(resolved) for name, probe in probes.items()}
     update["probes"] = config.probes.model_copy(update=probe_paths)
     return config.model_copy(update=update)
 

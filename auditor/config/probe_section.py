@@ -1,4 +1,4 @@
-"""Base class of probes with a stage of their own in the audit's graph, and the declaration of their parts."""
+"""Base classes of the tables of probes, and the declaration of the parts of built-in probes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import ConfigDict, PrivateAttr
 
 from auditor.config.base import ConfigSection
 from auditor.domain import Purpose
@@ -66,8 +68,23 @@ class ProbeParts:
         return pkgutil.resolve_name(getattr(self, part))
 
 
-class ProbeSection(ConfigSection):
-    """A table under `[probes]` of a probe that has a stage of its own in the graph."""
+class ProbeSettings(ConfigSection):
+    """Base class of the table of a probe under `[probes]`. Fields without a default are required in every config."""
+
+    def check(self, config: AuditConfig) -> None:
+        """Check the rules between this table and others.
+
+        Raises:
+            ValueError: a rule does not hold; the message says how to fix it.
+        """
+
+    def resolve_paths(self, resolve: Callable[[str], str]) -> Self:
+        """Return a copy in which `resolve` was applied to every value that may be a path."""
+        return self
+
+
+class ProbeSection(ProbeSettings):
+    """A table under `[probes]` of a built-in probe that has a stage of its own in the graph."""
 
     parts: ClassVar[ProbeParts]
 
@@ -81,13 +98,26 @@ class ProbeSection(ConfigSection):
         """Temperature of the questions with `parts.sampled_purpose`, of models that set none; None without such."""
         return None
 
-    def check(self, config: AuditConfig) -> None:
-        """Check the rules between this table and others.
 
-        Raises:
-            ValueError: a rule does not hold; the message says how to fix it.
+class MissingProbe(ConfigSection):
+    """The stored table of a probe that cannot be used now: its package was removed, or is broken."""
+
+    model_config = ConfigDict(extra="allow")
+    _reason: str = PrivateAttr("")
+
+    @classmethod
+    def keep(cls, table: Mapping[str, Any], reason: str) -> MissingProbe:
+        """Keep a table unchanged.
+
+        Args:
+            table: the table as stored.
+            reason: why the probe cannot be used, as a sentence.
         """
+        section = cls.model_construct(**table)
+        section._reason = reason
+        return section
 
-    def resolve_paths(self, resolve: Callable[[str], str]) -> Self:
-        """Return a copy in which `resolve` was applied to every value that may be a path."""
-        return self
+    @property
+    def reason(self) -> str:
+        """Why the probe cannot be used, as a sentence."""
+        return self._reason

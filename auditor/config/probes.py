@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic_core import PydanticKnownError
 
 from auditor.config.base import ConfigSection, PromptForm
 from auditor.config.distribution import DistributionProbe
+from auditor.config.installed_probes import find_settings_class, is_installed, list_probe_names, load_probe
 from auditor.config.logic import LogicProbe
-from auditor.config.probe_section import ProbeSection
+from auditor.config.probe_section import MissingProbe, ProbeSection, ProbeSettings
 from auditor.config.semantic import SemanticProbe
+from auditor.errors import ProbeError
 
 DEFAULT_MAX_TRACE_CHARS = 20_000
 DEFAULT_REVIEW_WORDS = 60
@@ -125,8 +128,51 @@ class ReviewProbe(ConfigSection):
     restatements."""
 
 
+KEEP_MISSING_PROBES = "keep_missing_probes"
+"""Key of the context of a validation: whether tables of probes that cannot be used are kept, as of stored audits."""
+
+
+class _NamedTable(NamedTuple):
+    """The table of a probe without a field in `Probes`."""
+
+    name: str
+    value: Any
+    keeps_missing: bool
+
+
+def _validate_table(table: _NamedTable) -> ConfigSection:
+    """Validate a probe's table by the class of its settings; the probe's module is imported now.
+
+    Raises:
+        ValidationError: a key or value is wrong.
+        PydanticKnownError: no probe of this name is installed.
+        ProbeError: the probe cannot be used.
+    """
+    if isinstance(table.value, ConfigSection):
+        return table.value
+    try:
+        if not is_installed(table.name):
+            if not table.keeps_missing:
+                raise PydanticKnownError("extra_forbidden")
+            raise ProbeError(f"the probe '{table.name}' is not installed.")
+        section: ConfigSection = load_probe(table.name).probe.settings.model_validate(table.value)
+    except (ProbeError, ValidationError) as error:
+        if not table.keeps_missing:
+            raise
+        reason = (
+            error.message
+            if isinstance(error, ProbeError)
+            else (f"the installed version of the probe '{table.name}' cannot read its stored settings.")
+        )
+        return MissingProbe.keep(table.value, reason)
+    return section
+
+
 class Probes(ConfigSection):
     """What is measured. If this section names no probe, `direct` is used; `review` alone is not a probe."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Annotated[Any, BeforeValidator(_validate_table)]]
 
     direct: DirectProbe | None = None
     """Asks each model to state its score as a number after its reasoning."""
@@ -161,13 +207,42 @@ class Probes(ConfigSection):
         sections = {name: getattr(self, name) for name in SECTION_BY_PROBE}
         return {name: section for name, section in sections.items() if section is not None}
 
+    @property
+    def plugins(self) -> dict[str, ProbeSettings]:
+        """The configured probes of folders and of other packages, by name, in the order of their stages."""
+        tables = self.model_extra or {}
+        return {name: tables[name] for name in sorted(tables) if isinstance(tables[name], ProbeSettings)}
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why configured probes of a stored audit cannot be used now, as a sentence, by the probe's name."""
+        tables = self.model_extra or {}
+        return {name: table.reason for name, table in sorted(tables.items()) if isinstance(table, MissingProbe)}
+
+    @classmethod
+    def list_further_fields(cls) -> dict[str, Any]:
+        """Types of the tables of installed probes by name; `dict` for a probe that was not imported so far."""
+        return {name: find_settings_class(name) or dict for name in list_probe_names()}
+
     @model_validator(mode="before")
     @classmethod
     def _default_to_direct(cls, data: Any) -> Any:
         """Add the direct probe if the table names no probe; `review` alone is none."""
-        if isinstance(data, dict) and not set(data) & (set(cls.model_fields) - {"review"}):
+        if isinstance(data, dict) and not set(data) - {"review"}:
             return {**data, "direct": {}}
         return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_other_tables(cls, data: Any, info: ValidationInfo) -> Any:
+        """Mark the tables of probes without a field here with their name, for `_validate_table`."""
+        if not isinstance(data, dict):
+            return data
+        keeps_missing = bool((info.context or {}).get(KEEP_MISSING_PROBES))
+        return {
+            name: value if name in cls.model_fields else _NamedTable(str(name), value, keeps_missing)
+            for name, value in data.items()
+        }
 
 
 def _find_section_class(annotation: Any) -> type[ProbeSection] | None:

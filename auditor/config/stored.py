@@ -9,6 +9,7 @@ from pydantic import AliasChoices, ValidationError
 from pydantic.fields import FieldInfo
 
 from auditor.config.audit import AuditConfig
+from auditor.config.probes import KEEP_MISSING_PROBES
 from auditor.config.type_descriptions import field_types, find_field, type_at_step
 from auditor.config.validation_messages import list_wrong_settings
 from auditor.errors import ConfigError
@@ -36,7 +37,7 @@ def load_stored_config(text: str | None) -> AuditConfig | None:
     if text is None:
         return None
     try:
-        return _restore_earlier_schemas(AuditConfig.model_validate_json(text))
+        return _restore_earlier_schemas(AuditConfig.model_validate_json(text, context={KEEP_MISSING_PROBES: True}))
     except ValidationError as error:
         raise ConfigError(
             f"the stored configuration of {_describe_audit(text)} cannot be read by this version of auditor"

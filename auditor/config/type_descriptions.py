@@ -15,6 +15,8 @@ from pydantic.fields import FieldInfo
 PLURAL_NAMES = {"a string": "strings", "a table": "tables", "a whole number": "whole numbers", "a number": "numbers"}
 NUMBER_BOUNDS = ("ge", "gt", "le", "lt")
 """Names under which pydantic keeps the bounds of a number."""
+FURTHER_FIELDS = "list_further_fields"
+"""Class method of models that take keys without a field of theirs: returns the types of their values, by key."""
 SCALAR_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", bytes: "a string"}
 
 
@@ -73,7 +75,8 @@ def field_types(annotation: Any) -> dict[str, Any]:
     """Types of the fields of a model or a dataclass, by name; empty for all other types."""
     base, _ = unwrap_annotation(annotation)
     if isinstance(base, type) and issubclass(base, BaseModel):
-        return {name: _annotated_type(field) for name, field in base.model_fields.items()}
+        further_types: dict[str, Any] = getattr(base, FURTHER_FIELDS, dict)()
+        return {name: _annotated_type(field) for name, field in base.model_fields.items()} | further_types
     if dataclasses.is_dataclass(base) and isinstance(base, type):
         return typing.get_type_hints(base, include_extras=True)
     return {}

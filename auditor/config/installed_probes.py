@@ -1,0 +1,274 @@
+"""The probes that are installed: those in folders below `auditor/probes`, and those of other packages.
+
+Names come from the folders and from the metadata of packages. The module of a probe is imported once a configuration or
+a database names the probe. A probe that cannot be used raises a `ProbeError` where it is named, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+from auditor.config.base import ConfigSection
+from auditor.domain import Purpose
+from auditor.errors import AuditorError, ConfigError, ProbeError
+from auditor.probe_interface import INTERFACE_VERSION, Probe, ProbeAnswer, ProbeAudit, Question, Reading, Unit
+
+GROUP = "auditor.probes"
+"""Group of the entry points of other packages; also the package of the built-in probes."""
+FOLDER = Path(__file__).parent.parent / "probes"
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,49}")
+RESERVED_NAMES = frozenset({"direct", "logprob", "review", "distribution", "semantic", "logic"})
+"""Names of tables under `[probes]` that no other package can use."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ProbeSource:
+    """Where a probe comes from.
+
+    Attributes:
+        package: name of the distribution; "auditor" for a built-in probe.
+        version: version of the distribution.
+        load: imports the class of the probe.
+        problem: why the name cannot be used, as a sentence; empty if it can.
+    """
+
+    name: str
+    package: str
+    version: str
+    load: Callable[[], Any]
+    problem: str = ""
+
+
+@functools.cache
+def list_probe_sources() -> dict[str, ProbeSource]:
+    """List the installed probes by name: built-in ones, then those of other packages, each in alphabetical order.
+
+    Reads names only; no probe is imported.
+    """
+    sources = {
+        module.name: ProbeSource(module.name, "auditor", "", functools.partial(_load_built_in, module.name))
+        for module in pkgutil.iter_modules([str(FOLDER)])
+        if module.ispkg
+    }
+    built_in = {*RESERVED_NAMES, *sources}
+    for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+        package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("an unknown package", "")
+        problem = ""
+        if not NAME_PATTERN.fullmatch(entry.name):
+            problem = (
+                f"The probe '{entry.name}' of {package} has a name that cannot be used: names consist of lower-case "
+                "letters, digits and underscores."
+            )
+        elif entry.name in built_in:
+            problem = f"The probe '{entry.name}' of {package} is not used, since a built-in probe has this name."
+        elif (other := sources.get(entry.name)) is not None and other.package != package:
+            problem = f"The probe '{entry.name}' is in two packages, {other.package} and {package}: uninstall one."
+        key = f"{entry.name} ({package})" if entry.name in built_in else entry.name
+        sources[key] = ProbeSource(entry.name, package, version, entry.load, problem)
+    return sources
+
+
+def list_probe_names() -> list[str]:
+    """List the names of the installed probes that have no table of their own in `Probes`."""
+    return [name for name, source in list_probe_sources().items() if name == source.name]
+
+
+def is_installed(name: str) -> bool:
+    """Whether a probe of this name is installed, be it broken or not."""
+    return name in list_probe_names()
+
+
+class InstalledProbe:
+    """A probe of a folder or of another package, whose hooks are checked when they are called.
+
+    Attributes:
+        probe: the object of the probe's class.
+        source: where it comes from.
+    """
+
+    def __init__(self, probe: Probe[Any, Any], source: ProbeSource) -> None:
+        self.probe = probe
+        self.source = source
+        self.name = source.name
+
+    @property
+    def title(self) -> str:
+        """Heading of the probe."""
+        return self.probe.title or self.name
+
+    @property
+    def purpose(self) -> Purpose:
+        """Purpose of all questions of the probe."""
+        return Purpose.of_probe(self.name)
+
+    @property
+    def package(self) -> str:
+        """The package whose folder `prompts` has the probe's templates."""
+        return sys.modules[type(self.probe).__module__].__package__ or ""
+
+    def call(self, hook: str, *arguments: Any, returns: type[T]) -> T:
+        """Call a hook that returns a value of one type.
+
+        Raises:
+            ProbeError: it raised an exception, or returned a value of another type.
+        """
+        value = self._run(hook, lambda: getattr(self.probe, hook)(*arguments))
+        if not isinstance(value, returns):
+            raise self._wrong_type(hook, value, f"a {returns.__name__}")
+        return value
+
+    def call_optional(self, hook: str, *arguments: Any, returns: type[T]) -> T | None:
+        """Call a hook that returns a value of one type or None; see `call`."""
+        value = self._run(hook, lambda: getattr(self.probe, hook)(*arguments))
+        if value is not None and not isinstance(value, returns):
+            raise self._wrong_type(hook, value, f"a {returns.__name__} or None")
+        return value
+
+    def call_each(self, hook: str, *arguments: Any, item: type[T]) -> list[T]:
+        """Call a hook that returns, or yields, several values of one type; see `call`."""
+        values = self._run(hook, lambda: _to_list(getattr(self.probe, hook)(*arguments)))
+        if not isinstance(values, list):
+            raise self._wrong_type(hook, values, f"several values of the type {item.__name__}")
+        for value in values:
+            if not isinstance(value, item):
+                raise self._wrong_type(hook, value, f"values of the type {item.__name__}", is_item=True)
+        return values
+
+    def plan(self, audit: ProbeAudit[Any]) -> list[Unit]:
+        """List the units that models are asked about; see `Probe.plan`."""
+        units = [tuple(unit) for unit in self.call_each("plan", audit, item=tuple)]
+        for unit in units:
+            if not unit or not all(isinstance(part, str) for part in unit):
+                raise self._wrong_type("plan", unit, "tuples of texts", is_item=True)
+        if len(set(units)) < len(units):
+            raise ProbeError(f"the hook 'plan' of the probe '{self.name}' returned a unit twice.", self._advice)
+        return units
+
+    def ask(self, audit: ProbeAudit[Any], model: str, units: Iterable[Unit]) -> list[Question]:
+        """Build the questions to a model about some units; see `Probe.ask`."""
+        questions = self.call_each("ask", audit, model, list(units), item=Question)
+        for question in questions:
+            self._check_schema("ask", question)
+        if len({(question.unit, question.sample) for question in questions}) < len(questions):
+            raise ProbeError(
+                f"the hook 'ask' of the probe '{self.name}' returned two questions with the same unit and sample.",
+                self._advice,
+            )
+        return questions
+
+    def ask_next(self, audit: ProbeAudit[Any], turns: Iterable[Any]) -> Question | None:
+        """Build the question that follows answered ones; see `Probe.ask_next`."""
+        question = self.call_optional("ask_next", audit, list(turns), returns=Question)
+        if question is not None:
+            self._check_schema("ask_next", question)
+        return question
+
+    def read(self, answer: ProbeAnswer) -> Reading:
+        """Read an answer; see `Probe.read`."""
+        reading = self.call("read", answer, returns=Reading)
+        if (reading.value is None) == (reading.outcome.value == "ok"):
+            raise ProbeError(
+                f"the hook 'read' of the probe '{self.name}' returned the outcome '{reading.outcome}' with "
+                f"{'no value' if reading.value is None else 'a value'}: only an answer that is 'ok' has a value.",
+                self._advice,
+            )
+        return reading
+
+    @property
+    def _advice(self) -> str:
+        """How to fix a broken probe."""
+        return f"Report this to the authors of {self.source.package}, or remove the probe from the configuration."
+
+    def _check_schema(self, hook: str, question: Question) -> None:
+        """Raise ProbeError for a schema that the probe does not declare."""
+        if question.schema is not None and question.schema not in self.probe.schemas:
+            raise ProbeError(
+                f"the hook '{hook}' of the probe '{self.name}' asks for the structure '{question.schema.__name__}', "
+                "which is not in the probe's list of schemas.",
+                self._advice,
+            )
+
+    def _run(self, hook: str, function: Callable[[], T]) -> T:
+        """Run a hook; an exception becomes a ProbeError that names the probe and the hook."""
+        try:
+            return function()
+        except AuditorError:
+            raise
+        except Exception as error:
+            raise ProbeError(
+                f"the hook '{hook}' of the probe '{self.name}' failed: {type(error).__name__}: {error}.", self._advice
+            ) from error
+
+    def _wrong_type(self, hook: str, value: object, expected: str, *, is_item: bool = False) -> ProbeError:
+        """The error of a hook that returned a value of the wrong type."""
+        prefix = "a list with a value of the type" if is_item else "a value of the type"
+        return ProbeError(
+            f"the hook '{hook}' of the probe '{self.name}' returned {prefix} {type(value).__name__}; it must return "
+            f"{expected}.",
+            self._advice,
+        )
+
+
+def _to_list(values: Any) -> Any:
+    """The values that a hook returned or yielded, as a list; anything else unchanged."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else values
+
+
+_LOADED: dict[str, InstalledProbe] = {}
+"""The probes that were imported, by name."""
+
+
+def load_probe(name: str) -> InstalledProbe:
+    """Import the installed probe of this name.
+
+    Raises:
+        ConfigError: no such probe is installed.
+        ProbeError: it cannot be used; the message is one sentence, with the package's name.
+    """
+    if name in _LOADED:
+        return _LOADED[name]
+    source = list_probe_sources().get(name)
+    if source is None:
+        raise ConfigError(f"the probe '{name}' is not installed.", "Install its package.")
+    advice = f"Update or uninstall {source.package}."
+    if source.problem:
+        raise ProbeError(f"{source.problem[0].lower()}{source.problem[1:]}", advice)
+    start = f"the probe '{name}' of {source.package} cannot be used"
+    try:
+        probe_class = source.load()
+    except Exception as error:  # whatever another package's module raises
+        raise ProbeError(f"{start}: {type(error).__name__} at import: {error}.", advice) from error
+    if not (isinstance(probe_class, type) and issubclass(probe_class, Probe)):
+        raise ProbeError(f"{start}: its entry point is not a class below auditor.probes.Probe.", advice)
+    version = getattr(probe_class, "interface_version", None)
+    if version != INTERFACE_VERSION:
+        raise ProbeError(
+            f"{start}: it is written for version {version} of the interface, and this program has version "
+            f"{INTERFACE_VERSION}.",
+            advice,
+        )
+    settings = getattr(probe_class, "settings", None)
+    if not (isinstance(settings, type) and issubclass(settings, ConfigSection)):
+        raise ProbeError(f"{start}: 'settings' is not a class below auditor.probes.ProbeSettings.", advice)
+    probe = probe_class()
+    probe.name = name
+    return _LOADED.setdefault(name, InstalledProbe(probe, source))
+
+
+def find_settings_class(name: str) -> type[ConfigSection] | None:
+    """The class of the settings of a probe that was imported; None for any other."""
+    return _LOADED[name].probe.settings if name in _LOADED else None
+
+
+def _load_built_in(name: str) -> Any:
+    """Import the class of a built-in probe: `PROBE` of its package."""
+    return pkgutil.resolve_name(f"{GROUP}.{name}:PROBE")

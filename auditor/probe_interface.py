@@ -1,0 +1,293 @@
+"""The interface of a probe: what a package contributes to ask models something else, and to report on it.
+
+`auditor.probes` exports these names to other packages, with the base class of settings, the nodes of documents and
+`Estimate`; see docs/probes.md. A probe is a class below `Probe`. Its steps say what is asked and what the answers say;
+requests, retries, the ledger, storage and the formats of reports are the program's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+
+from auditor.domain import ENGLISH, Call, Cell, CellScore, Message, Outcome, Survey, Trace
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from auditor.config import AuditConfig
+    from auditor.config.base import ConfigSection
+    from auditor.metrics.estimate import Estimate
+    from auditor.reports.document import Section, Table
+
+INTERFACE_VERSION = 1
+"""Version of this interface; a probe that was written for another one is not used."""
+Unit: TypeAlias = tuple[str, ...]
+"""What a question is about, such as a cell (country and topic): texts that no other unit of the probe has."""
+S = TypeVar("S", bound="ConfigSection")
+F = TypeVar("F", bound="BaseModel")
+
+
+class Needs(StrEnum):
+    """What must be recorded before the questions of a probe can be asked."""
+
+    NOTHING = "nothing"
+    CELL_TRACES = "cell_traces"
+    """All answers of the model to the direct questions on the cell. The units of the probe are cells."""
+    ALL_TRACES = "all_traces"
+    """All answers of all models to the direct questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to one model.
+
+    Attributes:
+        messages: the chat, in order. An answer that the model is to continue, or is told to have given, is a message of
+            the role `assistant`.
+        sample: number of this question among equal ones, from 0.
+        schema: the structure of the answer, one of `Probe.schemas`; None for free text.
+        temperature: sampling temperature, from 0 to 2; a model's own setting takes precedence.
+        max_tokens: limit on the length of the answer.
+        language: ISO 639-1 code of the messages' language.
+    """
+
+    unit: Unit
+    messages: tuple[Message, ...]
+    sample: int = 0
+    schema: type[BaseModel] | None = None
+    temperature: float = 0.0
+    max_tokens: int = 400
+    language: str = ENGLISH
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswer:
+    """An answer that is to be read.
+
+    Attributes:
+        turn: number of the question among those that were put one after another, from 0.
+        request: the messages of the system and the user, as one text.
+        text: what the model wrote, without hidden reasoning.
+        structure: the validated structure, if the question has a schema.
+    """
+
+    model: str
+    unit: Unit
+    sample: int
+    turn: int
+    request: str
+    text: str
+    structure: BaseModel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an answer says: a value that JSON can represent, or the reason why there is none.
+
+    Attributes:
+        value: None unless the outcome is `ok`.
+        outcome: `ok`, `refused`, `unparsed` or `not_measurable`.
+    """
+
+    value: Any = None
+    outcome: Outcome = Outcome.OK
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What was read from one answer, as stored. Only an `ok` result has a value.
+
+    Attributes:
+        key: key of the call in the ledger; None for an imported result.
+        reader_version: `Probe.reader_version` at the time of reading.
+    """
+
+    model: str
+    unit: Unit
+    sample: int
+    turn: int
+    outcome: Outcome
+    key: str | None
+    value: Any
+    reader_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question that was answered: the text of the answer, and what was read from it."""
+
+    question: Question
+    text: str
+    result: ProbeResult
+
+
+@dataclass(frozen=True, slots=True)
+class GateFigure:
+    """A figure that `auditor check` compares with the threshold of this name under `[check.probes.NAME]`.
+
+    Attributes:
+        name: `min_…` for a lower limit, `max_…` for an upper limit.
+        subject: what the figure is of, such as a model.
+    """
+
+    name: str
+    subject: str
+    estimate: Estimate
+
+
+def _no_traces(model: str) -> Sequence[Trace]:
+    """Return no answer of a model."""
+    return ()
+
+
+@dataclass(frozen=True)
+class ProbeAudit(Generic[S]):
+    """The audit that a probe is part of; read-only.
+
+    Attributes:
+        settings: the probe's table of the configuration.
+        config: the whole configuration.
+        survey: the survey, or a task's items as a survey; without either it is empty.
+        load_traces: returns the recorded answers of a model to the direct questions, in the order of cells and samples.
+            In an estimate, each planned answer has the text of a stand-in.
+        load_scores: returns the scores of all models.
+        mask: returns the text of an answer as judges see it, without the country, the topic and the author.
+    """
+
+    settings: S
+    config: AuditConfig
+    survey: Survey
+    load_traces: Callable[[str], Sequence[Trace]] = _no_traces
+    load_scores: Callable[[], Sequence[CellScore]] = tuple
+    mask: Callable[[Trace], str] = field(default=lambda trace: trace.text or "")
+
+    @property
+    def cells(self) -> Sequence[Cell]:
+        """The countries and topics that models are asked about, or a task's items."""
+        return list(self.survey.asked_cells)
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of the audited models."""
+        return [model.name for model in self.config.models]
+
+    @property
+    def judges(self) -> Sequence[str]:
+        """Names of the judges."""
+        return [judge.name for judge in self.config.judge_models]
+
+
+class Probe(Generic[S, F]):
+    """Base class of probes: a question of one's own in an audit. See docs/probes.md for an example.
+
+    A package names its class as the entry point of a name in the group `auditor.probes`. The class is created without
+    arguments, once a configuration or a database names it. Importing its module should load no numpy.
+
+    Attributes:
+        interface_version: `INTERFACE_VERSION` for which the probe was written.
+        settings: class of the table `[probes.NAME]`.
+        name: set by the program to the name of the entry point.
+        title: what the probe measures, for headings; empty for the name.
+        noun: one answer in words, with "s" in the plural.
+        reader_version: version of `read`; to be raised whenever `read` reads an answer differently.
+        needs: what must be recorded before `ask`.
+        max_turns: largest number of questions that are put one after another, each with the answers before it.
+        schemas: the structures of answers. Their fields are sent to models as a JSON schema.
+        prompts: names of the templates of this package (`prompts/en/NAME.md`) that questions are made of. A change of
+            their text makes another audit.
+        gates: names of the thresholds of `auditor check`, such as `max_gap`, with a description of each.
+        commands: commands `auditor probe NAME COMMAND`: a function as for typer, or its "module:name", by the command.
+    """
+
+    interface_version: ClassVar[int]
+    settings: ClassVar[type[Any]]
+    name: str = ""
+    title: ClassVar[str] = ""
+    noun: ClassVar[str] = "answer"
+    reader_version: ClassVar[int] = 1
+    needs: ClassVar[Needs] = Needs.NOTHING
+    max_turns: ClassVar[int] = 1
+    schemas: ClassVar[tuple[type[BaseModel], ...]] = ()
+    prompts: ClassVar[tuple[str, ...]] = ()
+    gates: ClassVar[Mapping[str, str]] = {}
+    commands: ClassVar[Mapping[str, Callable[..., None] | str]] = {}
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def plan(self, audit: ProbeAudit[S]) -> Iterable[Unit]:
+        """List what models are asked about, in order. Without an override: every cell."""
+        return audit.cells
+
+    def respondents(self, audit: ProbeAudit[S]) -> Iterable[str]:
+        """List the models or judges that are asked, by name. Without an override: all audited models."""
+        return audit.models
+
+    def ask(self, audit: ProbeAudit[S], model: str, units: Sequence[Unit]) -> Iterable[Question]:
+        """Build the questions to a model about some units. They must not depend on the model's name."""
+        raise NotImplementedError
+
+    def ask_next(self, audit: ProbeAudit[S], turns: Sequence[Turn]) -> Question | None:
+        """Build the question that follows answered ones; None to end. Only called for fewer than `max_turns`."""
+        return None
+
+    def read(self, answer: ProbeAnswer) -> Reading:
+        """Read an answer. It must not depend on anything but the answer, so that it can be read again."""
+        raise NotImplementedError
+
+    def measure(self, audit: ProbeAudit[S], results: Sequence[ProbeResult]) -> F:
+        """Compute the figures: the probe's part of the JSON report."""
+        raise NotImplementedError
+
+    def section(self, figures: F) -> Section | None:
+        """Write the section of the report; None for no section."""
+        return None
+
+    # --- before a run -------------------------------------------------------------------------------------------------
+
+    def check_input(self, audit: ProbeAudit[S]) -> str | None:
+        """Check files that the settings name, before the first call; describe in a few words what is planned.
+
+        Raises:
+            ConfigError: something is missing or invalid.
+        """
+        return None
+
+    def fingerprint_inputs(self, audit: ProbeAudit[S]) -> Sequence[Any]:
+        """List what determines the questions besides settings and prompts, such as the content of a file, as JSON."""
+        return ()
+
+    def count_calls(self, audit: ProbeAudit[S], model: str) -> tuple[int, int] | None:
+        """Count the least and the most calls of a model, for the estimate.
+
+        Without an override, the program counts the questions of `ask`, and those that may follow.
+        """
+        return None
+
+    def simulate(self, call: Call) -> str:
+        """Write the answer of a simulated model to a question; a structured one as JSON."""
+        return ""
+
+    # --- after a run --------------------------------------------------------------------------------------------------
+
+    def summary_tables(self, figures: F) -> Iterable[Table]:
+        """Build tables for the end of a run; narrow enough for a terminal."""
+        return ()
+
+    def headline(self, figures: F) -> str | None:
+        """Say the finding in one sentence for page one of the report; None for no sentence."""
+        return None
+
+    def gate_figures(self, figures: F) -> Iterable[GateFigure]:
+        """List the figures that `auditor check` compares with thresholds, by the names of `gates`."""
+        return ()
+
+    def compare(self, first: F, second: F) -> Section | None:
+        """Compare the figures of two audits, for `auditor compare`; None for no section."""
+        return None
+
+    def export(self, figures: F) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """Build further tables for `auditor export tables`: rows by the name of the table."""
+        return {}

@@ -1,0 +1,146 @@
+"""Probes of other packages: found by metadata, imported when a configuration names them, and checked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig, installed_probes, load_config, load_stored_config
+from auditor.errors import ConfigError, ProbeError
+from auditor.probe_interface import ProbeAudit, Question
+from tests.support.probe_packages import TOY_MODULE, install_package, use_packages
+
+ENTRY_POINTS = "toy = toy:Toy\nold = toy:Old\nbroken = toy:nothing\ndirect = toy:Toy\nBad = toy:Toy"
+CONFIG = """name = "simulated-toy"
+survey = { source = "wvs7-sample" }
+judges = []
+[[models]]
+name = "one"
+model = "simulated/inconsistent"
+[probes]
+"""
+
+
+@pytest.fixture(autouse=True)
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "packages"
+    install_package(folder, ENTRY_POINTS)
+    use_packages(monkeypatch, folder)
+    return folder
+
+
+def load(tmp_path: Path, probes: str) -> AuditConfig:
+    path = tmp_path / "audit.toml"
+    path.write_text(CONFIG + probes)
+    return load_config(path)
+
+
+def test_only_a_probe_that_is_named_is_imported(tmp_path: Path) -> None:
+    assert load(tmp_path, "direct = {}").probes.plugins == {}
+    assert "toy" not in sys.modules
+    config = load(tmp_path, "toy = { samples = 3 }")
+    assert config.probes.plugins["toy"].model_dump() == {"samples": 3}
+    assert config.probes.direct is None
+
+
+def test_an_installed_probe_changes_no_hash_and_a_used_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_package = load(tmp_path, "direct = {}").hash
+    assert load(tmp_path, "direct = {}\ntoy = {}").hash != with_package
+    use_packages(monkeypatch, tmp_path / "empty")
+    assert load(tmp_path, "direct = {}").hash == with_package
+
+
+@pytest.mark.parametrize(
+    ("probes", "message"),
+    [
+        ("toy = { smples = 3 }", "unknown key 'probes.toy.smples'. How to fix: Did you mean 'samples'?"),
+        ("toi = {}", "unknown key 'probes.toi'. How to fix: Did you mean 'toy'?"),
+        ("toy = { samples = 'x' }", "'probes.toy.samples' must be a whole number, not \"x\"."),
+        ("toy = 5", "'probes.toy' must be a table, not 5."),
+        ("old = {}", "it is written for version 7 of the interface, and this program has version 1."),
+        ("broken = {}", "the probe 'broken' of toy-probes cannot be used: AttributeError at import"),
+        ("Bad = {}", "has a name that cannot be used"),
+    ],
+)
+def test_errors_name_the_key_or_the_package(tmp_path: Path, probes: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, probes)
+    assert message in str(caught.value)
+
+
+def test_a_name_that_is_taken_is_reported_and_the_built_in_probe_is_used(tmp_path: Path) -> None:
+    sources = installed_probes.list_probe_sources()
+    assert "a built-in probe has this name" in sources["direct (toy-probes)"].problem
+    assert load(tmp_path, "direct = { samples = 3 }").direct.samples == 3
+
+
+def test_a_name_in_two_packages_cannot_be_used(tmp_path: Path, packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_package(packages, "toy = other:Toy", name="other-probes", module_name="other")
+    use_packages(monkeypatch, packages)
+    with pytest.raises(ProbeError, match=r"in two packages, .* uninstall one"):
+        load(tmp_path, "toy = {}")
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        ({"gone": {"samples": 2}}, "the probe 'gone' is not installed."),
+        ({"old": {"samples": 2}}, "the probe 'old' of toy-probes cannot be used"),
+        ({"toy": {"x": 2}}, "the installed version of the probe 'toy' cannot read its stored settings."),
+    ],
+)
+def test_a_stored_audit_opens_without_its_probe(tmp_path: Path, stored: dict[str, Any], reason: str) -> None:
+    settings = load(tmp_path, "direct = {}").model_dump(mode="json")
+    text = json.dumps({**settings, "probes": {**settings["probes"], **stored}})
+    config = load_stored_config(text)
+    [(name, message)] = config.probes.missing.items()
+    assert message.startswith(reason)
+    assert config.model_dump(mode="json")["probes"][name] == stored[name]
+
+
+@pytest.mark.parametrize(
+    ("hook", "body", "message"),
+    [
+        ("plan", "return 5", "'plan' of the probe 'toy' returned a value of the type int"),
+        ("plan", "return [5]", "'plan' of the probe 'toy' returned a list with a value of the type int"),
+        ("plan", "return [(1, 2)]", "it must return tuples of texts"),
+        ("plan", "return [('a',), ('a',)]", "'plan' of the probe 'toy' returned a unit twice"),
+        ("plan", "raise KeyError('x')", "the hook 'plan' of the probe 'toy' failed: KeyError: 'x'"),
+        ("ask", "return 'text'", "'ask' of the probe 'toy' returned a value of the type str"),
+        ("ask", "yield None", "'ask' of the probe 'toy' returned a list with a value of the type NoneType"),
+        ("read", "return 0.5", "'read' of the probe 'toy' returned a value of the type float"),
+        ("read", "return Reading(0.5, Outcome.REFUSED)", "only an answer that is 'ok' has a value"),
+        ("ask_next", "return 1", "'ask_next' of the probe 'toy' returned a value of the type int"),
+    ],
+)
+def test_a_hook_with_a_wrong_result_is_named_with_its_probe(packages: Path, hook: str, body: str, message: str) -> None:
+    (packages / "toy.py").write_text(f"{TOY_MODULE}\n    def {hook}(self, *arguments):\n        {body}\n")
+    source = installed_probes.list_probe_sources()["old"]
+    probe = installed_probes.InstalledProbe(source.load()(), installed_probes.ProbeSource("toy", "x", "1", source.load))
+    audit: Any = ProbeAudit(settings=None, config=None, survey=None)  # type: ignore[arg-type]
+    calls: dict[str, Callable[[], object]] = {
+        "plan": lambda: probe.plan(audit),
+        "ask": lambda: probe.ask(audit, "one", [("a",)]),
+        "read": lambda: probe.read(None),  # type: ignore[arg-type]
+        "ask_next": lambda: probe.ask_next(audit, []),
+    }
+    with pytest.raises(ProbeError, match=r"Report this to the authors of x") as caught:
+        calls[hook]()
+    assert message in caught.value.message
+
+
+def test_a_question_with_a_structure_that_is_not_declared_is_refused(packages: Path) -> None:
+    module = f"{TOY_MODULE}\n    def ask(self, *arguments):\n        yield Question(('a',), (), schema=Reading)\n"
+    (packages / "toy.py").write_text(module.replace("import Needs", "import Needs, Question"))
+    source = installed_probes.list_probe_sources()["old"]
+    probe = installed_probes.InstalledProbe(source.load()(), source)
+    with pytest.raises(ProbeError, match="'Reading', which is not in the probe's list of schemas"):
+        probe.ask(ProbeAudit(None, None, None), "one", [("a",)])  # type: ignore[arg-type]
+    assert Question(("a",), ()).schema is None
