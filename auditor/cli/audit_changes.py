@@ -67,13 +67,11 @@ def delete(
 
 def _load_contents(audit: str, storage: str | None) -> AuditContents:
     """Count what an audit has; raises StorageError if there is no such audit."""
-    from auditor.run import resolve_storage_url
-    from auditor.storage import audits
+    from auditor.run import open_stored_audit
     from auditor.storage.audit_changes import count_contents
-    from auditor.storage.database import open_database
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        return count_contents(db, audits.get_audit(db, audit).id)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        return count_contents(db, stored_audit.id)
 
 
 def _describe_deletion(audit: str, contents: AuditContents, storage: str | None) -> Iterator[str]:

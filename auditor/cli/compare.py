@@ -66,12 +66,11 @@ def compare(
     from auditor.reports.data.comparison.compare import compare_targets
     from auditor.reports.data.comparison.series_pairs import parse_target
     from auditor.reports.sections.comparison import build_comparison_document
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_database
 
     resolve_page_format(output)
     names = targets or [find_latest_audit(storage)]
-    with open_database(resolve_storage_url(storage), create=False) as db:
+    with open_stored_database(storage) as db:
         comparison = compare_targets(
             db,
             [parse_target(name) for name in names],

@@ -77,7 +77,8 @@ def _check_sqlite_version() -> DoctorCheck:
 
 def _check_storage(url: str) -> DoctorCheck:
     """Check that the database opens, or that a missing SQLite file can be created."""
-    from auditor.storage.database import open_database, parse_sqlite_path
+    from auditor.run import open_stored_database
+    from auditor.storage.database import parse_sqlite_path
     from auditor.storage.filesystems import refuse_network_filesystem
 
     try:
@@ -87,7 +88,7 @@ def _check_storage(url: str) -> DoctorCheck:
             is_writable = os.access(path.parent, os.W_OK)
             how_to_fix = "" if is_writable else "Choose another with --storage."
             return DoctorCheck("ok" if is_writable else "FAIL", "storage", f"{url}, not created yet", how_to_fix)
-        with open_database(url, create=False) as db:
+        with open_stored_database(url) as db:
             return DoctorCheck("ok", "storage", db.url)
     except EmptyStorageError as error:
         return DoctorCheck("ok", "storage", error.message)

@@ -92,8 +92,8 @@ def forecast_config(
 def open_existing_database(config: AuditConfig, storage: str | None) -> Iterator[Database | None]:
     """Open the database of a config's audit; None if it does not exist, or is empty."""
     from auditor.errors import EmptyStorageError
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database, parse_sqlite_path
+    from auditor.run import open_stored_database, resolve_storage_url
+    from auditor.storage.database import parse_sqlite_path
 
     url = resolve_storage_url(storage, config)
     file = parse_sqlite_path(url)
@@ -101,15 +101,14 @@ def open_existing_database(config: AuditConfig, storage: str | None) -> Iterator
         db = None
         if file is None or file.exists():
             with suppress(EmptyStorageError):
-                db = stack.enter_context(open_database(url, create=False))
+                db = stack.enter_context(open_stored_database(url))
         yield db
 
 
 def _forecast_past_audit(audit: str, storage: str | None) -> CostForecast:
     """Estimate the cost of an audit that was run, for comparison with its actual cost."""
     from auditor.cost_estimation.audit_estimate import estimate_past_audit
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        return estimate_past_audit(db, audit)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        return estimate_past_audit(db, stored_audit.name)

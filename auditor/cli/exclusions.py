@@ -74,13 +74,11 @@ def exclude(
 
 def _list_exclusions(audit: str, storage: str | None, *, as_json: bool) -> None:
     """Print the exclusions in force."""
-    from auditor.run import resolve_storage_url
-    from auditor.storage import audits
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
     from auditor.storage.exclusions import load_exclusions
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        exclusions = load_exclusions(db, audits.get_audit(db, audit).id)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        exclusions = load_exclusions(db, stored_audit.id)
     if as_json:
         print_json([_to_json(exclusion) for exclusion in exclusions])
     elif not exclusions:

@@ -59,13 +59,11 @@ def export_ratings(
     Example: auditor export ratings moral-alignment -o ratings.csv
     """
     from auditor.review.export import write_ratings
-    from auditor.run import resolve_storage_url
-    from auditor.storage import audits
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
     file = io.StringIO()
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        n_ratings = write_ratings(db, audits.get_audit(db, audit), file, file_format.value, keep_formulas=raw)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        n_ratings = write_ratings(db, stored_audit, file, file_format.value, keep_formulas=raw)
     _write_log(file.getvalue(), output, f"{n_ratings} ratings")
 
 
@@ -88,13 +86,10 @@ def export_labels(
     """
     from auditor.domain.labels import LabelKind
     from auditor.review.export import write_labels
-    from auditor.run import resolve_storage_url
-    from auditor.storage import audits
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
     file = io.StringIO()
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        stored_audit = audits.get_audit(db, audit)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
         n_labels = write_labels(db, stored_audit, file, LabelKind(kind.value), file_format.value, keep_formulas=raw)
     _write_log(file.getvalue(), output, f"{n_labels} labels")
 
@@ -125,12 +120,10 @@ def export_weights(
     Example: auditor export weights moral-alignment >> next-audit.toml
     """
     from auditor.review.judge_weights import estimate_panel_weights, format_weights_toml, weights_to_dict
-    from auditor.run import resolve_storage_url
-    from auditor.storage import audits
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        panel_weights = estimate_panel_weights(db, audits.get_audit(db, audit))
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        panel_weights = estimate_panel_weights(db, stored_audit)
     if as_json:
         print_json(weights_to_dict(panel_weights))
     else:
@@ -164,13 +157,11 @@ def export_tables(
     Example: auditor export tables moral-alignment --format parquet -o moral-alignment-data
     """
     from auditor.exports.tables import export_tables as export
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        table_export = export(
-            db, audit, resolve_output(output, f"{audit}-tables"), file_format.value, keep_rater_names=keep_names
-        )
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        folder = resolve_output(output, f"{audit}-tables")
+        table_export = export(db, stored_audit.name, folder, file_format.value, keep_rater_names=keep_names)
     if as_json:
         print_json(
             {"folder": str(table_export.folder), "rows": table_export.row_counts, "files": table_export.file_hashes}
@@ -248,11 +239,10 @@ def export_backup(
     Example: auditor export backup -o auditor-2026-11-21.db
     """
     from auditor.errors import UsageError
-    from auditor.run import resolve_storage_url
+    from auditor.run import open_stored_database
     from auditor.storage.backup import copy_database
-    from auditor.storage.database import open_database
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
+    with open_stored_database(storage) as db:
         if db.path is None:
             raise UsageError("this command copies SQLite files only.", "Use pg_dump for a PostgreSQL database.")
         copy_database(db.path, output)

@@ -47,13 +47,10 @@ def errors(
     Example: auditor errors moral-alignment --model gpt
     """
     from auditor.reports.data.failures.build import load_failure_groups
-    from auditor.run import resolve_storage_url
-    from auditor.storage import audits
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
     from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        selected_audit = audits.get_audit(db, audit)
+    with open_stored_audit(audit, storage) as (db, selected_audit):
         failures = load_failure_groups(db, selected_audit.id)
         n_unsent = count_unsent_calls(db, selected_audit.id) if model is None else 0
         outcome_counts = count_model_outcomes(db, selected_audit.id)
@@ -162,16 +159,14 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
     """
     from auditor.config import REPLAY_PREFIX
     from auditor.reports.data.failures.build import find_unusable_models, load_failure_groups
-    from auditor.storage import audits
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
     from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
 
-    with open_database(audit.storage, create=False) as db:
-        audit_id = audits.get_audit(db, audit.name).id
-        failures = load_failure_groups(db, audit_id)
-        outcome_counts = count_model_outcomes(db, audit_id)
+    with open_stored_audit(audit.name, audit.storage) as (db, stored_audit):
+        failures = load_failure_groups(db, stored_audit.id)
+        outcome_counts = count_model_outcomes(db, stored_audit.id)
         unusable_models = find_unusable_models(outcome_counts, failures, config)
-        n_unsent = count_unsent_calls(db, audit_id)
+        n_unsent = count_unsent_calls(db, stored_audit.id)
     print_top_failures(failures, n_unsent, audit.name, audit.storage)
     _print_refusals(outcome_counts, audit.name, audit.storage)
     recorded = {name for name, model in config.models_by_name.items() if model.model.startswith(REPLAY_PREFIX)}

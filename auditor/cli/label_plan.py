@@ -25,11 +25,11 @@ def print_label_plan(storage: str | None, audit: str | None, half_width: float, 
     from auditor.errors import ReviewError
     from auditor.reports.data.judge_quality.plan import plan_labels
     from auditor.reports.data.source_loading import load_source
-    from auditor.storage.database import open_database, resolve_database_url
+    from auditor.run import open_stored_audit
 
     name = audit or find_latest_audit(storage)
-    with open_database(resolve_database_url(storage), create=False) as db:
-        source = load_source(db, name)
+    with open_stored_audit(name, storage) as (db, stored_audit):
+        source = load_source(db, stored_audit.name)
         if not len(source.votes):
             raise ReviewError(
                 f"audit '{name}' has no verdicts of judges to measure.", "Run an audit whose models are reviewed."
@@ -48,14 +48,12 @@ def print_label_progress(storage: str | None, audit: str) -> None:
     """Print what the labels of an audit's traces show so far; nothing without labels."""
     from auditor.domain.labels import LabelKind
     from auditor.reports.data.judge_quality.plan import track_share
-    from auditor.storage import audits
-    from auditor.storage.database import open_database, resolve_database_url
+    from auditor.run import open_stored_audit
     from auditor.storage.labels import load_labels, load_sample
 
-    with open_database(resolve_database_url(storage), create=False) as db:
-        audit_id = audits.get_audit(db, audit).id
-        sample = load_sample(db, audit_id, LabelKind.TRACE)
-        labels = load_labels(db, audit_id, LabelKind.TRACE)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        sample = load_sample(db, stored_audit.id, LabelKind.TRACE)
+        labels = load_labels(db, stored_audit.id, LabelKind.TRACE)
     sequence = track_share(sample, labels) if labels else None
     if sequence is not None and sequence.n:
         print_message(

@@ -42,13 +42,11 @@ def prepare_sample(url: str, audit: str | None, n: int, *, kind: str, stratify: 
     """
     from auditor.domain.labels import LabelKind
     from auditor.review.label_sampling import draw_sample
-    from auditor.storage import audits
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
     label_kind, name = LabelKind(kind), audit or find_latest_audit(url)
     attributes = None if stratify is None else [attribute.strip() for attribute in stratify.split(",")]
-    with open_database(url, create=False) as db:
-        stored_audit = audits.get_audit(db, name)
+    with open_stored_audit(name, url) as (db, stored_audit):
         drawn = draw_sample(db, stored_audit, label_kind, n or None, stratify=attributes, redraw=redraw)
     print_message(_describe_sample(label_kind, drawn, n))
     return name

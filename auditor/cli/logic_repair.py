@@ -111,16 +111,15 @@ def _repair_stored_comparisons(
     from auditor.logic.flip_review import send_to_review
     from auditor.logic.repair import list_flips, repair_comparisons
     from auditor.logic.training_data import check_item_texts
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
+    with open_stored_audit(audit, storage) as (db, stored_audit):
         repaired_answers = repair_comparisons(
-            db, audit, judge, noise=options.noise, seed=options.seed, method=options.method
+            db, stored_audit.name, judge, noise=options.noise, seed=options.seed, method=options.method
         )
         if options.output is not None:
             check_item_texts(repaired_answers)
-        n_sent = send_to_review(db, audit, list_flips(repaired_answers)) if is_for_review else None
+        n_sent = send_to_review(db, stored_audit.name, list_flips(repaired_answers)) if is_for_review else None
     return repaired_answers, n_sent
 
 

@@ -76,8 +76,8 @@ def _load_overviews() -> list[AuditOverview]:
         AuditorError: the database exists and cannot be opened.
     """
     from auditor.errors import EmptyStorageError
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database, parse_sqlite_path
+    from auditor.run import open_stored_database, resolve_storage_url
+    from auditor.storage.database import parse_sqlite_path
     from auditor.storage.overview import load_overviews
 
     url = resolve_storage_url()
@@ -85,7 +85,7 @@ def _load_overviews() -> list[AuditOverview]:
     if file is not None and not file.exists():
         return []
     try:
-        with open_database(url, create=False) as db:
+        with open_stored_database(url) as db:
             return load_overviews(db)
     except EmptyStorageError:
         return []

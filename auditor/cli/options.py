@@ -38,11 +38,10 @@ def find_latest_audit(storage: str | None) -> str:
         StorageError: there is no database, or no audit in it.
     """
     from auditor.errors import StorageError
-    from auditor.run import resolve_storage_url
+    from auditor.run import open_stored_database
     from auditor.storage import audits
-    from auditor.storage.database import open_database
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
+    with open_stored_database(storage) as db:
         stored_audits = audits.load_audits(db)
         if not stored_audits:
             raise StorageError(f"the database {db.url} has no audit.", "Run one: auditor run CONFIG")

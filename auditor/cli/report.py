@@ -63,12 +63,11 @@ def report(
 def _write_traces(audit_report: Report, audit: str, path: Path, storage: str | None) -> Report:
     """Write the pages of answers beside the report's file, and return the report with links to them."""
     from auditor.exports.traces.pages import write_trace_pages
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
+    with open_stored_audit(audit, storage) as (db, stored_audit):
         folder = resolve_output(None, str(path.with_name(f"{path.stem}-traces")))
-        pages = write_trace_pages(db, audit, folder, path.name)
+        pages = write_trace_pages(db, stored_audit.name, folder, path.name)
     if pages.n_omitted_cells:
         print_message(
             f"{pages.n_omitted_cells} countries and topics have no page, since there are too many. To read their "

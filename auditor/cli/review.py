@@ -123,8 +123,9 @@ def review(
     import getpass
 
     from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
+    from auditor.run import open_stored_database
     from auditor.storage import audits
-    from auditor.storage.database import STORAGE_VARIABLE, open_database, resolve_database_url
+    from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
 
     url, rater_name = resolve_database_url(storage), rater or getpass.getuser()
     if plan:
@@ -135,7 +136,7 @@ def review(
         audit = prepare_sample(url, audit, sample, kind=kind.value, stratify=stratify, redraw=redraw)
     share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
     if serve:
-        with open_database(url, create=False) as db:  # fails here, not on each page
+        with open_stored_database(url) as db:  # fails here, not on each page
             if audit is not None:
                 audits.get_audit(db, audit)
         os.environ[STORAGE_VARIABLE] = url  # not an argument: other users of this machine can list those

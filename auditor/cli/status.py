@@ -31,12 +31,11 @@ def status(
     from auditor.cli.failures import print_top_failures
     from auditor.reports.data.audit_status import load_audit_status
     from auditor.reports.data.failures.build import load_failure_groups
-    from auditor.run import resolve_storage_url
+    from auditor.run import open_stored_database
     from auditor.storage import audits
-    from auditor.storage.database import open_database
     from auditor.storage.failure_queries import count_unsent_calls
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
+    with open_stored_database(storage) as db:
         selected_audits = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
         statuses = [load_audit_status(db, selected_audit) for selected_audit in selected_audits]
         audit_ids = [] if as_json else [selected_audit.id for selected_audit in selected_audits]

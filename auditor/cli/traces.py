@@ -52,11 +52,10 @@ def traces(
     """
     from auditor.exports.traces.reader import TraceReader
     from auditor.exports.traces.selection import TraceFilter
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        reader = TraceReader(db, audit)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        reader = TraceReader(db, stored_audit.name)
         selection = reader.select(TraceFilter(model or (), country or (), topic or (), outcome or ()))
         selected = (trace for cell_traces in reader.iterate_cells(selection) for trace in cell_traces.traces)
         shown = islice(selected, limit or None)

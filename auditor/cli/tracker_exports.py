@@ -26,12 +26,11 @@ def export_inspect(
     Example: auditor export inspect moral-alignment -o logs
     """
     from auditor.exports.inspect_logs import export_inspect as export
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database
+    from auditor.run import open_stored_audit
 
     folder = resolve_output(output, f"{audit}-inspect")
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        logs = export(db, audit, folder)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        logs = export(db, stored_audit.name, folder)
     if as_json:
         print_json(
             [{"file": str(log.path), "model": log.model, "samples": log.samples, "scored": log.scored} for log in logs]

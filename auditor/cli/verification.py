@@ -37,12 +37,11 @@ def verify(
     Example: auditor verify moral-alignment
     """
     from auditor.reports.data.verification import verify_audit
-    from auditor.run import resolve_storage_url
+    from auditor.run import open_stored_audit
     from auditor.storage import hash_chain
-    from auditor.storage.database import open_database
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        verification = verify_audit(db, audit)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
+        verification = verify_audit(db, stored_audit.name)
         is_known = head is None or hash_chain.contains_head(db, head)
     if as_json:
         print_json(asdict(verification) | {"holds": verification.is_consistent and is_known})

@@ -57,9 +57,9 @@ class ExperimentContext:
 
     def open_database(self) -> Database:
         """Open the database, which must exist; UsageError or StorageError if it cannot be opened."""
-        from auditor.storage.database import open_database
+        from auditor.run import open_stored_database
 
-        return open_database(self.url, create=False)
+        return open_stored_database(self.storage)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from auditor.domain.labels import Label, LabelKind, LabelUnit
 from auditor.domain.review_aspects import aspect_questions
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.label_studio import read_label_studio
-from auditor.run import resolve_storage_url
+from auditor.run import open_stored_audit
 from auditor.storage import audits, label_draws, labels
 from auditor.storage.audits import Audit
-from auditor.storage.database import Database, open_database
+from auditor.storage.database import Database
 from auditor.storage.label_draws import DrawnUnit, LabelDraw
 from auditor.storage.label_units import PART_NAMES, LabelableUnit, load_labelable_units, select_drawable_units
 from auditor.surveys.country_spelling import make_country_speller
@@ -77,8 +77,7 @@ def import_labels(
         UsageError: the file has inclusion probabilities, and the audit has a drawn sample.
         StorageError: there is no such audit.
     """
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        stored_audit = audits.get_audit(db, audit)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
         units = load_labelable_units(db, stored_audit.id, kind)
         reader = _LabelReader(db, stored_audit, kind, file.name)
         rows, n_empty = _collect_rows(reader.read(file), {unit.unit for unit in units}, audit)

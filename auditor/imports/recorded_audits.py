@@ -28,7 +28,7 @@ from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, Recorded
 from auditor.imports.score_table import read_score_table
 from auditor.imports.unmatched_rows import UnmatchedRows, count_unmatched_rows
 from auditor.models.thinking import strip_thinking
-from auditor.run import describe_environment, resolve_storage_url
+from auditor.run import describe_environment, open_stored_audit, resolve_storage_url
 from auditor.run.exclusions import recompute_imported_scores
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
@@ -217,8 +217,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         UsageError: the audit was run, not imported.
         StorageError: there is no such audit.
     """
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        stored_audit = audits.get_audit(db, audit)
+    with open_stored_audit(audit, storage) as (db, stored_audit):
         if stored_audit.config is not None:
             raise UsageError(
                 f"audit '{audit}' was run, not imported.",

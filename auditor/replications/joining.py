@@ -20,8 +20,8 @@ from auditor.replications.survey_figures import EXTREME_FIGURES, MIN_MODELS, NO_
 from auditor.reports.data.build import build_report
 from auditor.reports.data.replication import Departure, Mark, PublishedCell, RecomputedCell
 from auditor.reports.data.semantic.build import count_wordings
+from auditor.run import open_stored_database
 from auditor.storage import audits
-from auditor.storage.database import open_database
 
 ALL_MODELS = "all models"
 """Row of figures over our models, in a table without published rows."""
@@ -41,7 +41,7 @@ def load_measured_audits(
         trials: results of the trials of each audit, by name of the survey or data set and of the trial.
     """
     measured = []
-    with open_database(storage, create=False) as db:
+    with open_stored_database(storage) as db:
         for audit_name, stored_name in name_by_audit.items():
             audit = audits.get_audit(db, stored_name)
             config = load_stored_config(audit.config)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from auditor.lazy_imports import import_on_first_use
 
 if TYPE_CHECKING:
-    from auditor.run.audit_handle import AuditHandle, open_audit, resolve_storage_url
+    from auditor.run.audit_handle import (
+        AuditHandle,
+        open_audit,
+        open_stored_audit,
+        open_stored_database,
+        resolve_storage_url,
+    )
     from auditor.run.audit_runner import finish_audit, resume_after_review, run_audit, store_audit
     from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, semantic_encoder_loader
     from auditor.run.fingerprints import describe_environment, fingerprint
@@ -25,6 +31,8 @@ __all__ = [
     "finish_audit",
     "load_planned_survey",
     "open_audit",
+    "open_stored_audit",
+    "open_stored_database",
     "planned_cells",
     "resolve_storage_url",
     "resume_after_review",
@@ -38,7 +46,13 @@ if not TYPE_CHECKING:
     __getattr__ = import_on_first_use(
         __name__,
         {
-            "audit_handle": ("AuditHandle", "open_audit", "resolve_storage_url"),
+            "audit_handle": (
+                "AuditHandle",
+                "open_audit",
+                "open_stored_audit",
+                "open_stored_database",
+                "resolve_storage_url",
+            ),
             "audit_runner": ("finish_audit", "resume_after_review", "run_audit", "store_audit"),
             "encoders": ("NO_ENCODER", "direct_encoder_loader", "semantic_encoder_loader"),
             "fingerprints": ("describe_environment", "fingerprint"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from auditor.config import AuditConfig, load_stored_config, require_audit_name
 from auditor.errors import AuditorError
-from auditor.run.audit_handle import resolve_storage_url
+from auditor.run.audit_handle import open_stored_database
 from auditor.run.fingerprints import fingerprint, was_run_with
 from auditor.storage import audit_changes, audits
 from auditor.storage.audits import Audit
-from auditor.storage.database import open_database, run_lock
+from auditor.storage.database import run_lock
 
 
 def rename_audit(name: str, new_name: str, *, storage: str | None = None) -> None:
@@ -25,7 +25,7 @@ def rename_audit(name: str, new_name: str, *, storage: str | None = None) -> Non
         ConfigError: another version of auditor stored its configuration, and this one cannot read it.
     """
     require_audit_name(new_name)
-    with open_database(resolve_storage_url(storage), create=False) as db:
+    with open_stored_database(storage) as db:
         audits.get_audit(db, name)
         audit_changes.require_free_name(db, new_name)
         with run_lock(db, name), run_lock(db, new_name):
@@ -39,7 +39,7 @@ def delete_audit(name: str, *, storage: str | None = None) -> None:
     Raises:
         StorageError: there is no such audit, or it is being run.
     """
-    with open_database(resolve_storage_url(storage), create=False) as db, run_lock(db, name):
+    with open_stored_database(storage) as db, run_lock(db, name):
         audit = audits.get_audit(db, name)
         audit_changes.delete_audit(db, audit)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.trust import require_trusted_storage
 from auditor.storage import audits, results
-from auditor.storage.database import STORAGE_VARIABLE, open_database, resolve_database_url
+from auditor.storage.database import STORAGE_VARIABLE, Database, open_database, resolve_database_url
 from auditor.storage.engine import remote_servers
 
 if TYPE_CHECKING:
@@ -29,6 +31,33 @@ def resolve_storage_url(url: str | None = None, config: AuditConfig | None = Non
     return resolve_database_url(url, configured)
 
 
+def open_stored_database(storage: str | None = None) -> Database:
+    """Open a database, which must exist.
+
+    Args:
+        storage: its URL; as `resolve_storage_url` if None.
+
+    Raises:
+        StorageError: there is no such database, or it is empty.
+    """
+    return open_database(resolve_storage_url(storage), create=False)
+
+
+@contextmanager
+def open_stored_audit(name: str, storage: str | None = None) -> Iterator[tuple[Database, audits.Audit]]:
+    """Open the database of an audit for the time of the context, which gets the database and the audit.
+
+    Args:
+        name: the audit, as a command's argument AUDIT names it.
+        storage: database URL; as `resolve_storage_url` if None.
+
+    Raises:
+        StorageError: no such database or audit.
+    """
+    with open_stored_database(storage) as db:
+        yield db, audits.get_audit(db, name)
+
+
 @dataclass(frozen=True, slots=True)
 class AuditHandle:
     """An audit in a database; every call reads the current state."""
@@ -40,22 +69,22 @@ class AuditHandle:
         """The audit's report, as data."""
         from auditor.reports.data.build import build_report  # loads numpy and the report's sections (0.5 s)
 
-        with open_database(self.storage, create=False) as db:
-            return build_report(db, self.name)
+        with open_stored_audit(self.name, self.storage) as (db, audit):
+            return build_report(db, audit.name)
 
     def frame(self, table: str, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A table as a data frame: a stored one such as `scores`, or one of the report such as `tiers`."""
         from auditor.run.notebook import load_frame
 
-        with open_database(self.storage, create=False) as db:
-            return load_frame(db, self.name, table, library)
+        with open_stored_audit(self.name, self.storage) as (db, audit):
+            return load_frame(db, audit.name, table, library)
 
     def _repr_html_(self) -> str:
         """The audit's summary as HTML, which a notebook shows for the handle."""
         from auditor.run.notebook import render_audit_html
 
-        with open_database(self.storage, create=False) as db:
-            return render_audit_html(db, self.name)
+        with open_stored_audit(self.name, self.storage) as (db, audit):
+            return render_audit_html(db, audit.name)
 
     def check(self, *, uncorrected: bool = False, **changes: float | bool | None) -> CheckResult:
         """Check the audit against the thresholds of its config, changed by arguments such as `min_pearson=0.6`.
@@ -66,16 +95,14 @@ class AuditHandle:
         from auditor.reports.data.build import build_report  # loads numpy and the report's sections (0.5 s)
         from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds  # loads numpy (0.2 s)
 
-        with open_database(self.storage, create=False) as db:
-            audit = audits.get_audit(db, self.name)
+        with open_stored_audit(self.name, self.storage) as (db, audit):
             config = load_stored_config(audit.config)
             thresholds = resolve_thresholds(config, changes)
-            return check_report(build_report(db, self.name), thresholds, use_corrections=not uncorrected)
+            return check_report(build_report(db, audit.name), thresholds, use_corrections=not uncorrected)
 
     def scores(self) -> dict[tuple[str, str, str, str], float | None]:
         """Scores in [-1, 1] by (model, country, topic, method); None if no sample was usable."""
-        with open_database(self.storage, create=False) as db:
-            audit = audits.get_audit(db, self.name)
+        with open_stored_audit(self.name, self.storage) as (db, audit):
             return {
                 (cell_score.model, *cell_score.cell, cell_score.method): cell_score.score
                 for cell_score in results.load_scores(db, audit.id)
@@ -92,7 +119,5 @@ def open_audit(name: str, *, storage: str | None = None) -> AuditHandle:
     Raises:
         StorageError: no such database or audit.
     """
-    url = resolve_storage_url(storage)
-    with open_database(url, create=False) as db:
-        audits.get_audit(db, name)
-    return AuditHandle(name, url)
+    with open_stored_audit(name, storage) as (_, audit):
+        return AuditHandle(audit.name, resolve_storage_url(storage))

@@ -13,7 +13,7 @@ from auditor.config import REPLAY_PREFIX, AuditConfig, load_config, load_stored_
 from auditor.config.trust import describe_destinations
 from auditor.domain import Outcome, Survey
 from auditor.errors import NotAllowedError, UsageError
-from auditor.run.audit_handle import AuditHandle, resolve_storage_url
+from auditor.run.audit_handle import AuditHandle, open_stored_audit, open_stored_database, resolve_storage_url
 from auditor.run.capability_store import DiscoveryOptions
 from auditor.run.config_changes import describe_config_change, keep_earlier_defaults
 from auditor.run.encoders import direct_encoder_loader
@@ -142,7 +142,7 @@ def store_audit(
 
 def finish_audit(name: str, *, storage: str | None = None) -> None:
     """State that a stored audit is finished: no more calls follow, unless `run_audit` asks its own questions."""
-    with open_database(resolve_storage_url(storage), create=False) as db:
+    with open_stored_database(storage) as db:
         audits.set_stage(db, audits.get_audit(db, name).id, audits.FINISHED)
 
 
@@ -189,8 +189,7 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
     """
     from auditor.reports.data.audit_status import load_audit_status
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        audit = audits.get_audit(db, name)
+    with open_stored_audit(name, storage) as (db, audit):
         n_open_conflicts: int = load_audit_status(db, audit)["open"]
         if audit.stage == audits.AWAITING_HUMAN and audit.config is not None and not n_open_conflicts:
             with suppress(

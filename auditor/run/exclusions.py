@@ -11,11 +11,11 @@ from typing import TypeVar
 from auditor.config import load_stored_config
 from auditor.domain import Method
 from auditor.errors import UsageError
-from auditor.run.audit_handle import resolve_storage_url
+from auditor.run.audit_handle import open_stored_database
 from auditor.run.encoders import direct_encoder_loader
 from auditor.run.survey_plan import planned_cells
 from auditor.storage import audits, exclusions, results
-from auditor.storage.database import Database, open_database, run_lock
+from auditor.storage.database import Database, run_lock
 from auditor.storage.exclusions import AnswerSelection, Exclusion
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def undo_exclusion(name: str, exclusion_id: int, reason: str = "", *, storage: s
 
 def _change(name: str, storage: str | None, change: Callable[[Database, int], T]) -> T:
     """Change which answers of an audit are excluded, and compute its results again, under the lock of its runs."""
-    with open_database(resolve_storage_url(storage), create=False) as db, run_lock(db, name):
+    with open_stored_database(storage) as db, run_lock(db, name):
         audit = audits.get_audit(db, name)
         recompute = _prepare(db, audit)
         result = change(db, audit.id)

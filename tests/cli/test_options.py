@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from auditor import cli
 from auditor.cli.app import build_app
 from tests.cli.test_app import list_commands
 from tests.support.cli_runner import auditor
@@ -82,3 +83,8 @@ def test_status_hides_columns_that_no_audit_uses(tmp_path: Path) -> None:
     status = auditor("status", cwd=tmp_path, COLUMNS="200").stdout
     assert "conflicts" in status
     assert all(column not in status for column in ("samples ok", "verdicts ok", "comparisons ok", "moral answers ok"))
+
+
+def test_commands_open_databases_in_one_way() -> None:
+    modules = Path(cli.__file__).parent.glob("*.py")
+    assert not [module.name for module in modules if "open_database" in module.read_text(encoding="utf-8")]
