@@ -140,3 +140,13 @@ def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: 
     ):
         run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
     assert len(server.requests) == request_count
+
+
+def test_a_treatment_is_not_compared_with_itself(server: FakeServer, folder: Path) -> None:
+    (folder / "plain.csv").write_text("country,topic,score\nJapan,divorce,0.2\nKenya,divorce,-0.4\nSpain,divorce,0.5\n")
+    survey = {"source": "plain.csv"}
+    run_audit(config(server.url, models=2, survey=survey, name="plain"), storage="sqlite:///auditor.db")
+    result = json.loads(auditor("experiment", "nonresponse", "plain", "--json", cwd=folder).stdout)
+    assert [row["treatment"] for row in result["treatments"]] == ["as audited", "drop"]
+    assert result["ranking_holds"] is None
+    assert result["reason"] == "the audit’s own treatment, drop, is the only one that is possible with this survey"

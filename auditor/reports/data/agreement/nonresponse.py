@@ -18,6 +18,8 @@ from auditor.surveys.nonresponse import apply_treatment_to_all_cells
 from auditor.surveys.survey_facts import TREATMENTS
 
 AS_AUDITED = "as audited"
+SAME_SCORES = {"bounds": "drop", "zero": "neutral"}
+"""Configured treatments whose scores are those of another treatment."""
 
 
 def build_nonresponse_report(source: ReportSource) -> NonresponseReport:
@@ -27,12 +29,8 @@ def build_nonresponse_report(source: ReportSource) -> NonresponseReport:
         _build_treatment_row(source, AS_AUDITED, source.survey),
         *(_build_treatment_row(source, treatment, treated_survey) for treatment, treated_survey in surveys.items()),
     ]
-    ranking_holds = (
-        None if len(rows) == 1 or len(source.columns) < 2 else all(row.ranking == rows[0].ranking for row in rows)
-    )
-    reason = None
-    if ranking_holds is None:
-        reason = "fewer than two models" if len(source.columns) < 2 else "no treatment is possible with this survey"
+    reason = _explain_missing_comparison(source, surveys)
+    ranking_holds = None if reason else all(row.ranking == rows[0].ranking for row in rows)
     return NonresponseReport(
         treatments=rows,
         not_possible=reasons,
@@ -40,6 +38,18 @@ def build_nonresponse_report(source: ReportSource) -> NonresponseReport:
         ranking_holds=ranking_holds,
         reason=reason,
     )
+
+
+def _explain_missing_comparison(source: ReportSource, surveys: Mapping[str, Survey]) -> str | None:
+    """Why rankings cannot be compared between treatments; None if they can be."""
+    if len(source.columns) < 2:
+        return "fewer than two models"
+    if not surveys or source.config is None or source.config.survey is None:
+        return "no treatment is possible with this survey"
+    audited = source.config.survey.nonresponse
+    if set(surveys) == {SAME_SCORES.get(audited, audited)}:
+        return f"the audit’s own treatment, {audited}, is the only one that is possible with this survey"
+    return None
 
 
 def _build_treatment_row(source: ReportSource, treatment: str, survey: Survey) -> NonresponseTreatmentRow:
