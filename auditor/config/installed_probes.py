@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,6 +53,8 @@ def list_probe_sources() -> dict[str, ProbeSource]:
 
     Reads names only; no probe is imported.
     """
+    from importlib import metadata  # 20 ms, which a configuration without such a probe does not need
+
     sources = {
         module.name: ProbeSource(module.name, "auditor", "", functools.partial(_load_built_in, module.name))
         for module in pkgutil.iter_modules([str(FOLDER)])
