@@ -130,7 +130,8 @@ def save_audit(
             )
         else:
             audit_id = int(stored["id"])
-            config_changed = stored["config_hash"] not in equal_hashes or stored["survey"] != values["survey"]
+            survey_changed = not _has_same_description(stored["survey"], survey)
+            config_changed = stored["config_hash"] not in equal_hashes or survey_changed
             if config_changed or not _has_same_truth(connection, audit_id, survey):
                 values |= {"stage": "plan", "finished_at": None}
                 _delete_derived_rows(connection, audit_id)
@@ -220,6 +221,7 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         task=tasks.load_audit_task(db, audit.id, metadata.get("task")),
         n_unplanned=metadata.get("n_unplanned", 0),
         question=metadata.get("question"),
+        donors={Cell(country, topic): score for country, topic, score in metadata.get("donors", ())},
     )
 
 
@@ -249,8 +251,11 @@ def _delete_derived_rows(connection: Connection, audit_id: int) -> None:
 
 def _serialize_survey(survey: Survey) -> str:
     """Canonical JSON of a survey without its cells and its task's items, which have tables of their own."""
-    metadata = asdict(replace(survey, cells=(), task=None))
+    metadata = asdict(replace(survey, cells=(), task=None, donors={}))
     metadata.pop("cells")
+    metadata["donors"] = [[*cell, score] for cell, score in survey.donors.items()]
+    if not survey.donors:
+        metadata.pop("donors")
     # Earlier versions did not store these: their audits would count as changed.
     if not survey.n_unplanned:
         metadata.pop("n_unplanned")
@@ -263,6 +268,12 @@ def _serialize_survey(survey: Survey) -> str:
     metadata["topic_families"] = {family: list(topics) for family, topics in survey.topic_families.items()}
     metadata["task"] = tasks.build_task_metadata(survey.task)
     return canonical_json(metadata)
+
+
+def _has_same_description(stored: str, survey: Survey) -> bool:
+    """Whether the stored JSON describes this survey; earlier versions stored no donors, which is no change."""
+    known = survey if '"donors"' in stored else replace(survey, donors={})
+    return stored == _serialize_survey(known)
 
 
 def _survey_cell_rows(audit_id: int, survey: Survey) -> list[dict[str, Any]]:

@@ -97,6 +97,8 @@ class Survey:
             because imported answers are not about them.
         question: the question that models were asked elsewhere, as the importer of their answers states it; None if it
             is not known, and for an audit that was run, which asks `wording`.
+        donors: scores by cell of the rest of the survey's file, which the audit does not compare models with. Estimates
+            from similar countries use them.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Survey:
     n_unplanned: int = 0
     question: str | None = None
     topic_questions: Mapping[str, TopicQuestion] = field(default_factory=dict)
+    donors: Mapping[Cell, float] = field(default_factory=dict, repr=False)
 
     @cached_property
     def countries(self) -> tuple[str, ...]:

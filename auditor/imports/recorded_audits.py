@@ -36,7 +36,7 @@ from auditor.storage.exclusions import load_exclusions
 from auditor.surveys import group_countries, load_survey
 from auditor.surveys.country_spelling import make_country_speller, make_topic_speller
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
-from auditor.surveys.selection import keep_cells
+from auditor.surveys.selection import add_donors, keep_cells
 
 
 class ImportedVerdicts(NamedTuple):
@@ -125,7 +125,7 @@ def _select_truth(survey: Survey, recorded_cells: Collection[Cell], regions: str
     """
     is_about_survey = any(cell in survey.scores for cell in recorded_cells)
     selected = keep_cells(survey, set(recorded_cells)) if is_about_survey else survey
-    return replace(group_countries(selected, regions), question=question)
+    return replace(group_countries(add_donors(selected, survey), regions), question=question)
 
 
 def import_traces(

@@ -51,7 +51,12 @@ class Structure:
 
 
 def compare_structure(
-    scores: ArrayLike, truth: ArrayLike, countries: ArrayLike, topics: ArrayLike, seed: int = 0
+    scores: ArrayLike,
+    truth: ArrayLike,
+    countries: ArrayLike,
+    topics: ArrayLike,
+    seed: int = 0,
+    n_permutations: int = N_PERMUTATIONS,
 ) -> Structure:
     """The distance of a model's correlations among topics from people's, with its 95% interval over other countries.
 
@@ -60,6 +65,7 @@ def compare_structure(
             compared over the countries that have both.
         countries, topics: shape (n,), labels of any kind.
         seed: of the permutations.
+        n_permutations: 0 for no test.
 
     Returns:
         Estimates without a value, with a reason, for fewer than 12 countries or 5 topics that can be compared.
@@ -81,7 +87,7 @@ def compare_structure(
         )
         missing = EstimateWithTest(None, n_countries, reason=reason)
         return Structure(missing, missing)
-    return Structure(*(_compare(x, y, seed, centre_countries=centre) for centre in (False, True)))
+    return Structure(*(_compare(x, y, seed, n_permutations, centre_countries=centre) for centre in (False, True)))
 
 
 def _select_comparable(x: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -94,7 +100,7 @@ def _select_comparable(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x[has_scores], y[has_scores]
 
 
-def _compare(x: Floats, y: Floats, seed: int, *, centre_countries: bool) -> EstimateWithTest:
+def _compare(x: Floats, y: Floats, seed: int, n_permutations: int, *, centre_countries: bool) -> EstimateWithTest:
     """One form of the distance, with its interval and p-value."""
     n = len(x)
     target = _correlations(y[None], centre_countries=centre_countries)[0]
@@ -114,12 +120,17 @@ def _compare(x: Floats, y: Floats, seed: int, *, centre_countries: bool) -> Esti
     corrected = (n - 2) * square - (n - 3) * float(without.mean())
     half_width = float(stdtrit(n - 1, UPPER_QUANTILE)) * jackknife_variance([without]) ** 0.5
     value, low, high = (max(0.0, end) ** 0.5 for end in (corrected, corrected - half_width, corrected + half_width))
-    p_value = _permutation_p_value(x, target, square, seed, centre_countries=centre_countries)
+    p_value = None
+    if n_permutations:
+        n_near = _count_near_permutations(x, target, square, seed, n_permutations, centre_countries=centre_countries)
+        p_value = (1 + n_near) / (1 + n_permutations)
     return EstimateWithTest(value, n, low, high, resampled=("country",), p_value=p_value)
 
 
-def _permutation_p_value(x: Floats, target: Floats, square: float, seed: int, *, centre_countries: bool) -> float:
-    """Share of permutations of the model's residuals over countries, each topic by itself, that are as near as it is.
+def _count_near_permutations(
+    x: Floats, target: Floats, square: float, seed: int, n_permutations: int, *, centre_countries: bool
+) -> int:
+    """Number of permutations of the model's residuals over countries, each topic by itself, that are as near as it is.
 
     Residuals are what the means of topics, and in the second form those of countries, leave.
     """
@@ -130,7 +141,7 @@ def _permutation_p_value(x: Floats, target: Floats, square: float, seed: int, *,
     is_missing = np.isnan(residuals)
     # Scores move among the countries that have one; the missing ones stay where they are.
     place = np.argsort(is_missing, axis=0, kind="stable")
-    n_near, n_left = 0, N_PERMUTATIONS
+    n_near, n_left = 0, n_permutations
     while n_left > 0:
         n_batch = min(BATCH_SIZE, n_left)
         keys = np.where(is_missing, np.inf, rng.random((n_batch, *x.shape)))
@@ -145,7 +156,7 @@ def _permutation_p_value(x: Floats, target: Floats, square: float, seed: int, *,
         squares = _mean_square(_correlations(permuted, centre_countries=centre_countries), target)
         n_near += int((squares <= square + 1e-12).sum())
         n_left -= n_batch
-    return (1 + n_near) / (1 + N_PERMUTATIONS)
+    return n_near
 
 
 def _mean_square(first: Floats, second: Floats) -> Floats:

@@ -25,7 +25,6 @@ from auditor.metrics._special import ndtr
 from auditor.metrics.cell_statistics import MAE, TwoWayEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import jackknife_sums
-from auditor.metrics.jackknife_interval import FISHER_Z
 
 ERROR_MULTIPLES = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 """Multiples of the error variance that is added, at which the extrapolation is fitted."""
@@ -77,8 +76,8 @@ def correct_for_survey_error(
     return CorrectedAgreement(
         _clip(jackknife_sums(absolute, _mean, country, topic), lambda value: value),
         _clip(jackknife_sums(squared, _mean, country, topic), lambda value: value**0.5),
-        _name_reason(jackknife_sums(products, _corrected_correlation, country, topic, FISHER_Z)),
-        _name_reason(jackknife_sums(products, _corrected_concordance, country, topic, FISHER_Z)),
+        _bound(jackknife_sums(products, _corrected_correlation, country, topic)),
+        _bound(jackknife_sums(products, _corrected_concordance, country, topic)),
     )
 
 
@@ -132,9 +131,15 @@ def _clip(estimate: TwoWayEstimate, transform: Callable[[float], float]) -> TwoW
     return replace(estimate, value=value, ci_low=low, ci_high=high)
 
 
-def _name_reason(estimate: TwoWayEstimate) -> TwoWayEstimate:
-    """The reason for no value in the terms of this module."""
-    return estimate if estimate.value is not None else replace(estimate, reason=OVERCORRECTED_REASON)
+def _bound(estimate: TwoWayEstimate) -> TwoWayEstimate:
+    """A corrected correlation with ends in [-1, 1]; without a value if it is 1 or more.
+
+    Its interval is symmetric: on Fisher's z that of a correlation near 1 is twice as wide as needed (docs/coverage.md).
+    """
+    if estimate.value is None or abs(estimate.value) >= 1:
+        return TwoWayEstimate(None, estimate.n, reason=OVERCORRECTED_REASON)
+    low, high = (None if end is None else min(1.0, max(-1.0, end)) for end in (estimate.ci_low, estimate.ci_high))
+    return replace(estimate, ci_low=low, ci_high=high)
 
 
 def _components(sums: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -145,17 +150,17 @@ def _components(sums: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _corrected_correlation(sums: Floats) -> Floats:
-    """The corrected r; nan where it is 1 or more, or a side does not vary beyond its error."""
+    """The corrected r, which may be above 1; nan where a side does not vary beyond its error."""
     variance, people_variance, covariance, _ = _components(sums)
     is_defined = (variance > 1e-12) & (people_variance > 1e-12)
     r = covariance / np.sqrt(np.where(is_defined, variance * people_variance, 1.0))
-    return np.where(is_defined & (np.abs(r) < 1), r, np.nan)
+    return np.where(is_defined, r, np.nan)
 
 
 def _corrected_concordance(sums: Floats) -> Floats:
-    """The corrected concordance; nan where it is 1 or more."""
+    """The corrected concordance, which may be above 1; nan where people do not vary beyond their error."""
     variance, people_variance, covariance, bias = _components(sums)
     denominator = variance + people_variance + bias**2
     is_defined = (denominator > 1e-12) & (people_variance > 1e-12)
     concordance = 2 * covariance / np.where(is_defined, denominator, 1.0)
-    return np.where(is_defined & (np.abs(concordance) < 1), concordance, np.nan)
+    return np.where(is_defined, concordance, np.nan)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from auditor.config import AuditConfig
+from auditor.config.sections import SurveySection
 from auditor.domain import Cell, Survey
+from auditor.errors import SurveyError
 
 EMPTY_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), cells=())
 
@@ -21,14 +23,19 @@ def load_planned_survey(config: AuditConfig) -> Survey:
         ConfigError, SurveyError, ImportFileError: the survey or task cannot be used as configured.
     """
     from auditor.surveys import limit_cells
+    from auditor.surveys.selection import add_donors
 
-    survey = _load_configured_survey(config)
+    survey, whole_survey = _load_configured_survey(config)
     max_cells = config.limits.max_cells
-    return survey if max_cells is None else limit_cells(survey, max_cells, config.seed)
+    planned_survey = survey if max_cells is None else limit_cells(survey, max_cells, config.seed)
+    return planned_survey if whole_survey is None else add_donors(planned_survey, whole_survey)
 
 
-def _load_configured_survey(config: AuditConfig) -> Survey:
-    """The survey with all cells of its countries and topics, the task with all its items, or an empty survey."""
+def _load_configured_survey(config: AuditConfig) -> tuple[Survey, Survey | None]:
+    """The survey with all cells of its countries and topics, the task with all its items, or an empty survey.
+
+    The second survey is the whole file, in which similar countries are looked for; None without a survey.
+    """
     from auditor.agents.localization import check_languages, used_languages  # these modules need 0.2 s in all
     from auditor.agents.rephrasing import apply_rephrasing
     from auditor.surveys import apply_nonresponse, group_countries, load_survey, select_cells
@@ -36,10 +43,10 @@ def _load_configured_survey(config: AuditConfig) -> Survey:
     from auditor.tasks import load_task, survey_from_task
 
     if config.task is not None:
-        return survey_from_task(load_task(config.task))
+        return survey_from_task(load_task(config.task)), None
     section = config.survey
     if section is None:
-        return EMPTY_SURVEY
+        return EMPTY_SURVEY, None
     survey = group_countries(load_survey(section.source), section.regions)
     selected_survey = select_cells(survey, section.countries, section.topics)
     selected_survey = replace(
@@ -48,7 +55,21 @@ def _load_configured_survey(config: AuditConfig) -> Survey:
     selected_survey = apply_nonresponse(selected_survey, section.nonresponse, section.source)
     planned_survey = apply_rephrasing(selected_survey, section.rephrase, used_languages(config, selected_survey))
     check_languages(config, planned_survey)
-    return planned_survey
+    return planned_survey, _treat_like(survey, section)
+
+
+def _treat_like(survey: Survey, section: SurveySection) -> Survey:
+    """The whole survey under the configured treatment of nonresponse; without the cells that lack the data for it."""
+    from auditor.surveys import apply_nonresponse
+
+    try:
+        return apply_nonresponse(
+            replace(survey, cells=tuple(cell for cell in survey.cells if cell.score is not None)),
+            section.nonresponse,
+            section.source,
+        )
+    except SurveyError:  # of cells that the audit does not use
+        return replace(survey, cells=())
 
 
 def planned_cells(survey: Survey) -> list[Cell]:

@@ -1,4 +1,7 @@
-"""Baselines that predict a cell's score without a model: means of cells of the same survey. Pure functions.
+"""Baselines that predict a cell's score without a model, from other cells of the same survey. Pure functions.
+
+There are two levels. Means of people's scores know the topic, the country or the region only. Estimates from similar
+countries also use the country's own answers to the other topics, and look for them in the whole survey file.
 
 Leave-one-out means exclude the predicted cell, as mean errors require. Correlations require means that include it: the
 mean of the other countries falls as a country's own score rises, so that within a topic leave-one-out means correlate
@@ -10,10 +13,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 
+import numpy as np
+
 from auditor.domain import Cell, Survey
+from auditor.metrics.similar_countries import estimate_from_nearest
 from auditor.surveys.regions import get_grouping
 
 CellScores = dict[Cell, float]
+NEAREST_BY_NAME = {"nearest country": 1, "three nearest countries": 3}
+"""Estimates from similar countries, and the number of countries that each averages."""
+MIN_DONOR_COUNTRIES = 20
+"""With fewer countries to look among, the nearest one may be little like the country."""
 GroupKey = Callable[[Cell], Hashable | None]
 """Maps a cell to its group, over which a mean is taken; None leaves the cell out."""
 
@@ -47,6 +57,38 @@ def compute_baselines(survey: Survey) -> dict[str, CellScores]:
         "country mean": country_mean(survey),
         "regional mean": regional_mean(survey),
     }
+
+
+def estimate_from_similar_countries(survey: Survey) -> dict[str, CellScores]:
+    """Score of the country that answers the other topics most alike, and mean of the three such countries, by name.
+
+    Countries and topics of the survey's file that the audit does not use (`Survey.donors`) are looked at too. The
+    predicted score itself is not used.
+
+    Returns:
+        Prediction in [-1, 1] by cell; cells are absent if they have no score, or if too few countries share at least
+        five other topics with theirs.
+    """
+    scores = {**survey.donors, **survey.scores}
+    countries, topics = (list(dict.fromkeys(names)) for names in zip(*scores, strict=True)) if scores else ([], [])
+    rows, columns = ({name: i for i, name in enumerate(names)} for names in (countries, topics))
+    table = np.full((len(countries), len(topics)), np.nan)
+    for cell, score in scores.items():
+        table[rows[cell.country], columns[cell.topic]] = score
+    estimates = estimate_from_nearest(table, NEAREST_BY_NAME.values())
+    return {
+        name: {
+            cell: float(value)
+            for cell in survey.scores
+            if not np.isnan(value := estimates[n_nearest][rows[cell.country], columns[cell.topic]])
+        }
+        for name, n_nearest in NEAREST_BY_NAME.items()
+    }
+
+
+def count_donor_countries(survey: Survey) -> int:
+    """Number of other countries among which each country's similar ones are looked for."""
+    return max(0, len({cell.country for cell in (*survey.donors, *survey.scores)}) - 1)
 
 
 def compute_fitted_baselines(survey: Survey) -> dict[str, CellScores]:

@@ -94,6 +94,13 @@ def keep_cells(survey: Survey, selected_cells: Collection[Cell]) -> Survey:
     )
 
 
+def add_donors(survey: Survey, whole_survey: Survey) -> Survey:
+    """The survey with the scores of all other cells of its file as donors for estimates from similar countries."""
+    selected = {survey_cell.cell for survey_cell in survey.cells}
+    donors = {cell: score for cell, score in whole_survey.scores.items() if cell not in selected}
+    return dataclasses.replace(survey, donors=donors)
+
+
 def _iterate_diagonals(survey: Survey, cells: Collection[Cell], seed: int) -> Iterator[Cell]:
     """Yield the cells along the diagonals of the grid of shuffled countries and topics."""
     countries, topics = list(survey.countries), list(survey.topics)

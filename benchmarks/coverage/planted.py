@@ -46,6 +46,7 @@ class PlantedStudy:
         designs: of the audits; the largest fault must be found in the largest.
         naive: yesterday's method, which must break the rule somewhere.
         n_runs: of each fault and design.
+        min_named: share of runs in which the largest fault must be found.
     """
 
     name: str
@@ -55,6 +56,7 @@ class PlantedStudy:
     naive: NameJudges | None = None
     designs: Sequence[Design] = PANEL_DESIGNS
     n_runs: int = RUNS
+    min_named: float = MIN_NAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class PlantedResult:
         n_false: runs in which an honest judge is named.
         has_plant: whether there is a fault.
         is_largest: whether this is the fault that must be found.
+        min_named: as in `PlantedStudy`.
     """
 
     study: str
@@ -79,13 +82,14 @@ class PlantedResult:
     n_naive_false: int | None
     has_plant: bool
     is_largest: bool
+    min_named: float = MIN_NAMED
 
     @property
     def has_naive_failure(self) -> bool:
         """Whether yesterday's method breaks the rule here."""
         if self.n_naive_named is None or self.n_naive_false is None:
             return False
-        misses = self.is_largest and clopper_pearson_limits(self.n_naive_named, self.n_runs)[1] < MIN_NAMED
+        misses = self.is_largest and clopper_pearson_limits(self.n_naive_named, self.n_runs)[1] < self.min_named
         return misses or clopper_pearson_limits(self.n_naive_false, self.n_runs)[0] > MAX_FALSELY_NAMED
 
     @property
@@ -93,7 +97,7 @@ class PlantedResult:
         """How the result breaks the rule, in words; None if it does not."""
         if clopper_pearson_limits(self.n_false, self.n_runs)[0] > MAX_FALSELY_NAMED:
             return f"names an honest judge in {self.n_false / self.n_runs:.1%} of runs"
-        if self.is_largest and clopper_pearson_limits(self.n_named, self.n_runs)[1] < MIN_NAMED:
+        if self.is_largest and clopper_pearson_limits(self.n_named, self.n_runs)[1] < self.min_named:
             return f"names the fault in {self.n_named / self.n_runs:.1%} of runs"
         return None
 
@@ -127,4 +131,5 @@ def measure_plant(study: PlantedStudy, plant_name: str, design: Design, max_runs
         None if study.naive is None else n_naive_false,
         bool(scenario.planted),
         is_largest,
+        study.min_named,
     )

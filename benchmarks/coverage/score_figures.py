@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from auditor.metrics.attenuation import crossed_corrected
-from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic
+from auditor.metrics.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE, Statistic
 from auditor.metrics.conflict import third_quartile
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
@@ -125,6 +125,7 @@ def _absolute(scores: Floats, sample: ScoreSample) -> Floats:
 
 SCORE_FIGURES = (
     Figure("r", _one_model(PEARSON), lambda s: naive.fisher_interval(s.first, s.survey), "Fisher's, over cells"),
+    Figure("concordance", _one_model(CONCORDANCE)),
     Figure(
         "spearman",
         _spearman,

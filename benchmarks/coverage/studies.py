@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import partial
 
+from benchmarks.coverage.agreement_figures import AGREEMENT_STUDY, SENTENCE_STUDIES
 from benchmarks.coverage.bound_figures import BOUND_STUDY
 from benchmarks.coverage.figures import Design, Figure, Study, World
 from benchmarks.coverage.item_figures import ITEM_STUDY
@@ -32,6 +33,7 @@ PLANTED = "planted"
 """First part of the keys of planted faults."""
 STUDIES = (
     SCORE_STUDY,
+    AGREEMENT_STUDY,
     PLACE_STUDY,
     BOUND_STUDY,
     RANKING_STUDY,
@@ -78,7 +80,7 @@ def list_jobs() -> dict[str, Job]:
         f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
             study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
         )
-        for study in PLANTED_STUDIES
+        for study in (*PLANTED_STUDIES, *SENTENCE_STUDIES)
         for plant in study.scenarios
         for design in study.designs
     }

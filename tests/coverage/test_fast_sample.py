@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks import coverage
+from benchmarks.coverage.agreement_figures import AGREEMENT_STUDY
 from benchmarks.coverage.bound_figures import BOUND_STUDY
 from benchmarks.coverage.figures import Study
 from benchmarks.coverage.findings import MIN_PRINTED_RUNS, list_problems
@@ -38,6 +39,8 @@ MAX_SAMPLE_WIDTH = 1.7
 SAMPLE = [
     (SCORE_STUDY, "gaussian", "20 × 10", 150),
     (SCORE_STUDY, "gaussian", "55 × 19", 60),
+    (AGREEMENT_STUDY, "few respondents, error 0.08", "12 × 10", 80),
+    (AGREEMENT_STUDY, "unequal range", "12 × 10", 80),
     (PLACE_STUDY, "gaussian", "10 cells", 150),
     (BOUND_STUDY, "many refusals", "10 × 8", 40),
     (RANKING_STUDY, "5 equal models", "10 × 8", 40),

@@ -12,6 +12,7 @@ from auditor.imports.recorded_audits import import_traces, import_verdicts
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from auditor.surveys import load_survey
 from tests.support.synthetic_audit import populate
 
 TRACES = """model,country,topic,sample,text,score
@@ -63,6 +64,16 @@ def test_answers_are_read_as_they_would_be_in_a_run(imported: str) -> None:
     assert (row.ok, row.losses) == (2, {"refused": 1, "unparsed": 1, "client_error": 1})
     assert report.refusals
     assert report.refusals.total.value == pytest.approx(1 / 5)
+
+
+def test_the_rest_of_the_survey_is_stored_as_donors(imported: str) -> None:
+    """Similar countries are looked for in the whole file, whatever part of it the answers are about."""
+    with open_database(imported, create=False) as db:
+        survey = audits.load_audit_survey(db, audits.get_audit(db, "old"))
+    whole = load_survey("wvs7-sample")
+    assert {**survey.donors, **survey.scores} == whole.scores
+    assert set(survey.donors) == set(whole.scores) - {cell.cell for cell in survey.cells}
+    assert survey.donors
 
 
 def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> None:

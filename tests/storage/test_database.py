@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,17 @@ def fields_at_default(*records: Any) -> list[str]:
     ]
 
 
+def test_donors_of_an_earlier_audit_are_added_without_a_new_start(db: Database) -> None:
+    """Version 0.2 did not store the rest of the survey's file; an audit that goes on gets it and keeps its results."""
+    save = partial(audits.save_audit, db, name="b", config="{}", config_hash="h", environment={})
+    audits.set_stage(db, save(survey=SURVEY).id, "finished")
+    donors = {Cell("SE", "divorce"): 0.25}
+    resumed = save(survey=replace(SURVEY, donors=donors))
+    assert resumed.stage == "finished"
+    assert audits.load_audit_survey(db, resumed).donors == donors
+    assert save(survey=replace(SURVEY, donors={Cell("SE", "divorce"): 0.3})).stage == "plan"
+
+
 def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) -> None:
     item = TaskItem("x", "Which?", "Of two.", ("this", "that"), "this")
     task = Task("items.csv", AnswerKind.SCORE, "digest", (0.0, 9.0), True, 0.5, {item.id: item}, ("ann",))
@@ -222,12 +234,22 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
         n_unplanned=7,
         question="How bad is it?",
         topic_questions={"divorce": TopicQuestion("Is {topic} bad?", ("bad", "good"))},
+        donors={Cell("SE", "divorce"): 0.25},
     )
     audit = audits.save_audit(db, name="b", config="{}", config_hash="h", survey=detailed_survey, environment={})
     assert audits.load_audit_survey(db, audit) == detailed_survey
     assert fields_at_default(detailed_survey, cell, task, item) == []
     survey_json = json.loads(audit.survey)
-    for key in ("grouping", "native", "phrasings", "topic_families", "n_unplanned", "question", "topic_questions"):
+    for key in (
+        "grouping",
+        "native",
+        "phrasings",
+        "topic_families",
+        "n_unplanned",
+        "question",
+        "topic_questions",
+        "donors",
+    ):
         del survey_json[key]
     bare_survey = audits.load_audit_survey(db, replace(audit, survey=json.dumps(survey_json)))
     assert (bare_survey.grouping, bare_survey.native, bare_survey.phrasings) == (None, {}, {})

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Cell, Grouping, Region, Survey, SurveyCell
-from auditor.surveys import compute_baselines, country_mean, load_survey, regional_mean, topic_mean
+from auditor.surveys import compute_baselines, country_mean, load_survey, regional_mean, select_cells, topic_mean
+from auditor.surveys.baselines import count_donor_countries, estimate_from_similar_countries
+from auditor.surveys.selection import add_donors
 
 SCORES = {
     ("Norway", "a"): 0.5, ("Norway", "b"): 0.1, ("Sweden", "a"): 0.3, ("Sweden", "b"): None,
@@ -63,3 +65,24 @@ def test_all_baselines_of_the_sample_have_every_scored_cell() -> None:
     survey = load_survey("wvs7-sample")
     for scores in compute_baselines(survey).values():
         assert set(scores) == set(survey.scores)
+
+
+def test_similar_countries_are_looked_for_in_the_whole_file() -> None:
+    """The audit asks about five countries and two topics; the others of the file are donors."""
+    whole = load_survey("wvs7-sample")
+    selected = add_donors(select_cells(whole, whole.countries[:5], whole.topics[:2]), whole)
+    assert count_donor_countries(selected) == len(whole.countries) - 1
+    expected = estimate_from_similar_countries(whole)
+    estimates = estimate_from_similar_countries(selected)
+    assert list(estimates) == ["nearest country", "three nearest countries"]
+    for name, scores in estimates.items():
+        assert scores
+        assert scores == {cell: expected[name][cell] for cell in selected.scores}
+
+
+def test_no_similar_country_without_five_other_topics() -> None:
+    assert estimate_from_similar_countries(SURVEY) == {"nearest country": {}, "three nearest countries": {}}
+    assert estimate_from_similar_countries(replace(SURVEY, cells=())) == {
+        "nearest country": {},
+        "three nearest countries": {},
+    }

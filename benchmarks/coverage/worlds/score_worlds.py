@@ -187,8 +187,11 @@ def summarize_population(survey: Floats, first: Floats, second: Floats) -> dict[
         return float(np.corrcoef(scores, survey)[0, 1])
 
     mae, r = float(np.abs(error).mean()), correlate(first)
+    deviations = [values - values.mean() for values in (first, survey)]
+    spread = first.var() + survey.var() + error.mean() ** 2
     return {
         "r": r,
+        "concordance": float(2 * (deviations[0] * deviations[1]).mean() / spread),
         "corrected r": r,
         "spearman": float(np.corrcoef(rankdata(first), rankdata(survey))[0, 1]),
         "mae": mae,
@@ -219,6 +222,7 @@ def make_gaussian_truths() -> dict[str, float]:
     r = correlate(1.0)
     return {
         "r": r,
+        "concordance": 2 * survey_variance / (2 * survey_variance + error_variance + MEAN_ERROR**2),
         "corrected r": r,
         "within-topic r": (within_variances[0] / sum(within_variances)) ** 0.5,
         "spearman": float(6 / np.pi * np.arcsin(r / 2)),
@@ -256,6 +260,7 @@ SCORE_TRUTHS: dict[str, dict[str, float]] = {
     | {"spearman": 0.79405, "mae": 0.31561, "mae difference": -0.09469, "mae gap": -0.15781, "third quartile": 0.47337},
     "bounded": {
         "r": 0.61400,
+        "concordance": 0.60540,
         "corrected r": 0.61400,
         "spearman": 0.61426,
         "mae": 0.41222,

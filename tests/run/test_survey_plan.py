@@ -1,0 +1,43 @@
+"""What an audit plans to ask, and which part of the survey it keeps for estimates from similar countries."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import Cell, Survey
+from auditor.run.survey_plan import load_planned_survey
+from auditor.surveys import load_survey
+
+
+def plan(survey: dict[str, object], **keys: object) -> Survey:
+    models = [{"name": "m", "model": "simulated/knows-every-culture"}]
+    config = {"name": "simulated-a", "judges": [], "survey": survey, "models": models, **keys}
+    return load_planned_survey(AuditConfig.model_validate(config))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"source": "wvs7-sample"},
+        {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["divorce"]},
+        {"source": "pew2013-sample", "topics": ["using contraceptives"], "nonresponse": "neutral"},
+    ],
+)
+def test_donors_are_the_rest_of_the_file(keys: dict[str, object]) -> None:
+    survey, whole = plan(keys), load_survey(str(keys["source"]))
+    assert set(survey.scores) | set(survey.donors) == set(whole.scores)
+    assert not set(survey.scores) & set(survey.donors)
+    assert bool(survey.donors) == ("topics" in keys)
+
+
+def test_donors_have_the_configured_treatment_of_nonresponse() -> None:
+    neutral = plan({"source": "pew2013-sample", "countries": ["Australia"], "nonresponse": "neutral"})
+    donor = Cell("Brazil", "using contraceptives")
+    assert neutral.donors[donor] != load_survey("pew2013-sample").scores[donor]
+
+
+def test_cells_beyond_a_limit_are_donors() -> None:
+    survey = plan({"source": "wvs7-sample"}, limits={"max_cells": 20})
+    assert len(survey.scores) == 20
+    assert len(survey.donors) == len(load_survey("wvs7-sample").scores) - 20
