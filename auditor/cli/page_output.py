@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.cli.output import create_console, print_json, print_layout, print_message
+from auditor.reports.output import DOCUMENT_FORMATS
 
 if TYPE_CHECKING:
     from auditor.reports.document import Document, Table
-
-PAGE_FORMATS = {".html": "html", ".md": "markdown", ".txt": "text"}
-
 
 CSV_SUFFIX = ".csv"
 
@@ -54,7 +52,7 @@ def resolve_page_format(output: Path | None, *, allows_csv: bool = False) -> str
     """
     from auditor.errors import UsageError
 
-    formats = PAGE_FORMATS | ({CSV_SUFFIX: "csv"} if allows_csv else {})
+    formats = DOCUMENT_FORMATS | ({CSV_SUFFIX: "csv"} if allows_csv else {})
     suffix = ".txt" if output is None else output.suffix
     if suffix not in formats:
         raise UsageError(f"-o: '{output}' is not the name of a page.", f"Use a name that ends in {', '.join(formats)}.")

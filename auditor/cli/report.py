@@ -10,12 +10,10 @@ import typer
 
 from auditor.cli.options import AuditArgument, StorageOption, output_file, resolve_output
 from auditor.cli.output import print_data, print_json_text, print_message
+from auditor.reports.output import REPORT_FORMATS
 
 if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report
-
-FORMAT_BY_SUFFIX = {".html": "html", ".json": "json", ".md": "markdown", ".txt": "text"}
-FORMAT_ALIASES = {"md": "markdown"}
 
 
 def report(
@@ -85,9 +83,9 @@ def resolve_report_format(output: Path | None, format_name: str | None) -> str:
     """
     from auditor.errors import UsageError
 
-    suffix_format = FORMAT_BY_SUFFIX.get(output.suffix) if output else "html"
-    resolved_format = FORMAT_ALIASES.get(format_name, format_name) if format_name else suffix_format
-    if resolved_format is None or resolved_format not in FORMAT_BY_SUFFIX.values():
+    suffix_format = REPORT_FORMATS.get(output.suffix) if output else "html"
+    resolved_format = REPORT_FORMATS.get(f".{format_name}", format_name) if format_name else suffix_format
+    if resolved_format is None or resolved_format not in REPORT_FORMATS.values():
         requested_format = f"'{format_name}'" if format_name else f"the suffix of '{output}'"
         raise UsageError(
             f"{requested_format} is not a report format.",
@@ -107,7 +105,7 @@ def require_writable(path: Path) -> None:
 
 
 def write_report(audit_report: Report, path: Path, report_format: str, *, is_brief: bool = False) -> None:
-    """Write a report to a file in one of the values of `FORMAT_BY_SUFFIX`, and print its path."""
+    """Write a report to a file in one of `REPORT_FORMATS`, and print its path."""
     from auditor.atomic_files import write_atomically
     from auditor.reports.output import render_report
 

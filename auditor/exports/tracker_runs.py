@@ -17,13 +17,13 @@ from auditor.exports.tables import export_paper
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.output import render_report
+from auditor.reports.output import REPORT_FORMATS, render_report
 
 Params = dict[str, str]
 Metrics = dict[str, float]
 TRACKED_FIGURES = ("pearson_r", "spearman_rho", "mae", "rmse", "bias")
 """Figures of agreement with people that are metrics: fields of `TwoWayEstimates`."""
-REPORT_FILES = {"report.html": "html", "report.json": "json", "report.md": "markdown"}
+REPORT_FILES = {f"report{suffix}": name for suffix, name in REPORT_FORMATS.items() if name != "text"}
 
 
 @dataclass(frozen=True, slots=True)

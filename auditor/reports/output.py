@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from auditor.errors import UsageError
 
@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report
     from auditor.reports.document import Document
 
-DocumentFormat = Literal["html", "markdown", "text"]
-ReportFormat = Literal["html", "markdown", "text", "json"]
+DOCUMENT_FORMATS = {".html": "html", ".md": "markdown", ".txt": "text"}
+"""Formats of documents, by the suffix of a file."""
+REPORT_FORMATS = {**DOCUMENT_FORMATS, ".json": "json"}
+"""Formats of an audit's report: those of documents, and JSON."""
 
 
-def render_document(document: Document, output_format: DocumentFormat | str) -> str:
+def render_document(document: Document, output_format: str) -> str:
     """Render a document as HTML, Markdown or plain text; equal documents give equal texts.
 
     Raises:
@@ -36,7 +38,7 @@ def render_document(document: Document, output_format: DocumentFormat | str) -> 
     raise UsageError(f"'{output_format}' is not an output format.", "Use html, markdown or text.")
 
 
-def render_report(report: Report, output_format: ReportFormat | str, *, is_brief: bool = False) -> str:
+def render_report(report: Report, output_format: str, *, is_brief: bool = False) -> str:
     """Render an audit's report as JSON, or as a document; equal reports give equal texts.
 
     Args:
@@ -49,7 +51,7 @@ def render_report(report: Report, output_format: ReportFormat | str, *, is_brief
         raise UsageError("the brief report has no JSON form.", "Use html, markdown or text, or leave out --brief.")
     if output_format == "json":
         return report.model_dump_json(indent=2) + "\n"
-    if output_format not in get_args(ReportFormat):
+    if output_format not in REPORT_FORMATS.values():
         raise UsageError(f"'{output_format}' is not a report format.", "Use html, markdown, text or json.")
     # Not at the top: JSON needs no sections, which load the charts.
     from auditor.reports.sections.report import build_report_document
