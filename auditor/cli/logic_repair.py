@@ -5,32 +5,75 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from auditor.cli.options import JsonOption, StorageOption
+import typer
+
+from auditor.cli.options import JsonOption, StorageOption, optional_audit, output_file
 from auditor.cli.output import format_command, print_json, print_message, print_table
-from auditor.cli.repair_options import (
-    AnswersOption,
-    ComparisonsArgument,
-    DiffOption,
-    KOption,
-    MethodOption,
-    NegatedOption,
-    NoiseOption,
-    OnlyJudgeOption,
-    RatingsOption,
-    RepairOptions,
-    RowFormatOption,
-    RowsOption,
-    SeedOption,
-    StageOption,
-    ToReviewOption,
-)
 
 if TYPE_CHECKING:
     from auditor.logic.repair import FlippedComparison, RepairedAnswers
     from auditor.logic.repair_stages import StageSummary
     from auditor.logic.repair_summary import RepairSummary
+    from auditor.logic.training_data import RepairSettings
+
+
+ComparisonsArgument: TypeAlias = Annotated[
+    str, optional_audit("An audit with comparisons; the most recent audit if left out.")
+]
+OnlyJudgeOption: TypeAlias = Annotated[
+    str | None, typer.Option("--judge", help="Use only the comparisons of this judge.")
+]
+DiffOption: TypeAlias = Annotated[
+    bool, typer.Option("--diff", help="List the pairs on which the repair reverses the judge's answer.")
+]
+RowsOption: TypeAlias = Annotated[
+    Path | None, output_file("Write the comparisons of --stage, for training a model (.jsonl or .parquet).")
+]
+RowFormatOption: TypeAlias = Annotated[
+    str, typer.Option("--form", help="With -o: format of the rows, preference (texts) or chat (messages).")
+]
+NoiseOption: TypeAlias = Annotated[
+    float,
+    typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers (0 to 1) first, to test the repair."),
+]
+RatingsOption: TypeAlias = Annotated[
+    bool, typer.Option("--ratings", help="Show each item's rating: win-loss rate, Bradley-Terry model and Elo.")
+]
+MethodOption: TypeAlias = Annotated[
+    str, typer.Option("--method", help="How items are rated: win-loss, elo or bradley-terry.")
+]
+StageOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--stage",
+        help="With -o: the answers to write: raw, perturbed (with --noise), repaired, or size-matched (a random sample "
+        "of the repaired answers, with as many as before the repair).",
+    ),
+]
+NegatedOption: TypeAlias = Annotated[
+    bool, typer.Option("--negated/--no-negated", help="With -o: write also the questions in negated form.")
+]
+AnswersOption: TypeAlias = Annotated[
+    str, typer.Option("--answers", help="With -o: how answers are written, json or letter (A or B only).")
+]
+KOption: TypeAlias = Annotated[
+    int, typer.Option("--k", min=3, help="Number of items in the groups that are checked for cycles.")
+]
+SeedOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        help="Seed of the noise, of samples, and of the order of comparisons for elo (default: that of their file, or "
+        "of the items).",
+    ),
+]
+ToReviewOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--to-review", help="Have people decide the pairs on which the repair reverses the judge's answer."),
+]
 
 
 def repair(
@@ -59,13 +102,14 @@ def repair(
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
-    options = RepairOptions.read(
-        row_format=row_format, method=method, stage=stage, answers=answers, noise=noise, k=k, seed=seed,
-        is_negated=negated, output=output,
+    settings = _read_settings(
+        output, send_flips_to_review,
+        stage=stage, method=method, noise=noise, k=k, seed=seed, negated=negated, answers=answers, form=row_format,
     )  # fmt: skip
-    options.check(is_for_review=send_flips_to_review)
-    repaired_answers, n_sent = _repair_stored_comparisons(audit, judge, options, storage, send_flips_to_review)
-    result = _measure_repair(repaired_answers, options)
+    repaired_answers, n_sent = _repair_stored_comparisons(
+        audit, judge, settings, storage, has_rows=output is not None, is_for_review=send_flips_to_review
+    )
+    result = _measure_repair(repaired_answers, settings)
     if as_json:
         print_json(result.to_json(k))
     else:
@@ -73,9 +117,26 @@ def repair(
         if show_ratings:
             _print_ratings(repaired_answers)
     if output is not None:
-        _write_rows(audit, repaired_answers, result, options, output)
+        _write_rows(audit, repaired_answers, result, settings, output)
     if n_sent is not None:
         _announce_review(n_sent, audit, storage)
+
+
+def _read_settings(output: Path | None, is_for_review: bool, **options: Any) -> RepairSettings:
+    """The settings of the repair; UsageError for options that exclude each other, have no effect, or are unknown."""
+    from auditor.errors import UsageError
+    from auditor.logic.training_data import RepairSettings, check_suffix
+
+    settings = RepairSettings(**options)
+    if output is None:
+        settings.require_no_row_options()
+    else:
+        check_suffix(output)
+    if settings.noise and is_for_review:
+        raise UsageError(
+            "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
+        )
+    return settings
 
 
 def _announce_review(n_sent: int, audit: str, storage: str | None) -> None:
@@ -105,7 +166,13 @@ class RepairResult:
 
 
 def _repair_stored_comparisons(
-    audit: str, judge: str | None, options: RepairOptions, storage: str | None, is_for_review: bool
+    audit: str,
+    judge: str | None,
+    settings: RepairSettings,
+    storage: str | None,
+    *,
+    has_rows: bool,
+    is_for_review: bool,
 ) -> tuple[list[RepairedAnswers], int | None]:
     """Repair an audit's comparisons; also the number of flipped ones that were sent to review, None if not asked."""
     from auditor.logic.flip_review import send_to_review
@@ -115,49 +182,45 @@ def _repair_stored_comparisons(
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         repaired_answers = repair_comparisons(
-            db, stored_audit.name, judge, noise=options.noise, seed=options.seed, method=options.method
+            db, stored_audit.name, judge, noise=settings.noise, seed=settings.seed, method=settings.method
         )
-        if options.output is not None:
+        if has_rows:
             check_item_texts(repaired_answers)
         n_sent = send_to_review(db, stored_audit.name, list_flips(repaired_answers)) if is_for_review else None
     return repaired_answers, n_sent
 
 
-def _measure_repair(repaired_answers: list[RepairedAnswers], options: RepairOptions) -> RepairResult:
+def _measure_repair(repaired_answers: list[RepairedAnswers], settings: RepairSettings) -> RepairResult:
     """Measure the answers before and after the repair, and at each stage."""
     from auditor.logic.repair import list_flips
     from auditor.logic.repair_stages import summarize_stages
     from auditor.logic.repair_summary import summarize_repairs
 
-    stages = summarize_stages(repaired_answers, k=options.k, seed=options.seed or 0, negated=options.is_negated)
+    stages = summarize_stages(repaired_answers, k=settings.k, seed=settings.seed or 0, negated=settings.negated)
     return RepairResult(summarize_repairs(repaired_answers, stages), stages, list_flips(repaired_answers))
 
 
 def _write_rows(
-    audit: str, repaired_answers: list[RepairedAnswers], result: RepairResult, options: RepairOptions, output: Path
+    audit: str, repaired_answers: list[RepairedAnswers], result: RepairResult, settings: RepairSettings, output: Path
 ) -> None:
     """Write the rows for preference tuning, and their data card."""
     from auditor.atomic_files import write_atomically
-    from auditor.logic.data_card import RowSource, build_data_card
     from auditor.logic.repair_stages import select_stage
     from auditor.logic.training_data import build_training_rows, write_training_rows
+    from auditor.logic.training_data_card import build_data_card
     from auditor.reports.output import render_document
 
-    answers = select_stage(repaired_answers, options.stage, negated=options.is_negated, seed=options.seed or 0)
-    rows = build_training_rows(answers, options.answer_format)
-    write_training_rows(rows, output, options.row_format)
-    source = RowSource(
-        options.stage, options.method, options.k, options.noise, options.seed, options.is_negated,
-        options.answer_format, options.row_format,
-    )  # fmt: skip
-    card = build_data_card(audit, rows, source, result.summaries, result.stages)
+    answers = select_stage(repaired_answers, settings.stage, negated=settings.negated, seed=settings.seed or 0)
+    rows = build_training_rows(answers, settings.answers)
+    write_training_rows(rows, output, settings.form)
+    card = build_data_card(audit, rows, settings, result.summaries, result.stages)
     write_atomically(render_document(card, "markdown"), output.with_name(f"{output.name}.md"))
     print_message(f"Wrote {len(rows)} rows to {output.resolve()}, and a description of the data to {output.name}.md")
 
 
 def _print_repair(result: RepairResult, k: int, *, with_flips: bool) -> None:
     """Print measures before and after the repair, the data of each stage, and the flipped comparisons."""
-    from auditor.logic.data_card import STAGE_NOTE, format_change, format_stage, stage_columns
+    from auditor.logic.training_data_card import STAGE_NOTE, format_change, format_stage, stage_columns
 
     columns = ["judge", "sets", "answers", "reversed", "agreement with people"]
     rows = [[s.judge, s.sets, s.questions, s.flipped, format_change(s.people)] for s in result.summaries]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -15,12 +16,52 @@ from auditor.atomic_files import open_replacement, write_atomically
 from auditor.domain import Message, Relation
 from auditor.errors import UsageError
 from auditor.logic.repair import RepairedAnswers
-from auditor.logic.repair_stages import StageAnswers
+from auditor.logic.repair_stages import RepairStage, StageAnswers
+from auditor.metrics.preference_repair import RatingMethod
 
 TrainingFormat = Literal["preference", "chat"]
-TRAINING_FORMATS: tuple[TrainingFormat, ...] = get_args(TrainingFormat)
 AnswerFormat = Literal["json", "letter"]
-ANSWER_FORMATS: tuple[AnswerFormat, ...] = get_args(AnswerFormat)
+
+
+@dataclass(frozen=True)
+class RepairSettings:
+    """How comparisons are repaired, and which rows are written: the options of `auditor logic repair`.
+
+    Attributes:
+        stage, method: of the repair.
+        noise: share of the answers that are reversed first, in [0, 1].
+        k: number of items in the subsets that are checked for cycles.
+        seed: of the noise and of samples; None is 0, and takes comparisons for Elo in the order of their file, or of
+            the items where that is unknown.
+        negated: whether rows in negated form are written, if the stage has them.
+        answers, form: formats of the answers and of the rows.
+    """
+
+    stage: RepairStage = "repaired"
+    method: RatingMethod = "win-loss"
+    noise: float = 0.0
+    k: int = 5
+    seed: int | None = None
+    negated: bool = True
+    answers: AnswerFormat = "json"
+    form: TrainingFormat = "preference"
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for an unknown choice, or a stage that needs noise."""
+        for name, annotation in get_type_hints(type(self)).items():
+            choices, value = get_args(annotation), getattr(self, name)
+            if get_origin(annotation) is Literal and value not in choices:
+                raise UsageError(f"--{name}: '{value}' is unknown.", f"Use {', '.join(choices[:-1])} or {choices[-1]}.")
+        if self.stage == "perturbed" and not self.noise:
+            raise UsageError("--stage: 'perturbed' requires --noise.", "Add --noise 0.1, or use --stage raw.")
+
+    def require_no_row_options(self) -> None:
+        """Raise UsageError if an option is set that has no effect unless rows are written."""
+        defaults = RepairSettings()
+        if unused := [
+            f"--{name}" for name in ("stage", "answers", "form") if getattr(self, name) != getattr(defaults, name)
+        ]:
+            raise UsageError(f"{', '.join(unused)}: no effect without -o.", "Add -o FILE, or leave it out.")
 
 
 class TrainingRow(NamedTuple):

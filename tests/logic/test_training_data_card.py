@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from auditor.logic.data_card import RowSource, build_data_card
 from auditor.logic.repair import repair_comparisons
 from auditor.logic.repair_stages import RepairStage, select_stage, summarize_stages
 from auditor.logic.repair_summary import summarize_repairs
-from auditor.logic.training_data import AnswerFormat, build_training_rows
+from auditor.logic.training_data import AnswerFormat, RepairSettings, build_training_rows
+from auditor.logic.training_data_card import build_data_card
 from auditor.reports.output import render_document
 from auditor.storage.database import Database
 from tests.support.markdown_html import render_pages
@@ -40,7 +40,7 @@ def make_card(
         repaired = repair_comparisons(db, "judged", noise=noise, seed=3)
     rows = build_training_rows(select_stage(repaired, stage, negated=is_negated, seed=3), answers)
     stages = summarize_stages(repaired, k=4, seed=3)
-    source = RowSource(stage, "win-loss", 4, noise, 3, is_negated, answers, "preference")
+    source = RepairSettings(stage, "win-loss", noise, 4, 3, is_negated, answers)
     card = render_document(
         build_data_card("judged", rows, source, summarize_repairs(repaired, stages), stages), "markdown"
     )
@@ -75,7 +75,7 @@ def test_names_from_outside_stay_texts(db: Database) -> None:
         summary._replace(judge="<img src=x> | [x](http://evil.example)")
         for summary in summarize_repairs(repaired, stages)
     ]
-    source = RowSource("raw", "win-loss", 4, 0.0, 3, True, "letter", "preference")
+    source = RepairSettings("raw", "win-loss", 0.0, 4, 3, True, "letter")
     card = build_data_card("<script>alert(1)</script>", [], source, summaries, stages)
     for page in render_pages(render_document(card, "markdown")):
         assert not {element.tag for element in page.elements} & {"script", "img", "a"}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from auditor.domain import Relation
-from auditor.logic.repair_stages import RepairStage, StageSummary
+from auditor.logic.repair_stages import StageSummary
 from auditor.logic.repair_summary import RepairSummary
-from auditor.logic.training_data import AnswerFormat, TrainingFormat, TrainingRow
+from auditor.logic.training_data import RepairSettings, TrainingRow
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.preference_repair import RatingMethod
 from auditor.reports.document import Code, Column, Document, Inline, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_percent
 
@@ -22,33 +20,10 @@ STAGE_NOTE = (
 )
 
 
-class RowSource(NamedTuple):
-    """How rows were made.
-
-    Attributes:
-        stage, method: of the repair.
-        k: number of items in the subsets that were checked for cycles.
-        noise: share of the answers that were reversed first, in [0, 1].
-        seed: of the noise and of samples; None is 0, and takes comparisons for Elo in the order of their file, or of
-            the items where that is unknown.
-        is_negated: whether rows in negated form were written, if the stage has them.
-        answer_format, row_format: of the rows.
-    """
-
-    stage: RepairStage
-    method: RatingMethod
-    k: int
-    noise: float
-    seed: int | None
-    is_negated: bool
-    answer_format: AnswerFormat
-    row_format: TrainingFormat
-
-
 def build_data_card(
     audit_name: str,
     rows: Sequence[TrainingRow],
-    source: RowSource,
+    settings: RepairSettings,
     summaries: Sequence[RepairSummary],
     stages: Sequence[StageSummary],
 ) -> Document:
@@ -56,8 +31,8 @@ def build_data_card(
     relations = Counter(row.relation.value for row in rows)
     counts = ", ".join(f"{n} {name}" for name, n in relations.items())
     introduction: list[Inline] = [
-        f"{len(rows)} rows for preference tuning, {counts}, of the stage ", Code(source.stage), ", in the form ",
-        Code(source.row_format), ".",
+        f"{len(rows)} rows for preference tuning, {counts}, of the stage ", Code(settings.stage), ", in the form ",
+        Code(settings.form), ".",
     ]  # fmt: skip
     agreement_note = (
         "Agreement with people is before → after the repair, over the questions that people, the judge and the "
@@ -65,24 +40,24 @@ def build_data_card(
     )
     return Document(
         "Data card",
-        f"Comparisons of the audit {audit_name}, stage {source.stage}",
+        f"Comparisons of the audit {audit_name}, stage {settings.stage}",
         "",
         [
             Section(
                 "made",
                 "How they were made",
                 [
-                    Paragraph(_describe_stage(source, has_negated=Relation.NEGATED.value in relations)),
-                    Paragraph(_describe_answers(source)),
-                    Paragraph(f"Settings: {_list_settings(source)}."),
+                    Paragraph(_describe_stage(settings, has_negated=Relation.NEGATED.value in relations)),
+                    Paragraph(_describe_answers(settings)),
+                    Paragraph(f"Settings: {_list_settings(settings)}."),
                     _tabulate_judges(rows, summaries),
                     Paragraph(agreement_note),
-                    _make_table("stages", stage_columns(source.k), [format_stage(stage) for stage in stages]),
+                    _make_table("stages", stage_columns(settings.k), [format_stage(stage) for stage in stages]),
                     Paragraph(STAGE_NOTE),
                 ],
             ),
             Section("columns", "Columns", [Paragraph(_COLUMNS)]),
-            Section("limits", "Limits", [Paragraph([_describe_limits(source), *_USE])]),
+            Section("limits", "Limits", [Paragraph([_describe_limits(settings), *_USE])]),
         ],
         [Paragraph(introduction)],
     )
@@ -101,41 +76,42 @@ _USE: Sequence[Inline] = (
 )
 
 
-def _describe_stage(source: RowSource, *, has_negated: bool) -> Text:
+def _describe_stage(settings: RepairSettings, *, has_negated: bool) -> Text:
     """How the answers of a stage were made; `has_negated` is whether there are rows in negated form."""
     noise = (
-        f"Of each judge's decided answers to the standard question, {100 * source.noise:g}% were drawn at random and "
-        f"reversed, to simulate errors (seed {source.seed or 0})."
+        f"Of each judge's decided answers to the standard question, {100 * settings.noise:g}% were drawn at random and "
+        f"reversed, to simulate errors (seed {settings.seed or 0})."
     )
-    if source.stage in ("raw", "perturbed"):
+    if settings.stage in ("raw", "perturbed"):
         negated_note = " So was this share of those to the negated question." if has_negated else ""
-        reversed_note = f" {noise}{negated_note}" if source.stage == "perturbed" else ""
+        reversed_note = f" {noise}{negated_note}" if settings.stage == "perturbed" else ""
         return (
             f"Judges compared pairs of items. Each row is an answer of a judge.{reversed_note} Nothing was repaired: "
             "the answers may contradict each other. Ties are left out. ",
             Code("flipped"),
             " is always false.",
         )
-    noise_note = f" {noise}" if source.noise else ""
-    negated = " and in its negated form" if source.is_negated else ""
+    noise_note = f" {noise}" if settings.noise else ""
+    negated = " and in its negated form" if settings.negated else ""
     sample = (
-        f" Of these answers, as many as there were before the repair were drawn at random (seed {source.seed or 0})."
-        if source.stage == "size-matched"
+        f" Of these answers, as many as there were before the repair were drawn at random (seed {settings.seed or 0})."
+        if settings.stage == "size-matched"
         else ""
     )
     return (
-        f"Judges compared pairs of items.{noise_note} Within each set the items were ranked (method: {source.method}), "
-        f"and every pair was given the answer that follows from the ranking, in both orders{negated} (REPAIR of "
-        '"Aligning with Logic", ICML 2025). Pairs of equal rating, and pairs that no comparison connects, are left out.'
+        f"Judges compared pairs of items.{noise_note} Within each set the items were ranked (method: "
+        f"{settings.method}), and every pair was given the answer that follows from the ranking, in both "
+        f'orders{negated} (REPAIR of "Aligning with Logic", ICML 2025). Pairs of equal rating, and pairs that no '
+        "comparison connects, are left out."
         f"{sample} ",
         Code("flipped"),
         " marks the answers to the standard question that the ranking reverses.",
     )
 
 
-def _describe_answers(source: RowSource) -> Text:
+def _describe_answers(settings: RepairSettings) -> Text:
     """The form of the answers, and of the questions that they answer."""
-    if source.answer_format == "letter":
+    if settings.answers == "letter":
         setting = Code('answer = "probability"')
         return (
             "Answers are letters, ",
@@ -153,21 +129,21 @@ def _describe_answers(source: RowSource) -> Text:
     )
 
 
-def _list_settings(source: RowSource) -> str:
+def _list_settings(settings: RepairSettings) -> str:
     """The options of the command, as a list."""
-    settings = {
-        "stage": source.stage, "method": source.method, "noise": f"{source.noise:g}",
+    values = {
+        "stage": settings.stage, "method": settings.method, "noise": f"{settings.noise:g}",
         "seed": "not set (0; for elo, imported comparisons in the order of their file, others in that of the items)"
-        if source.seed is None
-        else source.seed,
-        "negated": "yes" if source.is_negated else "no", "answers": source.answer_format, "K": source.k,
+        if settings.seed is None
+        else settings.seed,
+        "negated": "yes" if settings.negated else "no", "answers": settings.answers, "K": settings.k,
     }  # fmt: skip
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def _describe_limits(source: RowSource) -> str:
+def _describe_limits(settings: RepairSettings) -> str:
     """What training on the answers of a stage does not do."""
-    if source.stage in ("raw", "perturbed"):
+    if settings.stage in ("raw", "perturbed"):
         return "They are not consistent: they train a judge's contradictions, too."
     return "They make a judge agree with itself, not with people: a consistent error remains, and is trained."
 
