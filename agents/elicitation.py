@@ -10,7 +10,7 @@ from auditor.agents.answer_parsing import merge_repaired_trace, merge_repeated_t
 from auditor.agents.call_builders import build_direct_call
 from auditor.agents.call_runner import REPEATABLE_OUTCOMES, repeat_calls, run_calls
 from auditor.agents.cell_scoring import texts_by_language
-from auditor.agents.localization import language_of_sample, question_prompt_fields, samples_per_cell
+from auditor.agents.localization import first_samples, language_of_sample, question_prompt_fields
 from auditor.agents.run_context import RunContext
 from auditor.agents.task_answer_parsing import describe_parse_problem, parse_task_trace
 from auditor.config import DirectProbe, ModelSection
@@ -64,8 +64,8 @@ def find_surplus_samples(
     """
     samples_by_series: dict[tuple[str, Cell, int], list[tuple[int, float | None]]] = {}
     for model, cell, sample, score in samples:
-        # Samples are numbered language by language, so the quotient tells the language.
-        samples_by_series.setdefault((model, cell, sample // probe.samples), []).append((sample, score))
+        language_index, _ = probe.split_sample(sample)
+        samples_by_series.setdefault((model, cell, language_index), []).append((sample, score))
     surplus = []
     for (model, cell, _), series_samples in samples_by_series.items():
         n_needed = 0 if cell not in reached_cells else probe.guaranteed_samples
@@ -93,7 +93,7 @@ async def elicit_traces(context: RunContext, cells: Sequence[Cell]) -> None:
         SampleSeries(model, cell, first_sample)
         for model in context.config.models
         for cell in cells
-        for first_sample in range(0, samples_per_cell(context.config, cell.country), probe.samples)
+        for first_sample in first_samples(context.config, cell.country)
     ]
     while not context.stop_event.is_set():
         planned_samples = [

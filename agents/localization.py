@@ -19,13 +19,18 @@ MIN_STEMMED_WORD_LENGTH, MIN_WORD_LENGTH, MIN_WORD_LENGTH_IN_LONG_WORDING, MAX_W
 
 
 def language_of_sample(config: AuditConfig, country: str, sample: int) -> str:
-    """Language of a sample: the first k samples are in the country's first language, the next k in its second, …"""
-    return config.languages_in(native_languages(country))[sample // config.direct.samples]
+    """Language of a sample, by its number; see `DirectProbe.split_sample`."""
+    return config.languages_in(native_languages(country))[config.direct.split_sample(sample)[0]]
 
 
 def samples_per_cell(config: AuditConfig, country: str) -> int:
     """Number of samples of a cell by one model, over all languages used for the country."""
     return config.samples_per_cell(native_languages(country))
+
+
+def first_samples(config: AuditConfig, country: str) -> range:
+    """Numbers of a cell's first sample in each language used for the country."""
+    return config.first_samples(native_languages(country))
 
 
 def question_prompt_fields(survey: Survey, cell: Cell, language: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from auditor.agents.audit_state import AuditState
 from auditor.agents.call_builders import build_direct_call, plan_stand_ins
-from auditor.agents.localization import samples_per_cell
+from auditor.agents.localization import first_samples
 from auditor.agents.logprob_scoring import find_measures
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
@@ -117,6 +117,6 @@ def _guaranteed_calls(context: RunContext, model: ModelSection) -> Iterator[Call
     config, cells = context.config, context.cells_in_elicitation_order
     n_cells = len(cells) if config.direct.target_width is None else next_interim_look(0, len(cells))
     for cell in cells[:n_cells]:
-        for first_sample in range(0, samples_per_cell(config, cell.country), config.direct.samples):
+        for first_sample in first_samples(config, cell.country):
             for sample in range(first_sample, first_sample + config.direct.guaranteed_samples):
                 yield build_direct_call(config, context.survey, model, cell, sample)

@@ -89,7 +89,8 @@ def select_reviewed(config: AuditConfig, trace_keys: Iterable[TraceKey]) -> list
     n_selected = Counter[tuple[str, Cell]]()
     selected = []
     for trace_key in sorted(trace_keys, key=lambda key: (key.cell, key.model, key.sample)):
-        if trace_key.sample % direct.samples >= direct.guaranteed_samples:
+        _, rank = direct.split_sample(trace_key.sample)
+        if rank >= direct.guaranteed_samples:
             continue
         if limit == "all" or n_selected[trace_key.model, trace_key.cell] < limit:
             selected.append(trace_key)

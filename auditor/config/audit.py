@@ -142,9 +142,13 @@ class AuditConfig(ConfigSection):
         """Largest number of samples of one cell by one model, over all languages; 0 without the direct probe."""
         return self.direct.samples * len(self.languages_in(native_languages)) if self.probes.direct else 0
 
+    def first_samples(self, native_languages: Sequence[str]) -> range:
+        """Numbers of a cell's first sample in each language; see `DirectProbe.split_sample`."""
+        return range(0, self.samples_per_cell(native_languages), self.direct.samples)
+
     def guaranteed_samples_per_cell(self, native_languages: Sequence[str]) -> int:
         """As `samples_per_cell`, but only the samples that are taken even if sampling stops early."""
-        return self.samples_per_cell(native_languages) // self.direct.samples * self.direct.guaranteed_samples
+        return len(self.first_samples(native_languages)) * self.direct.guaranteed_samples
 
     @property
     def is_simulated(self) -> bool:

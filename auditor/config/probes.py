@@ -69,6 +69,13 @@ class DirectProbe(ConfigSection):
         """Samples of a cell in each language that are taken even if sampling stops early."""
         return self.samples if self.tolerance is None else self.min_samples
 
+    def split_sample(self, number: int) -> tuple[int, int]:
+        """The language of a sample, as an index into those of its cell, and the sample's rank in it, both from 0.
+
+        Samples of a cell are numbered language by language: index of the language × `samples` + rank.
+        """
+        return divmod(number, self.samples)
+
     @property
     def is_open_ended(self) -> bool:
         """Whether the number of requests depends on the answers: sampling may stop early."""

@@ -11,6 +11,7 @@ from auditor.metrics.confidence import NORMAL_QUANTILE
 from auditor.metrics.stopping import FIRST_INTERIM_LOOK
 from auditor.metrics.votes import min_majority
 from auditor.reports.data.cost.forecast import ForecastRange
+from auditor.surveys.languages import native_languages
 
 USABLE_TRACE_SHARES = (0.6, 0.95, 1.0)
 """Share of traces that can be parsed and are reviewed by judges: at least, expected, at most."""
@@ -51,10 +52,8 @@ def count_reviewed_traces(config: AuditConfig, cells: Sequence[Cell]) -> int:
 
     At most `review.traces` per cell, and none of the samples that are taken only if early stopping does not end a cell.
     """
-    limit, probe = config.probes.review.traces, config.direct
-    guaranteed_samples = [
-        samples_per_cell(config, cell.country) // probe.samples * probe.guaranteed_samples for cell in cells
-    ]
+    limit = config.probes.review.traces
+    guaranteed_samples = [config.guaranteed_samples_per_cell(native_languages(cell.country)) for cell in cells]
     return sum(n_samples if limit == "all" else min(n_samples, limit) for n_samples in guaranteed_samples)
 
 

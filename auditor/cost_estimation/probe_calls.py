@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from auditor.agents.call_builders import build_direct_call
-from auditor.agents.localization import samples_per_cell
+from auditor.agents.localization import first_samples
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import AuditConfig, ModelSection
 from auditor.cost_estimation.call_counts import count_direct_calls
@@ -49,16 +49,13 @@ def describe_unestimated_probes(config: AuditConfig) -> Iterator[str]:
 
 
 def _plan_direct_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    """Yield the direct questions to each model; the examples have one sample per language of a cell.
-
-    Samples are numbered language by language, `direct.samples` of each, so every `direct.samples`-th is another one.
-    """
+    """Yield the direct questions to each model; the examples have one sample per language of a cell."""
     calls = count_direct_calls(config, cells)
     for model in config.models:
         examples = [
             build_direct_call(config, survey, model, cell, sample)
             for cell in sample_evenly(cells)
-            for sample in range(0, samples_per_cell(config, cell.country), config.direct.samples)
+            for sample in first_samples(config, cell.country)
         ]
         yield PlannedCalls(model, Purpose.DIRECT, calls, examples, config.direct.max_words)
 

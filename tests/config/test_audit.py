@@ -193,3 +193,13 @@ def test_later_keys_of_comparisons_left_at_their_defaults_keep_the_hash_of_earli
     changed = [with_logic(**settings).hash for settings in later]
     changed.append(with_logic(items="items.csv", people="people.csv").hash)
     assert len({earlier, with_logic(items="items.csv").hash, *changed}) == len(changed) + 2
+
+
+def test_samples_are_numbered_language_by_language() -> None:
+    audit = config("http://localhost", probes={"direct": {"samples": 3}}, language=["en", "native"])
+    assert list(audit.first_samples(("de",))) == [0, 3]
+    languages = audit.languages_in(("de",))
+    by_number = [(languages[index], rank) for index, rank in map(audit.direct.split_sample, range(6))]
+    assert by_number == [("en", 0), ("en", 1), ("en", 2), ("de", 0), ("de", 1), ("de", 2)]
+    converging = config("http://localhost", probes={"direct": {"samples": 5, "tolerance": 0.1}}, language=["en", "de"])
+    assert (converging.samples_per_cell(()), converging.guaranteed_samples_per_cell(())) == (10, 6)

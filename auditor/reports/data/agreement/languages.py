@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, DirectProbe
 from auditor.domain import ENGLISH, NATIVE, Cell, Outcome, Trace
 from auditor.metrics.cell_statistics import BIAS
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
@@ -98,7 +98,7 @@ def build_languages_report(db: Database, source: ReportSource) -> LanguagesRepor
             if is_multilingual and len(config.languages_in(source.survey.native.get(country, ()))) == 1
         ],
         differences=_build_difference_rows(traces, source, config) if is_multilingual else [],
-        uneven=_find_uneven_models(traces, source.models, config.direct.samples),
+        uneven=_find_uneven_models(traces, source.models, config.direct),
     )
 
 
@@ -110,17 +110,14 @@ def load_language_scores(db: Database, source: ReportSource) -> FloatArray | Non
     return _compute_mean_scores(results.load_traces(db, source.audit.id), source, config)
 
 
-def _find_uneven_models(traces: Sequence[Trace], models: Sequence[str], samples: int) -> list[UnevenLanguageRow]:
-    """Find models whose shares of usable answers differ between languages; one row per such model.
-
-    Args:
-        samples: number of samples of a cell in each language; those of the next language are numbered after them.
-    """
+def _find_uneven_models(traces: Sequence[Trace], models: Sequence[str], probe: DirectProbe) -> list[UnevenLanguageRow]:
+    """Find models whose shares of usable answers differ between languages; one row per such model."""
     answers_by_model: dict[str, AnswersByLanguage] = {model: defaultdict(dict) for model in models}
     for trace in traces:
         if trace.model in answers_by_model:
             is_usable = trace.outcome is Outcome.OK and trace.score is not None
-            answers_by_model[trace.model][trace.language][trace.cell, trace.sample % samples] = is_usable
+            _, rank = probe.split_sample(trace.sample)
+            answers_by_model[trace.model][trace.language][trace.cell, rank] = is_usable
     uneven = _select_uneven(answers_by_model)
     return [
         UnevenLanguageRow(
