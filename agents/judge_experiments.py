@@ -76,7 +76,7 @@ async def run_self_judging(context: RunContext, max_traces: int) -> None:
     traces = await _load_traces_for_review(context)
     for model in context.config.models:
         if model.name in judges:
-            judge_traces = _draw_sample(
+            judge_traces = _draw_items(
                 context, "self", [trace for trace in traces if trace.model == model.name], max_traces
             )
             await judge_altered_traces(
@@ -92,7 +92,7 @@ async def run_padding(context: RunContext, max_traces: int) -> None:
         max_traces: maximum number of traces, drawn at random.
     """
     traces = [trace for trace in await _load_traces_for_review(context) if trace.text]
-    padded_traces = [pad_trace(trace) for trace in _draw_sample(context, "padding", traces, max_traces)]
+    padded_traces = [pad_trace(trace) for trace in _draw_items(context, "padding", traces, max_traces)]
     await judge_altered_traces(
         context,
         HarmlessAlteration.PADDED,
@@ -117,7 +117,7 @@ async def run_contests(context: RunContext, max_conflicts: int) -> None:
     for trace in await _load_traces_for_review(context):
         first_traces.setdefault((trace.model, trace.cell), trace)
     requests = []
-    for conflict in _draw_sample(context, "contest", conflicts, max_conflicts):
+    for conflict in _draw_items(context, "contest", conflicts, max_conflicts):
         # The first reviewed trace of the left and of the right model; None for a model without one.
         side_traces = [first_traces.get((name, conflict.cell)) for name in (conflict.left, conflict.right)]
         if side_traces[0] is None or side_traces[1] is None:
@@ -197,7 +197,7 @@ async def _load_traces_for_review(context: RunContext) -> list[Trace]:
     return select_traces_for_review(context.config, traces)
 
 
-def _draw_sample(context: RunContext, purpose: str, items: Sequence[T], size: int) -> list[T]:
+def _draw_items(context: RunContext, purpose: str, items: Sequence[T], size: int) -> list[T]:
     """Draw at most `size` items at random; the same ones in every run with the same seed and `purpose`."""
     shuffled = list(items)
     random.Random(derive_seed(context.config.seed, "sample", purpose)).shuffle(shuffled)

@@ -56,7 +56,7 @@ class LabelDraw:
 
 
 @dataclass(frozen=True, slots=True)
-class SampleFrame:
+class LabelFrame:
     """The units from which a sample was drawn.
 
     Attributes:
@@ -96,7 +96,7 @@ def load_draw(db: Database, audit_id: int, kind: LabelKind) -> LabelDraw | None:
         return _load_draw(connection, audit_id, kind)
 
 
-def load_sample(db: Database, audit_id: int, kind: LabelKind) -> list[SampledUnit]:
+def load_label_sample(db: Database, audit_id: int, kind: LabelKind) -> list[SampledUnit]:
     """Load the sample in force, in the order in which raters label it; empty if there is none.
 
     The inclusion probability of a drawn unit is the drawn share of its stratum.
@@ -117,16 +117,16 @@ def load_sample(db: Database, audit_id: int, kind: LabelKind) -> list[SampledUni
     ]
 
 
-def load_frame(db: Database, audit_id: int, kind: LabelKind) -> SampleFrame | None:
+def load_label_frame(db: Database, audit_id: int, kind: LabelKind) -> LabelFrame | None:
     """Load the units from which the sample in force was drawn; None if there is no sample."""
     draw = load_draw(db, audit_id, kind)
     if draw is None:
         return None
     units = select_drawable_units(load_labelable_units(db, audit_id, kind))
     if hash_population(units) != draw.population_hash:
-        return SampleFrame((), is_outdated=True)
+        return LabelFrame((), is_outdated=True)
     strata = draw.strata or ((),) * len(units)
-    return SampleFrame(tuple((unit.unit, stratum) for unit, stratum in zip(units, strata, strict=True)), False)
+    return LabelFrame(tuple((unit.unit, stratum) for unit, stratum in zip(units, strata, strict=True)), False)
 
 
 def load_sampled_contents(db: Database, draw: LabelDraw) -> dict[LabelUnit, str]:

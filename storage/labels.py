@@ -20,7 +20,7 @@ from auditor.errors import StorageError
 from auditor.failpoints import failpoint
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
-from auditor.storage.label_draws import load_sample as load_sample
+from auditor.storage.label_draws import load_label_sample as load_label_sample
 from auditor.storage.label_tables import LabelRow
 from auditor.storage.label_units import format_unit, load_contents, parse_unit
 from auditor.storage.ledger import utc_now

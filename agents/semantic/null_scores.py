@@ -19,7 +19,7 @@ N_SHUFFLES = 20
 
 
 @dataclass
-class NullSample:
+class NullQuestions:
     """Data for a model's null distribution, collected block by block.
 
     Attributes:
@@ -43,8 +43,8 @@ def draw_null_questions(question_ids: Sequence[str], seed: int) -> frozenset[str
     )
 
 
-def extend_null_sample(sample: NullSample, block: QuestionBlock, rows: Floats32, text_kind: str) -> None:
-    """Add the vectors and mean text lengths of a block's questions to the null sample, if these were drawn for it.
+def extend_null_questions(null_questions: NullQuestions, block: QuestionBlock, rows: Floats32, text_kind: str) -> None:
+    """Add the vectors and mean text lengths of a block's questions to the null questions, if they are among these.
 
     Args:
         rows: vectors of shape (questions, wordings, dimensions).
@@ -53,29 +53,29 @@ def extend_null_sample(sample: NullSample, block: QuestionBlock, rows: Floats32,
     texts = block.rules if text_kind == "rot" else block.answers
     for i, question in enumerate(block.question_ids):
         lengths = [len(text) for text in texts[i] if text is not None]
-        if question in sample.question_ids and lengths:
-            sample.vectors.append(rows[i])
-            sample.lengths.append(sum(lengths) / len(lengths))
+        if question in null_questions.question_ids and lengths:
+            null_questions.vectors.append(rows[i])
+            null_questions.lengths.append(sum(lengths) / len(lengths))
 
 
 def compute_null_scores(
-    model: str, sample: NullSample, settings: SemanticScoringSettings, seed: int
+    model: str, null_questions: NullQuestions, settings: SemanticScoringSettings, seed: int
 ) -> list[NullScore]:
     """Null distributions of a model's mean score: answers shuffled across all questions, and among similar lengths."""
     null_scores = []
-    for kind, lengths in (("shuffled", None), ("length", sample.lengths)):
-        if not sample.vectors:
+    for kind, lengths in (("shuffled", None), ("length", null_questions.lengths)):
+        if not null_questions.vectors:
             # No mean and quantiles, 0 shuffles, 0 questions, and the reason.
             null_scores.append(NullScore(model, kind, None, None, None, 0, 0, "no question has a usable answer"))
             continue
         null = shuffled_null(
-            np.stack(sample.vectors),
+            np.stack(null_questions.vectors),
             entropy_variant(settings),
             settings.alpha,
             shuffles=N_SHUFFLES,
             seed=seed,
             lengths=lengths,
         )
-        null_summary = (null.mean, null.low, null.high, null.shuffles, len(sample.vectors), null.reason)
+        null_summary = (null.mean, null.low, null.high, null.shuffles, len(null_questions.vectors), null.reason)
         null_scores.append(NullScore(model, kind, *null_summary))
     return null_scores

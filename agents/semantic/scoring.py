@@ -9,10 +9,10 @@ import numpy as np
 
 from auditor.agents.run_context import TextEncoder
 from auditor.agents.semantic.null_scores import (
-    NullSample,
+    NullQuestions,
     compute_null_scores,
     draw_null_questions,
-    extend_null_sample,
+    extend_null_questions,
 )
 from auditor.agents.semantic.question_blocks import QuestionBlock, hash_texts, iterate_blocks, iterate_wordings
 from auditor.agents.semantic.text_scores import (
@@ -78,10 +78,10 @@ def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
     for block_ids, wordings in iterate_wordings(db, audit_id, ids, settings.wordings):
         scores += _score_wordings(block_ids, wordings, settings, vectors)
     for model in models:
-        sample = NullSample(draw_null_questions(ids, plan.seed))
+        null_questions = NullQuestions(draw_null_questions(ids, plan.seed))
         for block in iterate_blocks(db, audit_id, model, ids, settings.wordings):
-            scores += _score_block(model, block, settings, vectors, measures, sample)
-        null_scores += compute_null_scores(model, sample, settings, plan.seed)
+            scores += _score_block(model, block, settings, vectors, measures, null_questions)
+        null_scores += compute_null_scores(model, null_questions, settings, plan.seed)
     semantic_results.replace_scores(db, audit_id, scores, null_scores, settings)
 
 
@@ -141,9 +141,9 @@ def _score_block(
     settings: SemanticScoringSettings,
     vectors: VectorCache,
     measures: dict[str, ConsistencyMeasure],
-    sample: NullSample,
+    null_questions: NullQuestions,
 ) -> list[QuestionScore]:
-    """Scores of one block by all metrics; also adds the block's vectors to the null sample."""
+    """Scores of one block by all metrics; also adds the block's vectors to the null questions."""
     vectors_by_text = vectors.embed(
         text for texts in (*block.answers, *block.rules) for text in texts if text is not None
     )
@@ -162,7 +162,7 @@ def _score_block(
     if settings.measured in vectors_by_kind and block.languages:
         scores += _score_language_pairs(model, block, settings.measured, vectors_by_kind[settings.measured])
     if settings.measured in vectors_by_kind:
-        extend_null_sample(sample, block, vectors_by_kind[settings.measured], settings.measured)
+        extend_null_questions(null_questions, block, vectors_by_kind[settings.measured], settings.measured)
     return scores
 
 

@@ -42,7 +42,7 @@ COMMAND_GROUPS = {
     RESEARCH: {"experiment": "experiments:app", "logic": "logic:logic_app"},
 }
 """Apps of the commands that have commands of their own, by name."""
-COMMAND_CLASSES = {"review": "labelling:SampleCommand"}
+COMMAND_CLASSES = {"review": "labelling:LabelCommand"}
 NAMES = frozenset(path.partition(":")[2] for paths in COMMANDS.values() for path in paths).union(
     *COMMAND_GROUPS.values()
 )

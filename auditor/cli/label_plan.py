@@ -49,10 +49,10 @@ def print_label_progress(storage: str | None, audit: str) -> None:
     from auditor.domain.labels import LabelKind
     from auditor.reports.data.judge_quality.plan import track_share
     from auditor.run import open_stored_audit
-    from auditor.storage.labels import load_labels, load_sample
+    from auditor.storage.labels import load_label_sample, load_labels
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
-        sample = load_sample(db, stored_audit.id, LabelKind.TRACE)
+        sample = load_label_sample(db, stored_audit.id, LabelKind.TRACE)
         labels = load_labels(db, stored_audit.id, LabelKind.TRACE)
     sequence = track_share(sample, labels) if labels else None
     if sequence is not None and sequence.n:

@@ -19,7 +19,7 @@ DRAWN_SAMPLE = 0
 """Value of `--sample` without a number: the sample as it was drawn."""
 
 
-class SampleCommand(TyperCommand):
+class LabelCommand(TyperCommand):
     """Command whose option `--sample` may stand without a number."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -32,7 +32,7 @@ class SampleCommand(TyperCommand):
         return super().parse_args(ctx, complete)
 
 
-def prepare_sample(url: str, audit: str | None, n: int, *, kind: str, stratify: str | None, redraw: bool) -> str:
+def prepare_label_sample(url: str, audit: str | None, n: int, *, kind: str, stratify: str | None, redraw: bool) -> str:
     """Draw, extend or open a sample, and say what was done; return the audit's name.
 
     Args:
@@ -41,13 +41,13 @@ def prepare_sample(url: str, audit: str | None, n: int, *, kind: str, stratify: 
         stratify: names of attributes, separated by commas; None for the default.
     """
     from auditor.domain.labels import LabelKind
-    from auditor.review.label_sampling import draw_sample
+    from auditor.review.label_sampling import draw_label_sample
     from auditor.run import open_stored_audit
 
     label_kind, name = LabelKind(kind), audit or find_latest_audit(url)
     attributes = None if stratify is None else [attribute.strip() for attribute in stratify.split(",")]
     with open_stored_audit(name, url) as (db, stored_audit):
-        drawn = draw_sample(db, stored_audit, label_kind, n or None, stratify=attributes, redraw=redraw)
+        drawn = draw_label_sample(db, stored_audit, label_kind, n or None, stratify=attributes, redraw=redraw)
     print_message(_describe_sample(label_kind, drawn, n))
     return name
 

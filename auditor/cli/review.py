@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from auditor.cli.label_plan import DEFAULT_DIFFERENCE, DEFAULT_HALF_WIDTH, print_label_plan, print_label_progress
-from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_sample
+from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_label_sample
 from auditor.cli.options import LabelKindOption, StorageOption
 from auditor.cli.output import format_command, print_message
 from auditor.errors import UsageError
@@ -133,7 +133,7 @@ def review(
         return
     _check_sample_options(sample, kind, stratify, redraw=redraw, open_book=open_book)
     if sample is not None:
-        audit = prepare_sample(url, audit, sample, kind=kind.value, stratify=stratify, redraw=redraw)
+        audit = prepare_label_sample(url, audit, sample, kind=kind.value, stratify=stratify, redraw=redraw)
     share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
     if serve:
         with open_stored_database(url) as db:  # fails here, not on each page

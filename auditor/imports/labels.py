@@ -92,7 +92,7 @@ def import_labels(
         labels.append_labels(db, stored_audit.id, new)
         if sampled:
             _save_sample(db, stored_audit, kind, file.name, sampled, drawable_units)
-        in_sample = {unit.unit for unit in labels.load_sample(db, stored_audit.id, kind)}
+        in_sample = {unit.unit for unit in labels.load_label_sample(db, stored_audit.id, kind)}
     return ImportedLabels(
         rows=len(rows),
         raters=len({row.label.rater for row in rows}),
@@ -211,7 +211,7 @@ def _find_new_sample(
     if all(row.inclusion is None for row in rows):
         return []
     draw = label_draws.load_draw(db, audit.id, kind)
-    known = {sampled.unit: sampled.inclusion for sampled in labels.load_sample(db, audit.id, kind)}
+    known = {sampled.unit: sampled.inclusion for sampled in labels.load_label_sample(db, audit.id, kind)}
     probabilities = [(row.label.unit, row.inclusion) for row in rows if row.inclusion is not None]
     if all(known.get(unit) == inclusion for unit, inclusion in probabilities) and all(row.is_exported for row in rows):
         return []  # an export that is imported again
@@ -250,7 +250,7 @@ def _save_sample(
     """Store an imported sample, or add units to the one that was imported before."""
     draw = label_draws.load_draw(db, audit.id, kind)
     if draw is not None:
-        label_draws.extend_draw(db, audit.id, draw, sampled, len(labels.load_sample(db, audit.id, kind)))
+        label_draws.extend_draw(db, audit.id, draw, sampled, len(labels.load_label_sample(db, audit.id, kind)))
         return
     new_draw = LabelDraw(0, kind, source, 0, (), (), len(units), label_draws.hash_population(units))
     label_draws.save_draw(db, audit.id, new_draw, sampled)

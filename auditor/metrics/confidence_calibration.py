@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, is_constant
-from auditor.metrics._labelled_sample import LabelledSample, read_sample, student_estimate
+from auditor.metrics._labelled_traces import LabelledTraces, read_sample, student_estimate
 from auditor.metrics._special import expit, logit
 from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
@@ -153,7 +153,7 @@ def _simulate_shares(probability: Floats, weights: Floats, n_resamples: int, see
     return shares
 
 
-def _fit_slope(sample: LabelledSample) -> Estimate:
+def _fit_slope(sample: LabelledTraces) -> Estimate:
     """The slope of the labels on the log-odds of the probability."""
     log_odds = _log_odds(sample)
     if is_constant(log_odds):
@@ -161,19 +161,19 @@ def _fit_slope(sample: LabelledSample) -> Estimate:
     return _fit_logistic(sample, np.stack([log_odds, np.ones_like(log_odds)], axis=1), np.zeros_like(log_odds))
 
 
-def _fit_intercept(sample: LabelledSample) -> Estimate:
+def _fit_intercept(sample: LabelledTraces) -> Estimate:
     """The intercept at slope 1."""
     log_odds = _log_odds(sample)
     return _fit_logistic(sample, np.ones((sample.n, 1)), log_odds)
 
 
-def _log_odds(sample: LabelledSample) -> Floats:
+def _log_odds(sample: LabelledTraces) -> Floats:
     """Log-odds of the probabilities of the labelled traces."""
     log_odds: Floats = logit(np.clip(sample.labelled_judge, MIN_PROBABILITY, 1 - MIN_PROBABILITY))
     return log_odds
 
 
-def _fit_logistic(sample: LabelledSample, predictors: NDArray[np.float64], offset: Floats) -> Estimate:
+def _fit_logistic(sample: LabelledTraces, predictors: NDArray[np.float64], offset: Floats) -> Estimate:
     """First coefficient of a weighted logistic regression by Newton's method.
 
     The variance is that of Binder (International Statistical Review 51, 1983): the design variance of the weighted

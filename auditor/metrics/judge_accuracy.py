@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics._labelled_sample import (
+from auditor.metrics._labelled_traces import (
     UNLABELLED_REASON,
-    LabelledSample,
+    LabelledTraces,
     design_based_share,
     read_sample,
     student_estimate,
@@ -95,7 +95,7 @@ def judge_quality(
     )
 
 
-def _estimate_kappa(sample: LabelledSample, accuracy: Estimate) -> Estimate:
+def _estimate_kappa(sample: LabelledTraces, accuracy: Estimate) -> Estimate:
     """Cohen's kappa, 1 - D / E: D is the share of disagreements, E the one expected by chance from both shares of 1.
 
     The judge's share of 1 is known, so only D and people's share vary over samples. Few labels may show no
@@ -161,7 +161,7 @@ def rogan_gladen(
 
 def _read_verdicts(
     judge: ArrayLike, labels: ArrayLike, inclusion: ArrayLike | None, strata: ArrayLike | None
-) -> LabelledSample:
+) -> LabelledTraces:
     """The sample; ValueError for a verdict that is neither 0 nor 1, or a label that is not between them."""
     sample = read_sample(judge, labels, inclusion, strata)
     if not np.isin(sample.judge, (0.0, 1.0)).all():
@@ -178,7 +178,7 @@ def _missing_side_reason(n_positive: float, n_negative: float) -> str | None:
     return None if n_negative else NO_NEGATIVE_REASON
 
 
-def _is_surely_positive(gain: float, influence: Floats, sample: LabelledSample) -> bool:
+def _is_surely_positive(gain: float, influence: Floats, sample: LabelledTraces) -> bool:
     """Whether the 95% interval of sensitivity + specificity - 1 is above 0; true where there is no interval."""
     if sample.is_census or sample.reason_against_interval() is not None:
         return True

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, is_constant
-from auditor.metrics._labelled_sample import (
+from auditor.metrics._labelled_traces import (
     EQUAL_REASON,
     THESE_TRACES,
-    LabelledSample,
+    LabelledTraces,
     design_based_share,
     read_sample,
     student_estimate,
@@ -96,7 +96,7 @@ def prediction_powered_mean(
     return _clip(_estimate_other_traces(sample, factor), bounds)
 
 
-def _check_bounds(sample: LabelledSample, bounds: tuple[float, float]) -> None:
+def _check_bounds(sample: LabelledTraces, bounds: tuple[float, float]) -> None:
     """Raise ValueError for a value outside the bounds."""
     values = np.concatenate([sample.judge, sample.labels])
     if len(values) and (values.min() < bounds[0] or values.max() > bounds[1]):
@@ -110,7 +110,7 @@ def _clip(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
     return replace(estimate, value=value, ci_low=low, ci_high=high)
 
 
-def _estimate_these_traces(sample: LabelledSample, bounds: tuple[float, float]) -> Estimate:
+def _estimate_these_traces(sample: LabelledTraces, bounds: tuple[float, float]) -> Estimate:
     """The difference estimator, with Student's interval or, between bounds, one that is at least as wide."""
     errors = sample.labels - sample.labelled_judge
     value = float(sample.judge.mean() + (sample.weights * errors).sum() / sample.size)
@@ -130,7 +130,7 @@ def _estimate_these_traces(sample: LabelledSample, bounds: tuple[float, float]) 
     return Estimate(value, sample.n, low, high, generalizes_to=THESE_TRACES)
 
 
-def _share_of_errors(sample: LabelledSample, errors: Floats, can_err: NDArray[np.bool_]) -> tuple[float, float, float]:
+def _share_of_errors(sample: LabelledTraces, errors: Floats, can_err: NDArray[np.bool_]) -> tuple[float, float, float]:
     """Mean size of the judge's errors in one direction, in [0, 1], with the ends of its interval as a share.
 
     Both directions are combined by the distances of their ends from their values (Zou & Donner, Statistics in Medicine
@@ -147,12 +147,12 @@ def _share_of_errors(sample: LabelledSample, errors: Floats, can_err: NDArray[np
     return share.value or 0.0, share.ci_low or 0.0, share.ci_high or 0.0
 
 
-def _is_simple(sample: LabelledSample) -> bool:
+def _is_simple(sample: LabelledTraces) -> bool:
     """Whether the labelled traces are a simple random sample of some, not all, of the traces."""
     return len(sample.stratum_sizes) == 1 and is_constant(sample.weights) and not sample.is_census
 
 
-def _tune_factor(sample: LabelledSample) -> float:
+def _tune_factor(sample: LabelledTraces) -> float:
     """The factor λ of the judge's mean over all traces that minimizes the estimated variance.
 
     For a simple random sample of n of N traces it is λ of PPI++, in [0, 1], times N / (N - n), since the judge's mean
@@ -170,7 +170,7 @@ def _tune_factor(sample: LabelledSample) -> float:
     return float(np.clip(sample.total_covariance(sample.labels, judge) / variance, 0, 1)) if variance > 0 else 0.0
 
 
-def _contributions(sample: LabelledSample, factor: float) -> Floats:
+def _contributions(sample: LabelledTraces, factor: float) -> Floats:
     """What each trace adds to the estimate, shape (traces,); their mean is the estimate.
 
     u_i = λ f_i + r_h + w_i (r_i - r_h), with r_i = y_i - λ f_i, its mean r_h in the stratum, and w_i = 0 where a trace
@@ -182,7 +182,7 @@ def _contributions(sample: LabelledSample, factor: float) -> Floats:
     return contributions
 
 
-def _estimate_other_traces(sample: LabelledSample, factor: float) -> Estimate:
+def _estimate_other_traces(sample: LabelledTraces, factor: float) -> Estimate:
     """The mean over other traces like these, which are independent of each other."""
     value = float(_contributions(sample, factor).mean())
     residuals = sample.labels - factor * sample.labelled_judge
@@ -203,7 +203,7 @@ def _estimate_other_traces(sample: LabelledSample, factor: float) -> Estimate:
     return Estimate(value, sample.n, value - half_width, value + half_width, resampled=("trace",))
 
 
-def _label_variance(sample: LabelledSample) -> float:
+def _label_variance(sample: LabelledTraces) -> float:
     """Variance of people's labels over traces."""
     deviations = sample.labels - np.average(sample.labels, weights=sample.weights)
     return float(np.average(deviations**2, weights=sample.weights)) * sample.n / (sample.n - 1)

@@ -63,7 +63,7 @@ def iter_label_rows(db: Database, audit: Audit, kind: LabelKind) -> Iterator[dic
     text or removed it. Stratum and inclusion probability are empty for a unit outside of the sample.
     """
     in_force = {entry.id for entry in labels.load_entries_in_force(db, audit.id, kind)}
-    sample = {sampled.unit: sampled for sampled in labels.load_sample(db, audit.id, kind)}
+    sample = {sampled.unit: sampled for sampled in labels.load_label_sample(db, audit.id, kind)}
     for entry in labels.load_entries(db, audit.id, kind):
         label, sampled = entry.label, sample.get(entry.label.unit)
         yield {

@@ -56,7 +56,7 @@ class DrawResult:
     n_unjudged: int = 0
 
 
-def draw_sample(
+def draw_label_sample(
     db: Database,
     audit: Audit,
     kind: LabelKind,
@@ -94,7 +94,7 @@ def _draw_or_open(
     *,
     redraw: bool,
 ) -> DrawResult:
-    """Implement `draw_sample` on the units that can be drawn."""
+    """Implement `draw_label_sample` on the units that can be drawn."""
     kind = units[0].unit.kind
     draw = label_draws.load_draw(db, audit.id, kind)
     if draw is not None and draw.source != REVIEW_SOURCE:
@@ -154,7 +154,7 @@ def _draw_new(
 def _extend(db: Database, audit: Audit, draw: LabelDraw, units: Sequence[LabelableUnit], n: int | None) -> DrawResult:
     """Extend a sample to `n` units, if it has fewer."""
     place_by_unit = {unit.unit: place for place, unit in enumerate(units)}
-    sampled = [place_by_unit[sampled.unit] for sampled in label_draws.load_sample(db, audit.id, draw.kind)]
+    sampled = [place_by_unit[sampled.unit] for sampled in label_draws.load_label_sample(db, audit.id, draw.kind)]
     added = _select_units(draw, units, n, sampled) if n is not None else []
     if added:
         label_draws.extend_draw(db, audit.id, draw, added, len(sampled))
@@ -215,7 +215,7 @@ def _open_imported(db: Database, audit: Audit, draw: LabelDraw, n: int | None, r
             "other can be drawn.",
             "Use --sample without a number to label the imported sample.",
         )
-    sampled = label_draws.load_sample(db, audit.id, draw.kind)
+    sampled = label_draws.load_label_sample(db, audit.id, draw.kind)
     n_strata = len({unit.stratum for unit in sampled})
     return DrawResult(len(sampled), 0, draw.population, n_strata, ())
 

@@ -60,7 +60,7 @@ class LabellingSession:
         self.kind = kind
         self.second_rater_share = second_rater_share
         self.raters_per_shared_unit = raters_per_shared_unit
-        self.sample = labels.load_sample(db, audit.id, kind)
+        self.sample = labels.load_label_sample(db, audit.id, kind)
         draw = load_draw(db, audit.id, kind)
         contents = load_sampled_contents(db, draw) if draw else {}
         self._state = LabelState(db, audit.id, kind, contents)

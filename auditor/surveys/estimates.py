@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.surveys.sample_design import SampleDesign
+from auditor.surveys.survey_design import SurveyDesign
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class WeightedMean(NamedTuple):
     n_effective: float
 
 
-def compute_weighted_mean(answers: Floats, weights: Floats, design: SampleDesign | None = None) -> WeightedMean:
+def compute_weighted_mean(answers: Floats, weights: Floats, design: SurveyDesign | None = None) -> WeightedMean:
     """Compute the weighted mean of answers with its standard error.
 
     With W the sum of weights w and m the mean, an answer x has the residual w (x - m) / W. Without a design the error
@@ -67,7 +67,7 @@ def weighted_share(mask: NDArray[np.bool_], weights: Floats) -> float | None:
     return float(weights[mask].sum()) / total_weight if total_weight > 0 else None
 
 
-def compute_neutral_mean(answers: Floats, weights: Floats, design: SampleDesign | None = None) -> WeightedMean:
+def compute_neutral_mean(answers: Floats, weights: Floats, design: SurveyDesign | None = None) -> WeightedMean:
     """Compute the weighted mean with missing answers (nan) counted as 0, neutral, as in EvalMORAAL.
 
     Pass only respondents who were asked the question. Without any answer the mean is None.

@@ -22,7 +22,7 @@ from auditor.surveys.estimates import compute_weighted_mean
 from auditor.surveys.group_codes import NO_GROUP
 from auditor.surveys.mapping import SurveyMapping
 from auditor.surveys.microdata import Microdata
-from auditor.surveys.sample_design import SampleDesign
+from auditor.surveys.survey_design import SurveyDesign
 
 Floats = NDArray[np.float64]
 DECIMALS = 9
@@ -46,7 +46,7 @@ class _Respondents(NamedTuple):
     group: str
     point_index: NDArray[np.intp]
     weights: Floats
-    design: SampleDesign | None
+    design: SurveyDesign | None
 
 
 def compute_distributions(
@@ -171,7 +171,7 @@ def _compute_cells(
 
 
 def _compute_cut_variances(
-    chosen: NDArray[np.intp], weights: Floats, n_points: int, design: SampleDesign | None
+    chosen: NDArray[np.intp], weights: Floats, n_points: int, design: SurveyDesign | None
 ) -> Floats | None:
     """Variance of the share of answers up to each point but the last; None if the sample is too small.
 

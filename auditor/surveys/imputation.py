@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.surveys.estimates import compute_weighted_mean
-from auditor.surveys.sample_design import SampleDesign
+from auditor.surveys.survey_design import SurveyDesign
 
 Floats = NDArray[np.float64]
 N_DONORS = 5
@@ -147,7 +147,7 @@ def compute_imputed_means(
     weights: Floats,
     rng: np.random.Generator,
     n_imputations: int,
-    design: SampleDesign | None = None,
+    design: SurveyDesign | None = None,
 ) -> list[PooledEstimate]:
     """Estimate the weighted mean of each topic of one country over several imputations, pooled by Rubin's rules.
 

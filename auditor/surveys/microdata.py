@@ -24,7 +24,7 @@ from auditor.surveys.column_reader import (
 from auditor.surveys.country_columns import CountryValue, decode_countries
 from auditor.surveys.group_codes import decode_groups, list_ungrouped_values
 from auditor.surveys.mapping import SurveyMapping
-from auditor.surveys.sample_design import SampleDesign, build_designs
+from auditor.surveys.survey_design import SurveyDesign, build_designs
 
 WAVE_COLUMNS = ("wave", "round", "essround", "s002vs", "year")
 """Usual names of the column of waves: of many surveys, the ESS, the WVS and the GSS."""
@@ -107,7 +107,7 @@ class Microdata:
     groups: Mapping[str, NDArray[np.int16]] = field(default_factory=dict)
     """For each dimension that the file has, shape (respondents,): position in the mapping's groups, or NO_GROUP."""
     reading: FileReading | None = None
-    designs: Mapping[str, SampleDesign] = field(default_factory=dict)
+    designs: Mapping[str, SurveyDesign] = field(default_factory=dict)
     """By country, how its respondents were drawn; a country without strata and sampling units is not in it."""
 
 

@@ -13,10 +13,10 @@ from auditor.metrics.label_plan import labels_for_half_width
 from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
 from auditor.reports.data.judge_quality.plan import plan_labels, track_share
 from auditor.reports.data.source_loading import load_source
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from auditor.storage.label_draws import load_sample
+from auditor.storage.label_draws import load_label_sample
 from auditor.storage.labels import append_labels, load_labels
 from tests.support.cli_runner import auditor
 from tests.support.planted_labels import make_label
@@ -39,8 +39,8 @@ def label_sample(storage: str, n: int, n_labelled: int) -> None:
     """Draw a sample, and label its first traces: every fourth is INVALID."""
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "population")
-        draw_sample(db, audit, LabelKind.TRACE, n)
-        rows = load_sample(db, audit.id, LabelKind.TRACE)[:n_labelled]
+        draw_label_sample(db, audit, LabelKind.TRACE, n)
+        rows = load_label_sample(db, audit.id, LabelKind.TRACE)[:n_labelled]
         keys = [read_trace_key(row.unit.parts) for row in rows]
         append_labels(db, audit.id, [make_label(key, is_valid=i % 4 > 0) for i, key in enumerate(keys)])
 
@@ -80,7 +80,7 @@ def test_labels_so_far_are_tracked_and_say_when_to_stop(storage: str) -> None:
 def test_labels_after_a_trace_that_was_passed_over_do_not_count(storage: str) -> None:
     label_sample(storage, 60, 1000)
     with open_database(storage, create=False) as db:
-        sample = load_sample(db, 1, LabelKind.TRACE)
+        sample = load_label_sample(db, 1, LabelKind.TRACE)
         labels = load_labels(db, 1, LabelKind.TRACE)
     complete = track_share(sample, labels)
     without_first = track_share(sample, [label for label in labels if label.unit != sample[0].unit])
@@ -99,7 +99,7 @@ def test_after_labelling_it_is_printed_what_the_labels_show(storage: str, monkey
     result = auditor("review", "population", "--sample", "60", "--plain")
     assert result.returncode == 0, result.stderr
     with open_database(storage, create=False) as db:
-        sequence = track_share(load_sample(db, 1, LabelKind.TRACE), load_labels(db, 1, LabelKind.TRACE))
+        sequence = track_share(load_label_sample(db, 1, LabelKind.TRACE), load_labels(db, 1, LabelKind.TRACE))
     assert sequence is not None
     assert f"people find {100 * sequence.low:.0f}% to {100 * sequence.high:.0f}% of all traces VALID" in result.stderr
     assert f"({sequence.n} labels; confidence sequence" in result.stderr

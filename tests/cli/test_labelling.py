@@ -40,7 +40,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def count_sampled(storage: str) -> int:
     with open_database(storage, create=False) as db:
-        return len(labels.load_sample(db, audits.get_audit(db, "moral").id, LabelKind.TRACE))
+        return len(labels.load_label_sample(db, audits.get_audit(db, "moral").id, LabelKind.TRACE))
 
 
 def test_a_sample_is_drawn_and_opened(storage: str, opened: list[dict[str, Any]]) -> None:

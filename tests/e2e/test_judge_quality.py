@@ -18,12 +18,12 @@ from auditor.reports.data.comparison.series_pairs import parse_target
 from auditor.reports.data.gates.gate_check import check_report
 from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
 from auditor.reports.sections.comparison import build_comparison_document
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from auditor.storage.label_draws import load_frame, load_sample
+from auditor.storage.label_draws import load_label_frame, load_label_sample
 from auditor.storage.labels import append_labels
 from auditor.storage.votes import load_votes
 from tests.reports.sections.node_text import text_of
@@ -47,9 +47,9 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Databas
     run_audit(config.model_copy(update=small), storage=url)
     with open_database(url) as db:
         audit = audits.get_audit(db, config.name)
-        draw_sample(db, audit, LabelKind.TRACE, N_SAMPLED)
+        draw_label_sample(db, audit, LabelKind.TRACE, N_SAMPLED)
         truth = plant_truth(load_votes(db, audit.id), ERROR_RATE)
-        sample = load_sample(db, audit.id, LabelKind.TRACE)
+        sample = load_label_sample(db, audit.id, LabelKind.TRACE)
         keys = [read_trace_key(row.unit.parts) for row in sample]
         append_labels(db, audit.id, [make_label(key, is_valid=truth.get(key, True)) for key in keys])
         yield db, audit
@@ -62,10 +62,10 @@ def test_the_report_has_the_figures_that_the_metrics_give(labelled: tuple[Databa
     assert (quality.labels, quality.not_used, quality.raters) == (N_SAMPLED, 0, ["rater 1"])
     votes = load_votes(db, audit.id)
     truth = plant_truth(votes, ERROR_RATE)
-    frame = load_frame(db, audit.id, LabelKind.TRACE)
+    frame = load_label_frame(db, audit.id, LabelKind.TRACE)
     assert frame is not None
     strata = {unit.parts: "/".join(stratum) for unit, stratum in frame.units}
-    sampled = {row.unit.parts for row in load_sample(db, audit.id, LabelKind.TRACE)}
+    sampled = {row.unit.parts for row in load_label_sample(db, audit.id, LabelKind.TRACE)}
     parts = [(*key[:3], str(key[3])) for key in votes.traces]
     labels = np.array(
         [float(truth[key]) if part in sampled else np.nan for key, part in zip(votes.traces, parts, strict=True)]

@@ -11,7 +11,7 @@ import pytest
 from auditor.domain.labels import LabelKind
 from auditor.errors import ReviewError
 from auditor.reports.data.build import build_report
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession, find_sampling_units
 from auditor.run import run_audit
 from auditor.storage import audits, backup, labels
@@ -31,7 +31,7 @@ def test_answers_to_a_task_are_sampled_labelled_and_imported(
     run_audit(task_audit(server.url, tmp_path, "exact", probes={"direct": {"samples": 2}}), storage=storage)
     with open_database(storage) as db:
         audit = audits.get_audit(db, "sums")
-        drawn = draw_sample(db, audit, LabelKind.TRACE, 40)
+        drawn = draw_label_sample(db, audit, LabelKind.TRACE, 40)
         assert (drawn.n_sampled >= 40, drawn.n_population) == (True, 60)
         session = LabellingSession(db, audit, "ada")
         assert list(session.aspect_questions) == ["logical_consistency", "score_fit"]
@@ -60,7 +60,7 @@ def test_plain_text_and_import_give_a_task_the_same_corrected_accuracy(
     run_audit(task_audit(server.url, tmp_path, "exact", probes={"direct": {"samples": 2}}), storage=storage)
     with open_database(storage) as db:
         audit = audits.get_audit(db, "sums")
-        draw_sample(db, audit, LabelKind.TRACE, 60)
+        draw_label_sample(db, audit, LabelKind.TRACE, 60)
     copy = f"sqlite:///{tmp_path}/copy.db"
     backup.copy_database(Path(storage.removeprefix("sqlite:///")), tmp_path / "copy.db")
 
@@ -92,22 +92,22 @@ def test_labels_outlast_a_run_that_adds_samples(
     run_audit(config(server.url, probes={"direct": {"samples": 1}}), storage=storage)
     with open_database(storage) as db:
         audit = audits.get_audit(db, "scripted")
-        draw_sample(db, audit, LabelKind.TRACE, 27)
+        draw_label_sample(db, audit, LabelKind.TRACE, 27)
         session = LabellingSession(db, audit, "ada")
         for sampled in session.sample[:5]:
             session.save(sampled.unit, "VALID")
     run_audit(config(server.url, probes={"direct": {"samples": 1}}), storage=storage)
     with open_database(storage) as db:
-        assert draw_sample(db, audit, LabelKind.TRACE).n_sampled == 27  # the same run changes nothing
+        assert draw_label_sample(db, audit, LabelKind.TRACE).n_sampled == 27  # the same run changes nothing
 
     run_audit(config(server.url, probes={"direct": {"samples": 2}}), storage=storage)
     with open_database(storage) as db:
         with pytest.raises(
             ReviewError, match=r"there were 27, and there are 54 now\. Of the 27 sampled traces, 0 no longer exist"
         ):
-            draw_sample(db, audit, LabelKind.TRACE)
+            draw_label_sample(db, audit, LabelKind.TRACE)
         assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == 5
-        draw_sample(db, audit, LabelKind.TRACE, 54, redraw=True)
+        draw_label_sample(db, audit, LabelKind.TRACE, 54, redraw=True)
         assert LabellingSession(db, audit, "ada", second_rater_share=0).load_progress().n_left == 49
     monkeypatch.setenv("AUDITOR_STORAGE", storage)
     assert json.loads(auditor("verify", "scripted", "--json").stdout)["holds"]

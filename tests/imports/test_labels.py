@@ -12,7 +12,7 @@ import pytest
 
 from auditor.domain import Outcome
 from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audits, hash_chain, labels, results
 from auditor.storage.database import open_database
 from tests.support.cli_runner import CommandOutput, auditor
@@ -37,8 +37,8 @@ def sample(storage: str) -> list[SampledUnit]:
     """A drawn sample of 90 traces."""
     with open_database(storage) as db:
         audit = audits.get_audit(db, "moral")
-        draw_sample(db, audit, LabelKind.TRACE, 90)
-        return labels.load_sample(db, audit.id, LabelKind.TRACE)
+        draw_label_sample(db, audit, LabelKind.TRACE, 90)
+        return labels.load_label_sample(db, audit.id, LabelKind.TRACE)
 
 
 def make_row(
@@ -68,7 +68,9 @@ def load(storage: str) -> tuple[list[Label], list[SampledUnit]]:
     with open_database(storage, create=False) as db:
         audit_id = audits.get_audit(db, "moral").id
         assert hash_chain.verify_chain(db).breaks == []
-        return labels.load_labels(db, audit_id, LabelKind.TRACE), labels.load_sample(db, audit_id, LabelKind.TRACE)
+        return labels.load_labels(db, audit_id, LabelKind.TRACE), labels.load_label_sample(
+            db, audit_id, LabelKind.TRACE
+        )
 
 
 def test_labels_of_the_drawn_sample_are_stored(storage: str, sample: list[SampledUnit]) -> None:
@@ -129,7 +131,7 @@ def test_labels_with_inclusion_make_a_sample(storage: str) -> None:
     assert {(unit.stratum, unit.n_in_stratum) for unit in sample} == {((), 180)}
     with open_database(storage, create=False) as db:
         assert "was imported from labels.csv" in auditor("review", "moral", "--sample", "90").stderr
-        assert draw_sample(db, audits.get_audit(db, "moral"), LabelKind.TRACE).n_sampled == 4
+        assert draw_label_sample(db, audits.get_audit(db, "moral"), LabelKind.TRACE).n_sampled == 4
 
     more = [make_row(TRACES[0], rater="ben", inclusion=0.25), make_row(("birch", *TRACES[0][1:]), "ben", inclusion=0.1)]
     assert import_file(write_csv(more, "more.csv")).returncode == 0
@@ -329,13 +331,13 @@ def test_exported_labels_can_be_imported_again(storage: str, sample: list[Sample
     with open_database(storage) as db:
         audit = audits.get_audit(db, "moral")
         before = {(x.unit, x.rater): (x.value, x.aspects) for x in labels.load_labels(db, audit.id, LabelKind.TRACE)}
-        sample_before = labels.load_sample(db, audit.id, LabelKind.TRACE)
+        sample_before = labels.load_label_sample(db, audit.id, LabelKind.TRACE)
     second_import = import_file(f"again.{file_format}")
     assert second_import.returncode == 0, second_import.stderr
     assert "Already stored and unchanged: 3 labels" in second_import.stderr
     with open_database(storage) as db:
         after = {(x.unit, x.rater): (x.value, x.aspects) for x in labels.load_labels(db, audit.id, LabelKind.TRACE)}
-        assert labels.load_sample(db, audit.id, LabelKind.TRACE) == sample_before
+        assert labels.load_label_sample(db, audit.id, LabelKind.TRACE) == sample_before
     assert after == before
     assert len(after) == 3
 
@@ -353,6 +355,6 @@ def test_exported_labels_bring_their_sample_to_another_database(
     assert second_import.returncode == 0, second_import.stderr
     with open_database(other) as db:
         audit = audits.get_audit(db, "moral")
-        drawn = {unit.unit: unit.inclusion for unit in labels.load_sample(db, audit.id, LabelKind.TRACE)}
+        drawn = {unit.unit: unit.inclusion for unit in labels.load_label_sample(db, audit.id, LabelKind.TRACE)}
         assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == len(sample) + 1
     assert drawn == {unit.unit: unit.inclusion for unit in sample}

@@ -13,7 +13,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain.labels import LabelKind
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits
@@ -101,7 +101,7 @@ def make_audit_of_everything(storage: str) -> None:
         run_audit(AuditConfig.model_validate(SIMULATED_CONFIG | changes), storage=storage)
     with open_database(storage) as db:
         audit = audits.get_audit(db, "simulated")
-        draw_sample(db, audit, LabelKind.TRACE, LABELLED_TRACES)
+        draw_label_sample(db, audit, LabelKind.TRACE, LABELLED_TRACES)
         session = LabellingSession(db, audit, "ada")
         for sampled in session.sample[:LABELLED_TRACES]:
             session.save(sampled.unit, "VALID")

@@ -19,7 +19,7 @@ from auditor.review.export import (
     write_labels,
     write_ratings,
 )
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.review.session import ReviewSession
 from auditor.storage import labels, results
@@ -109,7 +109,7 @@ def test_ratings_of_changed_scores_are_not_in_force(db: Database, audit: Audit) 
 def save_labels(db: Database) -> Audit:
     """An audit with a sample, a label that was changed, and one that was undone."""
     audit = save_review_audit(db)
-    draw_sample(db, audit, LabelKind.TRACE, 90)
+    draw_label_sample(db, audit, LabelKind.TRACE, 90)
     session = LabellingSession(db, audit, "ada")
     first, second = session.sample[:2]
     session.save(first.unit, "VALID", {"score_fit": True})

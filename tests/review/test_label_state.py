@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine
 from auditor.domain import Ruling
 from auditor.domain.labels import UNSURE, Label, LabelKind
 from auditor.review.label_queue import LabelQueue
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.review.label_state import LabelState
 from auditor.review.labelling import LabellingSession
 from auditor.storage import label_draws, labels
@@ -38,7 +38,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 def audit(db: Database) -> Audit:
     """An audit of 180 traces, with a sample of all."""
     audit = save_review_audit(db)
-    draw_sample(db, audit, LabelKind.TRACE, 180)
+    draw_label_sample(db, audit, LabelKind.TRACE, 180)
     return audit
 
 
@@ -123,7 +123,7 @@ def counted_steps() -> Iterator[list[int]]:
 
 def append_rows(db: Database, audit: Audit, rater: str, n: int) -> None:
     """Append labels of the last sampled unit."""
-    unit = labels.load_sample(db, audit.id, LabelKind.TRACE)[-1].unit
+    unit = labels.load_label_sample(db, audit.id, LabelKind.TRACE)[-1].unit
     label = Label(unit, rater, VALID, datetime.now(UTC))
     labels.append_labels(db, audit.id, [label] * n)
 

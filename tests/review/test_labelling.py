@@ -11,7 +11,7 @@ import pytest
 from auditor.domain import Outcome, Ruling, Trace
 from auditor.domain.labels import UNSURE, LabelKind, SampledUnit
 from auditor.errors import ReviewError, StorageError, UsageError
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.review.progress import format_progress
 from auditor.storage import hash_chain, label_draws, labels, results
@@ -34,8 +34,8 @@ def audit(db: Database) -> Audit:
     return save_review_audit(db)
 
 
-def load_sample(db: Database, audit: Audit) -> list[SampledUnit]:
-    return labels.load_sample(db, audit.id, LabelKind.TRACE)
+def load_label_sample(db: Database, audit: Audit) -> list[SampledUnit]:
+    return labels.load_label_sample(db, audit.id, LabelKind.TRACE)
 
 
 def start(db: Database, audit: Audit, rater: str = "ada", share: float = 0.2, raters: int = 2) -> LabellingSession:
@@ -54,8 +54,8 @@ def label_all(session: LabellingSession, value: str = VALID) -> list[SampledUnit
 
 
 def test_a_sample_is_stratified_by_model_and_verdict(db: Database, audit: Audit) -> None:
-    drawn = draw_sample(db, audit, LabelKind.TRACE, 90)
-    sample = load_sample(db, audit)
+    drawn = draw_label_sample(db, audit, LabelKind.TRACE, 90)
+    sample = load_label_sample(db, audit)
     assert (drawn.n_sampled, drawn.n_added, drawn.n_population) == (90, 90, 180)
     assert drawn.stratify == ("model", "verdict")
     counts = Counter(sampled.stratum for sampled in sample)
@@ -71,16 +71,16 @@ def test_a_sample_is_stratified_by_model_and_verdict(db: Database, audit: Audit)
 def test_the_draw_is_the_same_for_the_same_audit(db: Database, audit: Audit) -> None:
     other = save_review_audit(db, name="again")
     for one in (audit, other):
-        draw_sample(db, one, LabelKind.TRACE, 40)
-    assert load_sample(db, audit) == load_sample(db, other)
+        draw_label_sample(db, one, LabelKind.TRACE, 40)
+    assert load_label_sample(db, audit) == load_label_sample(db, other)
 
 
 def test_a_larger_sample_keeps_the_smaller_one_and_its_labels(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
-    before = [sampled.unit for sampled in load_sample(db, audit)]
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
+    before = [sampled.unit for sampled in load_label_sample(db, audit)]
     label_all(start(db, audit))
-    drawn = draw_sample(db, audit, LabelKind.TRACE, 100)
-    after = load_sample(db, audit)
+    drawn = draw_label_sample(db, audit, LabelKind.TRACE, 100)
+    after = load_label_sample(db, audit)
     assert (drawn.n_sampled, drawn.n_added) == (100, 40)
     assert [sampled.unit for sampled in after[:60]] == before
     assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == 60
@@ -89,21 +89,24 @@ def test_a_larger_sample_keeps_the_smaller_one_and_its_labels(db: Database, audi
 
 
 def test_a_smaller_sample_or_none_opens_the_drawn_one(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 90)
+    draw_label_sample(db, audit, LabelKind.TRACE, 90)
     for n in (None, 10, 90):
-        drawn = draw_sample(db, audit, LabelKind.TRACE, n)
+        drawn = draw_label_sample(db, audit, LabelKind.TRACE, n)
         assert (drawn.n_sampled, drawn.n_added) == (90, 0)
 
 
 def test_other_attributes_can_make_the_strata(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 40, stratify=["region", "language"])
-    assert {sampled.stratum for sampled in load_sample(db, audit)} == {("Western", "en"), ("Non-Western", "en")}
+    draw_label_sample(db, audit, LabelKind.TRACE, 40, stratify=["region", "language"])
+    assert {sampled.stratum for sampled in load_label_sample(db, audit)} == {
+        ("Western", "en"),
+        ("Non-Western", "en"),
+    }
 
 
 def test_a_sample_is_not_stratified_twice(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 40)
+    draw_label_sample(db, audit, LabelKind.TRACE, 40)
     with pytest.raises(UsageError, match="is stratified by model,verdict"):
-        draw_sample(db, audit, LabelKind.TRACE, 50, stratify=["topic"])
+        draw_label_sample(db, audit, LabelKind.TRACE, 50, stratify=["topic"])
 
 
 @pytest.mark.parametrize(
@@ -114,27 +117,27 @@ def test_a_draw_that_is_not_possible(
     db: Database, audit: Audit, n: int | None, stratify: list[str] | None, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        draw_sample(db, audit, LabelKind.TRACE, n, stratify=stratify)
+        draw_label_sample(db, audit, LabelKind.TRACE, n, stratify=stratify)
     assert label_draws.load_draw(db, audit.id, LabelKind.TRACE) is None
 
 
 def test_an_audit_without_the_kind_says_what_is_missing(db: Database, audit: Audit) -> None:
     with pytest.raises(ReviewError, match="has no comparison to label"):
-        draw_sample(db, audit, LabelKind.COMPARISON, 20)
+        draw_label_sample(db, audit, LabelKind.COMPARISON, 20)
 
 
 def test_failed_traces_are_not_drawn(db: Database, audit: Audit) -> None:
     failed = replace(results.load_traces(db, audit.id)[0], outcome=Outcome.TRUNCATED, score=None)
     results.save_traces(db, audit.id, [failed])
-    assert draw_sample(db, audit, LabelKind.TRACE, 500).n_population == 179
+    assert draw_label_sample(db, audit, LabelKind.TRACE, 500).n_population == 179
 
 
 def test_verdicts_that_come_later_do_not_change_the_strata(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
     verdicts = [replace(v, judge="dogwood", ruling=Ruling.INVALID) for v in results.load_verdicts(db, audit.id)]
     results.save_verdicts(db, audit.id, verdicts)
-    draw_sample(db, audit, LabelKind.TRACE, 100)
-    sizes = {sampled.stratum: sampled.n_in_stratum for sampled in load_sample(db, audit)}
+    draw_label_sample(db, audit, LabelKind.TRACE, 100)
+    sizes = {sampled.stratum: sampled.n_in_stratum for sampled in load_label_sample(db, audit)}
     assert sum(sizes.values()) == 180
 
 
@@ -150,10 +153,10 @@ def delete_verdicts(db: Database, audit: Audit, model: str) -> None:
 
 def test_traces_without_a_verdict_are_not_drawn_if_others_have_one(db: Database, audit: Audit) -> None:
     delete_verdicts(db, audit, "alder")
-    drawn = draw_sample(db, audit, LabelKind.TRACE, 500)
+    drawn = draw_label_sample(db, audit, LabelKind.TRACE, 500)
     assert (drawn.n_sampled, drawn.n_population, drawn.n_unjudged) == (120, 120, 60)
-    assert {sampled.unit.parts[0] for sampled in load_sample(db, audit)} == {"birch", "cedar"}
-    frame = label_draws.load_frame(db, audit.id, LabelKind.TRACE)
+    assert {sampled.unit.parts[0] for sampled in load_label_sample(db, audit)} == {"birch", "cedar"}
+    frame = label_draws.load_label_frame(db, audit.id, LabelKind.TRACE)
     assert frame is not None
     assert len(frame.units) == 120
 
@@ -161,9 +164,9 @@ def test_traces_without_a_verdict_are_not_drawn_if_others_have_one(db: Database,
 def test_an_audit_without_verdicts_can_be_labelled(db: Database, audit: Audit) -> None:
     for model in ("alder", "birch", "cedar"):
         delete_verdicts(db, audit, model)
-    drawn = draw_sample(db, audit, LabelKind.TRACE, 500)
+    drawn = draw_label_sample(db, audit, LabelKind.TRACE, 500)
     assert (drawn.n_sampled, drawn.n_unjudged) == (180, 0)
-    assert {sampled.stratum[1] for sampled in load_sample(db, audit)} == {"none"}
+    assert {sampled.stratum[1] for sampled in load_label_sample(db, audit)} == {"none"}
 
 
 def change_text(db: Database, audit: Audit, trace: Trace) -> None:
@@ -171,21 +174,21 @@ def change_text(db: Database, audit: Audit, trace: Trace) -> None:
 
 
 def test_a_sample_of_changed_traces_is_neither_opened_nor_extended(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 180)
+    draw_label_sample(db, audit, LabelKind.TRACE, 180)
     change_text(db, audit, results.load_traces(db, audit.id)[0])
     for n in (None, 200):
         with pytest.raises(ReviewError, match=r"have changed since its sample was drawn.* 1 have another text"):
-            draw_sample(db, audit, LabelKind.TRACE, n)
+            draw_label_sample(db, audit, LabelKind.TRACE, n)
 
 
 def test_a_new_draw_keeps_labels_of_unchanged_texts(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 90)
+    draw_label_sample(db, audit, LabelKind.TRACE, 90)
     before = label_all(start(db, audit, share=0))
     (changed,) = [t for t in results.load_traces(db, audit.id) if trace_parts(t) == before[0].unit.parts]
     change_text(db, audit, changed)
 
-    draw_sample(db, audit, LabelKind.TRACE, 90, redraw=True)
-    after = load_sample(db, audit)
+    draw_label_sample(db, audit, LabelKind.TRACE, 90, redraw=True)
+    after = load_label_sample(db, audit)
     assert {sampled.unit for sampled in after} == {sampled.unit for sampled in before}  # the numbers are permanent
     in_force = labels.load_labels(db, audit.id, LabelKind.TRACE)
     assert len(in_force) == 89
@@ -193,38 +196,38 @@ def test_a_new_draw_keeps_labels_of_unchanged_texts(db: Database, audit: Audit) 
 
 
 def test_the_frame_has_every_unit_with_its_stratum_when_drawn(db: Database, audit: Audit) -> None:
-    assert label_draws.load_frame(db, audit.id, LabelKind.TRACE) is None
-    draw_sample(db, audit, LabelKind.TRACE, 60)
-    frame = label_draws.load_frame(db, audit.id, LabelKind.TRACE)
+    assert label_draws.load_label_frame(db, audit.id, LabelKind.TRACE) is None
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
+    frame = label_draws.load_label_frame(db, audit.id, LabelKind.TRACE)
     assert frame is not None
     strata = dict(frame.units)
     assert len(strata) == 180
     counts = Counter(strata.values())
-    for sampled in load_sample(db, audit):
+    for sampled in load_label_sample(db, audit):
         assert strata[sampled.unit] == sampled.stratum
         assert counts[sampled.stratum] == sampled.n_in_stratum
     change_text(db, audit, results.load_traces(db, audit.id)[0])
-    outdated = label_draws.load_frame(db, audit.id, LabelKind.TRACE)
-    assert outdated == label_draws.SampleFrame((), is_outdated=True)
+    outdated = label_draws.load_label_frame(db, audit.id, LabelKind.TRACE)
+    assert outdated == label_draws.LabelFrame((), is_outdated=True)
 
 
 # --- a session
 
 
 def test_labels_are_made_in_the_order_of_the_draw(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
-    sample = load_sample(db, audit)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
+    sample = load_label_sample(db, audit)
     assert label_all(start(db, audit)) == sample
 
 
 def test_skipped_units_do_not_come(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
-    first, second, third = load_sample(db, audit)[:3]
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
+    first, second, third = load_label_sample(db, audit)[:3]
     assert start(db, audit).next_unit(after=first.unit, skipped={second.unit}) == third
 
 
 def test_a_saved_label_is_loaded_with_what_was_shown(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
     session = start(db, audit)
     sampled = session.next_unit()
     assert sampled is not None
@@ -237,9 +240,9 @@ def test_a_saved_label_is_loaded_with_what_was_shown(db: Database, audit: Audit)
 
 
 def test_unknown_values_and_aspects_are_refused(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
     session = start(db, audit)
-    unit = load_sample(db, audit)[0].unit
+    unit = load_label_sample(db, audit)[0].unit
     with pytest.raises(ValueError, match="cannot be 'yes'"):
         session.save(unit, "yes")
     with pytest.raises(ValueError, match="no aspect"):
@@ -250,9 +253,9 @@ def test_unknown_values_and_aspects_are_refused(db: Database, audit: Audit) -> N
 
 
 def test_undo_returns_the_labels_one_by_one(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
     session = start(db, audit)
-    first, second = load_sample(db, audit)[:2]
+    first, second = load_label_sample(db, audit)[:2]
     session.save(first.unit, VALID)
     session.save(second.unit, INVALID)
     session.save(first.unit, UNSURE)
@@ -265,9 +268,9 @@ def test_undo_returns_the_labels_one_by_one(db: Database, audit: Audit) -> None:
 
 
 def test_undoing_a_change_restores_the_label_before_it(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
     session = start(db, audit)
-    unit = load_sample(db, audit)[0].unit
+    unit = load_label_sample(db, audit)[0].unit
     session.save(unit, VALID)
     session.save(unit, INVALID)
     session.undo()
@@ -277,7 +280,7 @@ def test_undoing_a_change_restores_the_label_before_it(db: Database, audit: Audi
 
 
 def test_a_unit_stays_until_enough_raters_have_labelled_it(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
     assert len(label_all(start(db, audit, "ada", share=0.5, raters=3))) == 60
     n_second = len(label_all(start(db, audit, "ben", share=0.5, raters=3)))
     n_third = len(label_all(start(db, audit, "cleo", share=0.5, raters=3)))
@@ -287,7 +290,7 @@ def test_a_unit_stays_until_enough_raters_have_labelled_it(db: Database, audit: 
 
 
 def test_raters_at_work_at_once_start_with_different_units(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
     sessions = [start(db, audit, rater, share=0) for rater in ("ada", "ben")]
     for session in sessions:
         sampled = session.next_unit()
@@ -305,7 +308,7 @@ def test_raters_at_work_at_once_start_with_different_units(db: Database, audit: 
 
 
 def test_progress_counts_what_is_left_and_how_long_it_takes(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
     session = start(db, audit, share=0)
     for duration in (4, 2, 3):
         sampled = session.next_unit()
@@ -317,8 +320,8 @@ def test_progress_counts_what_is_left_and_how_long_it_takes(db: Database, audit:
 
 
 def test_agreement_counts_what_both_raters_decided(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 60)
-    sample = load_sample(db, audit)
+    draw_label_sample(db, audit, LabelKind.TRACE, 60)
+    sample = load_label_sample(db, audit)
     for rater, n_same in (("ada", 40), ("ben", 30)):
         session = start(db, audit, rater, share=1)
         for i, sampled in enumerate(sample[:40]):

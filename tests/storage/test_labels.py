@@ -16,7 +16,7 @@ from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome,
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.errors import StorageError
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audit_changes, audits, comparisons, hash_chain, labels, results, semantic_results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
@@ -78,7 +78,7 @@ def test_only_labels_of_the_screen_are_undone_there(db: Database, audit: Audit) 
 
 @pytest.mark.parametrize("table", ["label", "label_draw", "sampled_unit"])
 def test_a_changed_row_breaks_the_chain(db: Database, audit: Audit, table: str) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 20)
+    draw_label_sample(db, audit, LabelKind.TRACE, 20)
     labels.append_label(db, audit.id, make_label())
     column = {"label": "value", "label_draw": "stratify", "sampled_unit": "stratum"}[table]
     db.write(lambda c: c.execute(text(f"UPDATE {table} SET {column} = 'other' WHERE id = 1")))
@@ -86,8 +86,8 @@ def test_a_changed_row_breaks_the_chain(db: Database, audit: Audit, table: str) 
 
 
 def test_sample_and_labels_survive_another_run_of_the_audit(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 20)
-    before = labels.load_sample(db, audit.id, LabelKind.TRACE)
+    draw_label_sample(db, audit, LabelKind.TRACE, 20)
+    before = labels.load_label_sample(db, audit.id, LabelKind.TRACE)
     labels.append_label(db, audit.id, make_label(before[0].unit))
     traces = results.load_traces(db, audit.id)
     survey = audits.load_audit_survey(db, audit)
@@ -97,12 +97,12 @@ def test_sample_and_labels_survive_another_run_of_the_audit(db: Database, audit:
     assert rerun.id == audit.id
     assert labels.load_labels(db, audit.id, LabelKind.TRACE) == []  # until the text is there again
     results.save_traces(db, audit.id, traces)
-    assert labels.load_sample(db, audit.id, LabelKind.TRACE) == before
+    assert labels.load_label_sample(db, audit.id, LabelKind.TRACE) == before
     assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == 1
 
 
 def test_a_deleted_audit_keeps_its_labels_and_the_chain(db: Database, audit: Audit) -> None:
-    draw_sample(db, audit, LabelKind.TRACE, 20)
+    draw_label_sample(db, audit, LabelKind.TRACE, 20)
     labels.append_label(db, audit.id, make_label())
     assert audit_changes.count_contents(db, audit.id).labels == 1
     audit_changes.delete_audit(db, audit)
@@ -129,7 +129,7 @@ def test_pairs_of_answers_are_those_that_a_judge_was_asked_about(db: Database, a
         ("contradiction", "alder", "q1", "1", "2"),
     ]
     assert units[0].content != units[1].content
-    assert draw_sample(db, audit, LabelKind.ANSWER_PAIR, 20).n_sampled == 2
+    assert draw_label_sample(db, audit, LabelKind.ANSWER_PAIR, 20).n_sampled == 2
     labels.append_label(db, audit.id, make_label(units[0].unit, "yes"))
     assert len(labels.load_labels(db, audit.id, LabelKind.ANSWER_PAIR)) == 1
     assert labels.load_labels(db, audit.id, LabelKind.TRACE) == []
@@ -170,8 +170,8 @@ def _draw_and_label(point: str, storage: str) -> None:
     os.environ[failpoints.ENVIRONMENT_VARIABLE] = point
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "moral")
-        draw_sample(db, audit, LabelKind.TRACE, 20)
-        for sampled in labels.load_sample(db, audit.id, LabelKind.TRACE)[:4]:
+        draw_label_sample(db, audit, LabelKind.TRACE, 20)
+        for sampled in labels.load_label_sample(db, audit.id, LabelKind.TRACE)[:4]:
             labels.append_label(db, audit.id, make_label(sampled.unit))
             print(len(labels.load_entries(db, audit.id)), flush=True)
 
@@ -197,8 +197,8 @@ def test_a_kill_loses_nothing_and_leaves_no_half_of_a_write(
         audit = save_review_audit(db, conflicts=4)
     assert kill_at(point, storage) == -signal.SIGKILL
     with open_database(storage, create=False) as db:
-        assert len(labels.load_sample(db, audit.id, LabelKind.TRACE)) == n_sampled
+        assert len(labels.load_label_sample(db, audit.id, LabelKind.TRACE)) == n_sampled
         assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == n_labels
         assert hash_chain.verify_chain(db).breaks == []
-        assert draw_sample(db, audit, LabelKind.TRACE, 20).n_sampled == N_SAMPLED
+        assert draw_label_sample(db, audit, LabelKind.TRACE, 20).n_sampled == N_SAMPLED
         assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == n_labels

@@ -13,7 +13,7 @@ from auditor.domain import Decision, Outcome, Rating, RatingAction, Trace
 from auditor.domain.labels import LabelKind
 from auditor.errors import EmptyStorageError, NotAllowedError
 from auditor.reports.data.audit_status import load_audit_status
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.run import resume_after_review
 from auditor.storage import audits, hash_chain, rating_log, results, review_queue
@@ -64,7 +64,7 @@ def decide(db: Database) -> None:
 
 def label(db: Database) -> None:
     audit = audits.get_audit(db, "moral")
-    draw_sample(db, audit, LabelKind.TRACE, 10)
+    draw_label_sample(db, audit, LabelKind.TRACE, 10)
     session = LabellingSession(db, audit, "ada")
     session.save(session.sample[0].unit, "VALID")
     session.undo()

@@ -15,7 +15,7 @@ from auditor.cli.demo import build_demo_config, run_worked_example
 from auditor.domain.labels import LabelKind
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.storage.audits import get_audit
 from auditor.storage.database import open_database
@@ -84,7 +84,7 @@ def draw_labelling(storage: str, folder: Path) -> tuple[str, str]:
     """The first text of a random sample of the worked example in the labelling screen: its picture and its text."""
     with open_database(storage) as db:
         audit = get_audit(db, build_demo_config().name)
-        draw_sample(db, audit, LabelKind.TRACE, N_LABELS)
+        draw_label_sample(db, audit, LabelKind.TRACE, N_LABELS)
         session = LabellingSession(db, audit, "ada")
         return asyncio.run(_draw_first_text(LabelApp(session, ReviewSettings(folder))))
 

@@ -13,7 +13,7 @@ from samplics.estimation import TaylorEstimator
 from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mean, nonresponse_bounds, weighted_share
-from auditor.surveys.sample_design import SampleDesign
+from auditor.surveys.survey_design import SurveyDesign
 from tests.support.linearised_error import linearised_error
 
 NAN = math.nan
@@ -36,7 +36,7 @@ def test_errors_of_designs_equal_samplics() -> None:
     x, w = rng.choice([-1, -0.5, 0, 1], n) + 0.3 * strata / 6, rng.gamma(2, 0.5, n)
     x[(rng.random(n) < 0.2) | ((strata == 2) & (places < 2))] = NAN
     units, unit = np.unique(np.column_stack([strata, places]), axis=0, return_inverse=True)
-    design = SampleDesign(unit.ravel(), units[:, 0])
+    design = SurveyDesign(unit.ravel(), units[:, 0])
     reference = TaylorEstimator(PopParam.mean)
     answered = ~np.isnan(x)
     domain = np.where(answered, "yes", "no")
@@ -49,12 +49,12 @@ def test_errors_of_designs_equal_samplics() -> None:
 def test_a_design_in_which_everybody_is_a_unit_is_no_design() -> None:
     rng = np.random.default_rng(3)
     x, w = rng.normal(size=50), rng.gamma(2, 0.5, 50)
-    design = SampleDesign(np.arange(50), np.zeros(50, np.int64))
+    design = SurveyDesign(np.arange(50), np.zeros(50, np.int64))
     assert compute_weighted_mean(x, w, design) == pytest.approx(compute_weighted_mean(x, w))
 
 
 def test_one_sampling_unit_has_no_error() -> None:
-    design = SampleDesign(np.zeros(3, np.int64), np.zeros(1, np.int64))
+    design = SurveyDesign(np.zeros(3, np.int64), np.zeros(1, np.int64))
     assert compute_weighted_mean(np.array([0.0, 0, 1]), np.ones(3), design).standard_error is None
 
 

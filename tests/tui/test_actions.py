@@ -11,7 +11,7 @@ import pytest
 
 from auditor.domain import Decision
 from auditor.domain.labels import LabelKind
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter, QueueSort
@@ -260,7 +260,7 @@ async def test_every_key_does_what_its_help_says(
 @asynccontextmanager
 async def run_labelling(db: Database, settings: ReviewSettings, size: tuple[int, int]) -> AsyncIterator[Driver]:
     audit = audits.get_audit(db, "moral")
-    draw_sample(db, audit, LabelKind.TRACE, 30, stratify=("model",))
+    draw_label_sample(db, audit, LabelKind.TRACE, 30, stratify=("model",))
     app = LabelApp(open_session(db, audit), settings)
     async with app.run_test(size=size) as pilot:
         driver = Driver(app, pilot)

@@ -63,7 +63,7 @@ def test_three_keys_and_a_kill_in_between_store_every_label(tmux: Tmux, tmp_path
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         audit = save_labelling_audit(db, N_UNITS)
-        sample = labels.load_sample(db, audit.id, LabelKind.TRACE)
+        sample = labels.load_label_sample(db, audit.id, LabelKind.TRACE)
     assert len(sample) == N_UNITS
     command = shlex.join([sys.executable, "-c", PROGRAM, url])
     tmux.start(command)

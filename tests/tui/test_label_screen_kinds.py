@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor.domain.labels import LabelKind
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.storage import audits, labels
 from auditor.storage.database import Database, open_database
@@ -78,7 +78,7 @@ async def test_each_kind_has_its_text_and_its_keys(
 ) -> None:
     monkeypatch.setattr(saving_screen, "DECISION_DELAY_S", 0.0)
     audit = audits.get_audit(shared_db, audit_name)
-    draw_sample(shared_db, audit, kind, 6)
+    draw_label_sample(shared_db, audit, kind, 6)
     rater = f"rater {size[0]}"
     session = LabellingSession(shared_db, audit, rater, kind, second_rater_share=1.0)
     app = LabelApp(session, ReviewSettings(tmp_path))

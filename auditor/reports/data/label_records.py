@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
 from auditor.storage.database import Database
-from auditor.storage.label_draws import load_frame, load_sample
+from auditor.storage.label_draws import load_label_frame, load_label_sample
 from auditor.storage.labels import load_labels
 
 CHANGED_REASON = (
@@ -36,8 +36,8 @@ class LabelRecords:
 def load_label_records(db: Database, audit_id: int) -> LabelRecords:
     """Load the labels of traces. Of a sample that was drawn here, all traces must be as they were at the draw."""
     labels = load_labels(db, audit_id, LabelKind.TRACE)
-    frame = load_frame(db, audit_id, LabelKind.TRACE)
+    frame = load_label_frame(db, audit_id, LabelKind.TRACE)
     if frame is None:
         return LabelRecords(labels=labels)
-    sample = load_sample(db, audit_id, LabelKind.TRACE)
+    sample = load_label_sample(db, audit_id, LabelKind.TRACE)
     return LabelRecords(sample, labels, frame.units, CHANGED_REASON if frame.is_outdated else None)

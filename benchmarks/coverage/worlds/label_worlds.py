@@ -95,7 +95,7 @@ class LabelWorld:
         is_sound = np.broadcast_to(soundness > 0, (self.n_raters, n))
         ratings = np.where(rng.random((self.n_raters, n)) < self.reliability, is_sound, ~is_sound).astype(np.float64)
         strata = 2 * model + (verdicts.mean(axis=0) > 0.5)
-        labels = self._label(ratings, _draw_sample(strata, rng), rng)
+        labels = self._label(ratings, _draw_items(strata, rng), rng)
         confidence = np.clip(0.75 + 0.12 * rng.normal(size=n), 0.5, 0.99)
         sample = LabelSample(cells.units, model, language, length, verdicts, confidence, labels, strata)
         truths = self._population_truths() | _truths_of_these_traces(sample, ratings.mean(axis=0))
@@ -140,7 +140,7 @@ def _draw_verdicts(
     return verdicts
 
 
-def _draw_sample(strata: Indices, rng: np.random.Generator) -> Bools:
+def _draw_items(strata: Indices, rng: np.random.Generator) -> Bools:
     """Whether each trace is sampled: in proportion to the strata, but at least ten of each, or all there are."""
     sizes = np.bincount(strata)
     n_labels = min(MAX_LABELS, LABELLED_SHARE * len(strata))

@@ -16,8 +16,8 @@ from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.metrics.unit_means import share_over_units
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.judge_quality.judges import estimate_excess
+from auditor.reports.data.judge_quality.label_columns import LabelColumns
 from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces
-from auditor.reports.data.judge_quality.sample_columns import SampleColumns
 from auditor.reports.data.judge_quality.schema import CorrectedDifferenceRow, CorrectedShareRow
 from auditor.reports.data.report_source import FloatArray
 
@@ -78,7 +78,7 @@ def _count_missing(n_labels: int, corrected: Estimate) -> int:
     return max(missing, 1) if corrected.ci_low is None else missing
 
 
-def _judge_share(judged: FloatArray, columns: SampleColumns) -> ShareEstimate:
+def _judge_share(judged: FloatArray, columns: LabelColumns) -> ShareEstimate:
     """Mean over traces of the share of VALID, with an interval over other countries and topics."""
     return share_over_units(judged, np.ones_like(judged), columns.units, empty_reason="no verdict is usable")
 
@@ -90,7 +90,7 @@ def _correct_with_labels(traces: LabelledTraces, model: str, labels: FloatArray)
     return _correct(panel[columns.rows], columns).value
 
 
-def _correct(judged: FloatArray, columns: SampleColumns, *, elsewhere: bool = False) -> Estimate:
+def _correct(judged: FloatArray, columns: LabelColumns, *, elsewhere: bool = False) -> Estimate:
     """The mean of people's labels, corrected from the judges' values, for these traces or other units."""
     return prediction_powered_mean(
         judged,

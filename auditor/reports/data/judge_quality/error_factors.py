@@ -15,8 +15,8 @@ from auditor.reports.data.judge_quality.judges import (
     Groups,
     estimate_excess,
 )
+from auditor.reports.data.judge_quality.label_columns import Bools
 from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces
-from auditor.reports.data.judge_quality.sample_columns import Bools
 from auditor.reports.data.judge_quality.schema import Dimension, ErrorFactorRow, TransportRow
 from auditor.reports.data.report_source import FloatArray
 

@@ -16,8 +16,8 @@ from auditor.metrics.judge_accuracy import judge_quality
 from auditor.metrics.label_plan import detectable_difference
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.reports.data.adjusted_tests import adjust_rows
+from auditor.reports.data.judge_quality.label_columns import Bools, LabelColumns
 from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces
-from auditor.reports.data.judge_quality.sample_columns import Bools, SampleColumns
 from auditor.reports.data.judge_quality.schema import (
     ConfidenceCalibrationRow,
     Dimension,
@@ -72,7 +72,7 @@ def _accuracy(traces: LabelledTraces, verdicts: FloatArray, labels: FloatArray) 
     return quality.accuracy.value
 
 
-def estimate_excess(judged: FloatArray, columns: SampleColumns) -> Estimate:
+def estimate_excess(judged: FloatArray, columns: LabelColumns) -> Estimate:
     """Mean of the judge's values minus people's, for these traces."""
     corrected = prediction_powered_mean(
         judged, columns.labels, inclusion=columns.inclusion, strata=columns.strata, bounds=(0.0, 1.0)

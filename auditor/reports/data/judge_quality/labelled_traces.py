@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auditor.domain import Ruling
 from auditor.domain.labels import UNSURE
-from auditor.reports.data.judge_quality.sample_columns import Bools, SampleColumns, select_columns
+from auditor.reports.data.judge_quality.label_columns import Bools, LabelColumns, select_columns
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.storage.votes import TraceKey
@@ -82,7 +82,7 @@ class LabelledTraces:
 
     def select(
         self, is_selected: Bools, labels: FloatArray | None = None, *, groups: NDArray[np.str_] | None = None
-    ) -> SampleColumns:
+    ) -> LabelColumns:
         """The sample within a part of the traces, as `select_columns`; all arguments have shape (traces,).
 
         Args:

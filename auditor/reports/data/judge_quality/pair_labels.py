@@ -12,12 +12,12 @@ from auditor.domain import Outcome, Purpose, Relation
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.metrics.judge_accuracy import JudgeQuality, judge_quality
 from auditor.metrics.label_plan import labels_for_half_width
+from auditor.reports.data.judge_quality.label_columns import Bools, LabelColumns, select_columns
 from auditor.reports.data.judge_quality.pair_schema import PairJudgeRow, PairKind, PairLabelsReport, PairQuestion
-from auditor.reports.data.judge_quality.sample_columns import Bools, SampleColumns, select_columns
 from auditor.reports.data.report_source import FloatArray
 from auditor.storage import comparisons, semantic_results
 from auditor.storage.database import Database
-from auditor.storage.label_draws import load_frame, load_sample
+from auditor.storage.label_draws import load_label_frame, load_label_sample
 from auditor.storage.labels import load_labels
 
 CHANGED_REASON = "pairs were added, removed or changed since the random sample was drawn"
@@ -36,7 +36,7 @@ class LabelledPairs:
     """
 
     def __init__(self, db: Database, audit_id: int, kind: LabelKind, labels: Sequence[Label]) -> None:
-        frame = load_frame(db, audit_id, kind)
+        frame = load_label_frame(db, audit_id, kind)
         pairs = () if frame is None else frame.units
         numbers = {stratum: number for number, stratum in enumerate(sorted({stratum for _, stratum in pairs}))}
         self.is_outdated = frame is not None and frame.is_outdated
@@ -44,7 +44,7 @@ class LabelledPairs:
         self.raters = sorted({label.rater for label in labels})
         self._strata = np.array([numbers[stratum] for _, stratum in pairs], dtype=np.intp)
         self._inclusion = np.full(len(pairs), np.nan)
-        for sampled in load_sample(db, audit_id, kind):
+        for sampled in load_label_sample(db, audit_id, kind):
             if sampled.unit in self.units:
                 self._inclusion[self.units[sampled.unit]] = sampled.inclusion
         self._values: defaultdict[int, list[str]] = defaultdict(list)
@@ -87,7 +87,7 @@ class LabelledPairs:
                 shares[position] = np.mean(np.array(hits, dtype=np.float64))
         return shares
 
-    def select(self, labels: FloatArray, is_selected: Bools) -> SampleColumns:
+    def select(self, labels: FloatArray, is_selected: Bools) -> LabelColumns:
         """The sample within a part of the pairs; both arguments have shape (pairs,)."""
         return select_columns(labels, self._inclusion, self._strata, is_selected)
 
@@ -142,7 +142,7 @@ def _measure_judges(pairs: LabelledPairs, decisions: Decisions) -> Iterator[Pair
 
 def _compare(
     pairs: LabelledPairs, values: Sequence[str], is_decided: Bools, if_unsure: float | None = None
-) -> tuple[JudgeQuality, SampleColumns]:
+) -> tuple[JudgeQuality, LabelColumns]:
     """Compare a judge's decisions with people's, whatever the answers: its accuracy is the share of equal ones."""
     columns = pairs.select(pairs.shares(values, if_unsure), is_decided)
     decided = np.ones(len(columns.rows))

@@ -13,10 +13,10 @@ from auditor.reports.data.comparison.schema import ComparisonReport
 from auditor.reports.data.comparison.series_pairs import parse_target
 from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
 from auditor.reports.sections.comparison import build_comparison_document
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from auditor.storage.labels import append_labels, load_sample
+from auditor.storage.labels import append_labels, load_label_sample
 from auditor.storage.votes import load_votes
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 from tests.support.planted_labels import make_label, plant_truth
@@ -28,9 +28,9 @@ ERROR_RATES = {"before": 0.05, "afterwards": 0.05, "reversed": 0.6}
 
 def label_sample(db: Database, audit: Audit, error_rate: float) -> None:
     """Draw a sample and label all of it, as a person who contradicts most judges at a rate."""
-    draw_sample(db, audit, LabelKind.TRACE, 200)
+    draw_label_sample(db, audit, LabelKind.TRACE, 200)
     truth = plant_truth(load_votes(db, audit.id), error_rate)
-    keys = [read_trace_key(sampled.unit.parts) for sampled in load_sample(db, audit.id, LabelKind.TRACE)]
+    keys = [read_trace_key(sampled.unit.parts) for sampled in load_label_sample(db, audit.id, LabelKind.TRACE)]
     append_labels(db, audit.id, [make_label(key, is_valid=truth[key]) for key in keys])
 
 

@@ -13,7 +13,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.judge_accuracy import judge_quality
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.reports.data.judge_quality.build import build_judge_quality
-from auditor.reports.data.judge_quality.sample_columns import merge_small_strata
+from auditor.reports.data.judge_quality.label_columns import merge_small_strata
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport, TransportRow
 from auditor.reports.data.label_records import LabelRecords
 from auditor.reports.data.report_source import ReportSource

@@ -18,11 +18,11 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.judge_quality.pair_labels import build_pair_labels
 from auditor.reports.data.judge_quality.pair_schema import PairLabelsReport
 from auditor.reports.sections.pair_labels import build_pair_labels_section
-from auditor.review.label_sampling import draw_sample
+from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audits, comparisons, semantic_results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from auditor.storage.labels import append_labels, load_sample
+from auditor.storage.labels import append_labels, load_label_sample
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 from tests.support.label_audits import PAIR_AUDIT, SURVEY_AUDIT, run_pair_audit, run_survey_audit
 
@@ -49,8 +49,10 @@ def db(folder: Path, tmp_path: Path) -> Iterator[Database]:
 
 def plant(db: Database, audit: Audit, kind: LabelKind, n: int, choose: Callable[[LabelUnit, int], str | None]) -> None:
     """Draw a sample, and label its units with what `choose` says of each unit and its place in the sample."""
-    draw_sample(db, audit, kind, n)
-    values = [(sampled.unit, choose(sampled.unit, i)) for i, sampled in enumerate(load_sample(db, audit.id, kind))]
+    draw_label_sample(db, audit, kind, n)
+    values = [
+        (sampled.unit, choose(sampled.unit, i)) for i, sampled in enumerate(load_label_sample(db, audit.id, kind))
+    ]
     labels = [Label(unit, "ada", value, datetime.now(UTC)) for unit, value in values if value is not None]
     append_labels(db, audit.id, labels)
 
@@ -75,7 +77,7 @@ def test_a_census_of_pairs_of_answers_gives_the_counted_shares(db: Database) -> 
 
     plant(db, audit, LabelKind.ANSWER_PAIR, ALL, choose)
     [report] = build_pair_labels(db, audit.id)
-    sample = load_sample(db, audit.id, LabelKind.ANSWER_PAIR)
+    sample = load_label_sample(db, audit.id, LabelKind.ANSWER_PAIR)
     assert (report.kind, report.pairs, report.sampled, report.labels) == ("answer_pair", *[len(sample)] * 3)
     assert {row.question for row in report.judges} == set(decided)
     for row in report.judges:
@@ -112,7 +114,7 @@ def test_a_sample_of_comparisons_gives_the_design_based_share(db: Database) -> N
 
     plant(db, audit, LabelKind.COMPARISON, 4, choose)
     [report] = build_pair_labels(db, audit.id)
-    sample = load_sample(db, audit.id, LabelKind.COMPARISON)
+    sample = load_label_sample(db, audit.id, LabelKind.COMPARISON)
     label_of = {sampled.unit: choose(sampled.unit, i) for i, sampled in enumerate(sample)}
     stratum_of = {sampled.unit: sampled.stratum for sampled in sample}
     assert [row.judge for row in report.judges] == sorted(by_judge)

@@ -31,7 +31,7 @@ UNLABELLED_REASON = "no trace is labelled"
 
 
 @dataclass(frozen=True)
-class LabelledSample:
+class LabelledTraces:
     """Traces, N in all, of which n are labelled.
 
     Attributes:
@@ -127,7 +127,7 @@ class LabelledSample:
 
 def read_sample(
     judge: ArrayLike, labels: ArrayLike, inclusion: ArrayLike | None, strata: ArrayLike | None
-) -> LabelledSample:
+) -> LabelledTraces:
     """Check the columns, shape (N,) each, and compute the weights.
 
     Args:
@@ -158,11 +158,11 @@ def read_sample(
     is_labelled = ~np.isnan(labelled)
     stratum_index = np.unique(stratum_labels, return_inverse=True)[1]
     weights = _compute_weights(_read_inclusion(inclusion, is_labelled), is_labelled, stratum_index)
-    return LabelledSample(judged, labelled[is_labelled], weights, is_labelled, stratum_index)
+    return LabelledTraces(judged, labelled[is_labelled], weights, is_labelled, stratum_index)
 
 
 def design_based_share(
-    sample: LabelledSample,
+    sample: LabelledTraces,
     hits: Floats,
     cases: Floats,
     *,
@@ -209,7 +209,7 @@ def design_based_share(
     return Estimate(share, n_cases, *clopper_pearson(share, n_effective), generalizes_to=THESE_TRACES)
 
 
-def _largest_weight(sample: LabelledSample, is_possible: NDArray[np.bool_]) -> float:
+def _largest_weight(sample: LabelledTraces, is_possible: NDArray[np.bool_]) -> float:
     """The largest weight of a labelled trace of these, times the root of the finite population correction.
 
     That of any labelled trace where none of these with a weight above 1 is labelled; 0 where all of these are labelled.
@@ -225,7 +225,7 @@ def _largest_weight(sample: LabelledSample, is_possible: NDArray[np.bool_]) -> f
 def student_estimate(
     value: float,
     variance: float,
-    sample: LabelledSample,
+    sample: LabelledTraces,
     bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Estimate:
     """A value with Student's interval for these traces, clipped to the bounds; without one where it is undefined."""

@@ -17,7 +17,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class SampleColumns:
+class LabelColumns:
     """The arguments that functions on labelled samples share, of some of the units; arrays have shape (units,).
 
     Attributes:
@@ -48,7 +48,7 @@ def select_columns(
     *,
     groups: NDArray[np.str_] | None = None,
     units: Mapping[str, Sequence[str]] | None = None,
-) -> SampleColumns:
+) -> LabelColumns:
     """Select the sample within a part of the units.
 
     Labelling may stop early, so the probability of a label is the planned one times the share of the stratum's
@@ -73,7 +73,7 @@ def select_columns(
         np.isin(strata, strata[is_labelled])[rows],
     )
     selected_units = {unit: np.asarray(names)[rows].tolist() for unit, names in (units or {}).items()}
-    return SampleColumns(rows, labels[rows], rates[rows], merged, selected_units)
+    return LabelColumns(rows, labels[rows], rates[rows], merged, selected_units)
 
 
 def _labelled_shares(labels: FloatArray, inclusion: FloatArray, strata: NDArray[np.intp]) -> FloatArray:

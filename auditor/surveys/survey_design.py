@@ -14,7 +14,7 @@ from auditor.surveys.answer_codes import format_value
 from auditor.surveys.column_reader import DistinctValueColumn
 
 
-class SampleDesign(NamedTuple):
+class SurveyDesign(NamedTuple):
     """How the respondents of one country were drawn.
 
     Attributes:
@@ -25,9 +25,9 @@ class SampleDesign(NamedTuple):
     unit: NDArray[np.int64]
     stratum: NDArray[np.int64]
 
-    def select(self, mask: NDArray[np.bool_]) -> SampleDesign:
+    def select(self, mask: NDArray[np.bool_]) -> SurveyDesign:
         """The design of some respondents, who are a domain: units without any of them stay in the design."""
-        return SampleDesign(self.unit[mask], self.stratum)
+        return SurveyDesign(self.unit[mask], self.stratum)
 
     def sum_variance(self, residuals: NDArray[np.float64]) -> float | None:
         """Variance of the sum of the respondents' residuals, which add up to 0; None with fewer than two units.
@@ -53,7 +53,7 @@ def build_designs(
     psu: DistinctValueColumn | None,
     rows_by_country: Mapping[str, tuple[int, int]],
     path: Path,
-) -> tuple[dict[str, SampleDesign], list[str]]:
+) -> tuple[dict[str, SurveyDesign], list[str]]:
     """Return how the respondents of each country were drawn, and a note for each with strata of one sampling unit.
 
     A country in which both columns are empty has no design. Without `psu`, each respondent was drawn by themselves.
@@ -66,7 +66,7 @@ def build_designs(
     Raises:
         ImportFileError: a stratum or sampling unit is empty for some respondents of a country only.
     """
-    designs: dict[str, SampleDesign] = {}
+    designs: dict[str, SurveyDesign] = {}
     notes: list[str] = []
     for country, (start, end) in rows_by_country.items() if strata or psu else ():
         stratum, place = (_find_positions(column, slice(start, end), country, path) for column in (strata, psu))
@@ -78,7 +78,7 @@ def build_designs(
         )
         units, unit = np.unique(pairs, axis=0, return_inverse=True)
         strata_positions, stratum_of_unit = np.unique(units[:, 0], return_inverse=True)
-        designs[country] = SampleDesign(unit.ravel(), stratum_of_unit.ravel())
+        designs[country] = SurveyDesign(unit.ravel(), stratum_of_unit.ravel())
         lone_positions = strata_positions[np.bincount(stratum_of_unit.ravel()) == 1]
         if strata is not None and stratum is not None and lone_positions.size:
             lone_values = [strata.values[i] for i in lone_positions]
