@@ -77,10 +77,10 @@ def _add_key(annotation: Any, target: str, path: str = "") -> Any:
 
 def _set_key(settings: Any, path: str, value: Any) -> Any:
     """A copy of settings with a value at a dotted path, in each table of a list that has the table of the key."""
-    name, _, rest = path.replace("[]", "").partition(".")
+    name, _, inner_path = path.replace("[]", "").partition(".")
     if isinstance(settings, list):
-        return [_set_key(item, path, value) if not rest or name in item else item for item in settings]
-    return {**settings, name: _set_key(settings.get(name, {}), rest, value) if rest else value}
+        return [_set_key(item, path, value) if not inner_path or name in item else item for item in settings]
+    return {**settings, name: _set_key(settings.get(name, {}), inner_path, value) if inner_path else value}
 
 
 TABLES = [path for path, _ in _list_tables(AuditConfig) if path not in SETTINGS_WITHOUT_EFFECT]
