@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select, update
-from sqlmodel import SQLModel
 
 from auditor.config.probes import SECTION_BY_PROBE
+from auditor.domain import Conflict, Rating, Trace, Verdict
 from auditor.errors import UsageError
 from auditor.storage.audit_tables import AuditRow
 from auditor.storage.audits import Audit, deleted_name, find_audit
@@ -16,9 +16,7 @@ from auditor.storage.database import Database
 from auditor.storage.label_tables import LabelRow
 from auditor.storage.ledger import utc_now
 from auditor.storage.probe_answers import count_probe_answers
-from auditor.storage.result_tables import TraceRow, VerdictRow
-from auditor.storage.review_tables import ConflictRow, RatingRow
-from auditor.storage.row_types import DerivedRow, MutableRow
+from auditor.storage.row_classes import DerivedRow, MutableRow
 from auditor.storage.row_writing import replace_rows, table_of
 
 
@@ -46,14 +44,14 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
     is_open = (batches.c.audit_id == audit_id) & batches.c.submitted_at.is_not(None) & batches.c.ended_at.is_(None)
     with db.read() as connection:
         return AuditContents(
-            samples=_count_rows(connection, TraceRow, audit_id),
-            verdicts=_count_rows(connection, VerdictRow, audit_id),
+            samples=_count_rows(connection, Trace, audit_id),
+            verdicts=_count_rows(connection, Verdict, audit_id),
             probe_answers={
                 SECTION_BY_PROBE[name].parts.answers_noun: count.n
                 for name, count in count_probe_answers(connection, audit_id).items()
             },
-            conflicts=_count_rows(connection, ConflictRow, audit_id),
-            decisions=_count_rows(connection, RatingRow, audit_id),
+            conflicts=_count_rows(connection, Conflict, audit_id),
+            decisions=_count_rows(connection, Rating, audit_id),
             labels=_count_rows(connection, LabelRow, audit_id),
             open_batches=int(connection.execute(select(func.count()).select_from(batches).where(is_open)).scalar_one()),
         )
@@ -111,7 +109,7 @@ def _update_row(db: Database, audit_id: int, values: dict[str, str | None]) -> N
     db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
 
 
-def _count_rows(connection: Connection, row_class: type[SQLModel], audit_id: int) -> int:
+def _count_rows(connection: Connection, row_class: type, audit_id: int) -> int:
     """Number of an audit's rows of one class."""
     table = table_of(row_class)
     query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)

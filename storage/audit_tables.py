@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Text
 from sqlmodel import Field
 
-from auditor.storage.row_types import MutableRow, audit_id_column
+from auditor.storage.row_classes import MutableRow, audit_id_column
 
 
 class AuditRow(MutableRow, table=True):

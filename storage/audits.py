@@ -15,7 +15,7 @@ from auditor.storage import tasks
 from auditor.storage.audit_tables import AuditRow, SurveyCellRow
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
-from auditor.storage.row_types import DerivedRow
+from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import replace_rows, table_of
 from auditor.text_safety import truncate_text
 

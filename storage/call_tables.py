@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Column, ForeignKey, LargeBinary, Text
 from sqlmodel import Field
 
-from auditor.storage.row_types import AppendOnlyRow, MutableRow, audit_id_column
+from auditor.storage.row_classes import AppendOnlyRow, MutableRow, audit_id_column
 
 
 class AnswerRow(AppendOnlyRow, table=True):

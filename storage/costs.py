@@ -23,11 +23,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
+from auditor.domain.records import CallKey
 from auditor.domain.terms import PROBE_PURPOSE_PREFIX
 from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
-from auditor.storage.row_types import CALL_REFERENCE, CallReference, DerivedRow
+from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import table_of
 from auditor.storage.tables import CallRow
 
@@ -263,11 +264,11 @@ def select_audit_calls(audit_id: int) -> Subquery:
 
 
 def _referenced_calls(audit_id: int) -> Iterator[Select[Any]]:
-    """Yield for each column with a `CallReference` the query of its calls: model name, purpose, key."""
+    """Yield for each column with a `CallKey` the query of its calls: model name, purpose, key."""
     tables = sorted(map(table_of, DerivedRow.__subclasses__()), key=lambda table: table.name)  # not by order of import
     for table in tables:
         for key in table.columns:
-            reference: CallReference | None = key.info.get(CALL_REFERENCE)
+            reference: CallKey | None = key.info.get(CallKey)
             if reference is not None:
                 purpose = (
                     literal(PROBE_PURPOSE_PREFIX) + table.c.probe

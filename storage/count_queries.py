@@ -16,13 +16,11 @@ from sqlalchemy import (
     literal,
     select,
 )
-from sqlmodel import SQLModel
 
-from auditor.domain import Outcome, Ruling
+from auditor.domain import Outcome, Ruling, SentencePairScore, Trace, Verdict
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import ANSWER_ROWS
-from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
 from auditor.storage.row_writing import table_of
 from auditor.text_safety import OMISSION_MARK_END
 
@@ -88,12 +86,12 @@ class RepeatCount(NamedTuple):
 
 def count_trace_repeats(db: Database, audit_id: int) -> list[RepeatCount]:
     """Count an audit's direct questions that were asked again by model, cell and first outcome."""
-    return _count_repeats(db, audit_id, table_of(TraceRow))
+    return _count_repeats(db, audit_id, table_of(Trace))
 
 
 def count_verdict_repeats(db: Database, audit_id: int) -> list[RepeatCount]:
     """Count an audit's reviews that were asked for again by judge, model judged, cell and first outcome."""
-    return _count_repeats(db, audit_id, table_of(VerdictRow))
+    return _count_repeats(db, audit_id, table_of(Verdict))
 
 
 def _count_repeats(db: Database, audit_id: int, table: Table) -> list[RepeatCount]:
@@ -112,7 +110,7 @@ def _count_repeats(db: Database, audit_id: int, table: Table) -> list[RepeatCoun
 
 def count_traces(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Count an audit's traces by model, cell and outcome, in this order."""
-    table = table_of(TraceRow)
+    table = table_of(Trace)
     query = _count_outcomes_by_cell(table, audit_id).add_columns(func.count(table.c.repair_key))
     return fetch_rows(db, lambda row: OutcomeCount(*row), query)
 
@@ -126,7 +124,7 @@ def count_shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[
         max_chars: maximum length of a text that a judge is shown. Traces shorter than a tenth of it are not checked:
             masking makes a text at most `MAX_LABEL_GROWTH` times longer.
     """
-    trace, verdict, answer = (table_of(row_class) for row_class in (TraceRow, VerdictRow, AnswerRow))
+    trace, verdict, answer = (table_of(row_class) for row_class in (Trace, Verdict, AnswerRow))
     trace_key = ("audit_id", "model", "country", "topic", "sample")
     was_shortened = (
         select(literal(1))
@@ -142,12 +140,14 @@ def count_shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[
 
 def count_sentence_pairs(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Count an audit's sentence pairs by model, cell and outcome, in this order."""
-    return fetch_rows(db, lambda row: OutcomeCount(*row), _count_outcomes_by_cell(table_of(SentencePairRow), audit_id))
+    return fetch_rows(
+        db, lambda row: OutcomeCount(*row), _count_outcomes_by_cell(table_of(SentencePairScore), audit_id)
+    )
 
 
 def count_verdicts(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Count an audit's verdicts by the model judged, cell and outcome, in this order."""
-    table = table_of(VerdictRow)
+    table = table_of(Verdict)
     is_duplicated = (table.c.outcome == Outcome.OK.value) & table.c.key.is_not(None)
     group = (table.c.model, table.c.country, table.c.topic, table.c.outcome)
     same_call = (
@@ -164,7 +164,7 @@ def count_verdicts(db: Database, audit_id: int) -> list[OutcomeCount]:
 
 def count_judge_verdicts(db: Database, audit_id: int) -> list[JudgeVerdictCounts]:
     """Count an audit's verdicts by judge, model judged and outcome, in this order."""
-    table = table_of(VerdictRow)
+    table = table_of(Verdict)
     group = (table.c.judge, table.c.model, table.c.outcome)
     n_valid = count_if(table.c.ruling == Ruling.VALID.value)
     query = select(*group, func.count(), n_valid, count_if(table.c.shortened.is_(True)))
@@ -193,9 +193,8 @@ def count_missing_answers(db: Database, audit_id: int) -> int:
     """Count usable traces, verdicts and answers of probes that have a call's key but no recorded answer."""
     n_missing = 0
     answers = table_of(AnswerRow)
-    row_classes: list[type[SQLModel]] = [TraceRow, VerdictRow, *ANSWER_ROWS.values()]
-    for row_class in row_classes:
-        table = table_of(row_class)
+    for record_class in (Trace, Verdict, *ANSWER_ROWS.values()):
+        table = table_of(record_class)
         query = (
             select(table.c.key)
             .outerjoin(answers, answers.c.key == table.c.key)

@@ -13,13 +13,11 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection, and_, case, func, select, tuple_
 
-from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, parse_method_side
+from auditor.domain import Cell, Claim, Conflict, Method, Outcome, Ruling, SurveyCell, Trace, Verdict, parse_method_side
 from auditor.storage.audit_tables import SurveyCellRow, TaskItemRow
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
-from auditor.storage.result_tables import TraceRow, VerdictRow
-from auditor.storage.review_tables import ClaimRow, ConflictRow
 from auditor.storage.row_writing import table_of
 
 
@@ -116,7 +114,7 @@ def _load_traces(
     connection: Connection, audit_id: int, authors: Iterable[tuple[str, str, str]]
 ) -> defaultdict[tuple[str, str, str], Samples]:
     """Load the samples of each model, country and topic, in the order of their numbers; empty where there are none."""
-    c = table_of(TraceRow).c
+    c = table_of(Trace).c
     author = (c.model, c.country, c.topic)
     samples: defaultdict[tuple[str, str, str], Samples] = defaultdict(tuple)
     remaining = iter(authors)
@@ -132,7 +130,7 @@ def _load_traces(
 
 def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
     """Load the claim of a side of a conflict between claims, with the side's score, as a single sample."""
-    claim, conflict = table_of(ClaimRow), table_of(ConflictRow)
+    claim, conflict = table_of(Claim), table_of(Conflict)
     score = conflict.c.score_left if model == key.left else conflict.c.score_right
     same_cell = [claim.c[name] == conflict.c[name] for name in ("audit_id", "country", "topic")]
     query = (
@@ -152,7 +150,7 @@ def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: 
 
 def _load_verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:
     """Load the judges' verdicts on a model's traces on the cell of a conflict, in order of judge and sample."""
-    table = table_of(VerdictRow)
+    table = table_of(Verdict)
     c = table.c
     conditions = (c.audit_id == audit_id, c.country == key.country, c.topic == key.topic, c.model == model)
     rows = connection.execute(select(table).where(*conditions)).mappings()
@@ -201,7 +199,7 @@ def count_valid_verdicts(db: Database, audit_id: int) -> dict[tuple[str, str, Ce
     Only verdicts of judges that were asked in any case are counted: an adaptive panel asks its other judges about
     disputed traces only.
     """
-    c = table_of(VerdictRow).c
+    c = table_of(Verdict).c
     group = (c.judge, c.model, c.country, c.topic)
     valid = func.sum(case((c.ruling == Ruling.VALID.value, 1), else_=0))
     query = select(*group, valid, func.count()).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value)

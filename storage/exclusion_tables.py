@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Column, ForeignKey, Text
 from sqlmodel import Field
 
-from auditor.storage.row_types import AppendOnlyRow, DerivedRow, audit_id_column
+from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, audit_id_column
 
 
 class ExclusionRow(AppendOnlyRow, table=True):

@@ -12,37 +12,37 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, delete, func, insert, or_, select, update
-from sqlmodel import SQLModel
 
-from auditor.domain import Outcome, canonical_json
+from auditor.domain import (
+    AlteredTraceVerdict,
+    Contest,
+    Guess,
+    Outcome,
+    Restatement,
+    SentencePairScore,
+    Trace,
+    Verdict,
+    canonical_json,
+)
 from auditor.errors import UsageError
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.exclusion_tables import ExcludedContentRow, ExclusionRow
 from auditor.storage.ledger import utc_now
 from auditor.storage.opinion_tables import OpinionRow
-from auditor.storage.result_tables import (
-    AlteredTraceVerdictRow,
-    ContestRow,
-    GuessRow,
-    RestatementRow,
-    SentencePairRow,
-    TraceRow,
-    VerdictRow,
-)
 from auditor.storage.row_writing import coerce_values, table_of, upsert
 
 EXCLUDE, UNDO = "exclude", "undo"
 """Acts in the log."""
-VALUE_COLUMNS: dict[type[SQLModel], tuple[str, ...]] = {
-    TraceRow: ("score", "text", "answer"),
-    SentencePairRow: ("difference",),
+VALUE_COLUMNS: dict[type, tuple[str, ...]] = {
+    Trace: ("score", "text", "answer"),
+    SentencePairScore: ("difference",),
     OpinionRow: ("shares", "n", "is_rescaled", "mass"),
 }
-"""Row classes of answers on cells, and their columns that an exclusion empties."""
-DEPENDENT_ROWS: Sequence[type[SQLModel]] = (VerdictRow, GuessRow, RestatementRow, AlteredTraceVerdictRow, ContestRow)
-"""Row classes of what judges say of a trace; an exclusion deletes them."""
-_ROW_CLASSES = {table_of(row_class).name: row_class for row_class in (*VALUE_COLUMNS, *DEPENDENT_ROWS)}
+"""Classes of answers on cells, and their columns that an exclusion empties."""
+DEPENDENT_RECORDS: Sequence[type] = (Verdict, Guess, Restatement, AlteredTraceVerdict, Contest)
+"""Classes of what judges say of a trace; an exclusion deletes them."""
+_RECORD_CLASSES = {table_of(record_class).name: record_class for record_class in (*VALUE_COLUMNS, *DEPENDENT_RECORDS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,8 @@ def exclude_answers(db: Database, audit_id: int, selection: AnswerSelection, rea
 
     def job(connection: Connection) -> int:
         if not any(
-            _count_matches(connection, audit_id, row_class, selection, is_excluded=False) for row_class in VALUE_COLUMNS
+            _count_matches(connection, audit_id, record_class, selection, is_excluded=False)
+            for record_class in VALUE_COLUMNS
         ):
             raise UsageError(
                 "no recorded answer matches that is not excluded already.",
@@ -126,8 +127,8 @@ def load_exclusions(db: Database, audit_id: int) -> list[Exclusion]:
                 reason=row["reason"],
                 excluded_at=row["excluded_at"],
                 n_answers=sum(
-                    _count_matches(connection, audit_id, row_class, _parse_selection(row), is_excluded=True)
-                    for row_class in VALUE_COLUMNS
+                    _count_matches(connection, audit_id, record_class, _parse_selection(row), is_excluded=True)
+                    for record_class in VALUE_COLUMNS
                 ),
             )
             for row in _load_rows_in_force(connection, audit_id)
@@ -164,16 +165,16 @@ def _append(connection: Connection, audit_id: int, values: dict[str, Any]) -> in
     return int(row["id"])
 
 
-def _is_selected(row_class: type[SQLModel], audit_id: int, selection: AnswerSelection) -> ColumnElement[bool] | None:
+def _is_selected(record_class: type, audit_id: int, selection: AnswerSelection) -> ColumnElement[bool] | None:
     """Condition: a row matches a selection; None if no row of the class can."""
-    c = table_of(row_class).c
-    if selection.sample is not None and row_class in (SentencePairRow, OpinionRow):
+    c = table_of(record_class).c
+    if selection.sample is not None and record_class in (SentencePairScore, OpinionRow):
         return None
     conditions = [c.audit_id == audit_id]
     for name, value in asdict(selection).items():
         if value is None:
             continue
-        if row_class is ContestRow and name == "model":
+        if record_class is Contest and name == "model":
             conditions.append(or_(c.left == value, c.right == value))
         elif name in c:
             conditions.append(c[name] == value)
@@ -181,10 +182,10 @@ def _is_selected(row_class: type[SQLModel], audit_id: int, selection: AnswerSele
 
 
 def _count_matches(
-    connection: Connection, audit_id: int, row_class: type[SQLModel], selection: AnswerSelection, *, is_excluded: bool
+    connection: Connection, audit_id: int, record_class: type, selection: AnswerSelection, *, is_excluded: bool
 ) -> int:
     """Count the answers of a class that match, those that are excluded or those that are not."""
-    table, condition = table_of(row_class), _is_selected(row_class, audit_id, selection)
+    table, condition = table_of(record_class), _is_selected(record_class, audit_id, selection)
     if condition is None:
         return 0
     is_counted = (table.c.outcome == Outcome.EXCLUDED.value) == is_excluded
@@ -194,15 +195,15 @@ def _count_matches(
 
 def _withdraw(connection: Connection, audit_id: int, selection: AnswerSelection) -> None:
     """Mark matching answers as excluded, and delete what depends on them; all rows are kept as they were."""
-    for row_class, value_columns in VALUE_COLUMNS.items():
-        table, condition = table_of(row_class), _is_selected(row_class, audit_id, selection)
+    for record_class, value_columns in VALUE_COLUMNS.items():
+        table, condition = table_of(record_class), _is_selected(record_class, audit_id, selection)
         if condition is not None:
             is_new = and_(condition, table.c.outcome != Outcome.EXCLUDED.value)
             if _keep_rows(connection, audit_id, table, is_new):
                 emptied = dict.fromkeys(value_columns)
                 connection.execute(update(table).where(is_new).values(outcome=Outcome.EXCLUDED.value, **emptied))
-    for row_class in DEPENDENT_ROWS:
-        table, condition = table_of(row_class), _is_selected(row_class, audit_id, selection)
+    for record_class in DEPENDENT_RECORDS:
+        table, condition = table_of(record_class), _is_selected(record_class, audit_id, selection)
         if condition is not None and _keep_rows(connection, audit_id, table, condition):
             connection.execute(delete(table).where(condition))
 
@@ -232,5 +233,5 @@ def _restore(connection: Connection, audit_id: int) -> None:
     for source, content in connection.execute(query):
         contents.setdefault(source, []).append(json.loads(content))
     for source, rows in contents.items():
-        upsert(connection, _ROW_CLASSES[source], rows)
+        upsert(connection, _RECORD_CLASSES[source], rows)
     connection.execute(delete(table).where(table.c.audit_id == audit_id))

@@ -7,21 +7,20 @@ from typing import Any, NamedTuple, cast
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, func, literal, or_, select, union, union_all
 
-from auditor.domain import Outcome
+from auditor.domain import Outcome, SentencePairScore, Trace, Verdict
+from auditor.domain.records import CallKey
 from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.costs import select_audit_calls
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import ANSWER_ROWS
-from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
-from auditor.storage.row_types import CALL_REFERENCE
 from auditor.storage.row_writing import table_of
 
 PROBE_TABLES = [table_of(row_class) for row_class in ANSWER_ROWS.values()]
 """Tables of answers of the probes with a stage of their own."""
-_RESULT_TABLES = [table_of(TraceRow), table_of(SentencePairRow), table_of(VerdictRow), *PROBE_TABLES]
+_RESULT_TABLES = [table_of(Trace), table_of(SentencePairScore), table_of(Verdict), *PROBE_TABLES]
 """Tables of results; the column `judge` has the model's name where the model is a judge, otherwise `model`."""
-_SENT_UNTIL_STOPPED = [table for table in _RESULT_TABLES if CALL_REFERENCE in table.c.key.info]
+_SENT_UNTIL_STOPPED = [table for table in _RESULT_TABLES if CallKey in table.c.key.info]
 """Tables of results whose calls are counted if they were not sent because their model was stopped."""
 _ANSWER_OUTCOMES = [outcome.value for outcome in Outcome if outcome.is_answer]
 

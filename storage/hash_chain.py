@@ -12,22 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Insert, RowMapping, Select, Table, insert, select
-from sqlmodel import SQLModel
 
-from auditor.domain import canonical_hash
+from auditor.domain import Rating, canonical_hash
 from auditor.storage.call_tables import AnswerRow, ChainLinkRow
 from auditor.storage.database import Database
 from auditor.storage.exclusion_tables import ExclusionRow
 from auditor.storage.label_tables import LabelDrawRow, LabelRow, SampledUnitRow
-from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_writing import table_of
 
 START_DIGEST = "0" * 64
 LINKS_PER_QUERY = 500
 """Of how many links at a time the rows are loaded: a query for each takes longer than hashing its row."""
-CHAINED_TABLES: dict[str, tuple[type[SQLModel], str]] = {
+CHAINED_TABLES: dict[str, tuple[type, str]] = {
     "answer": (AnswerRow, "key"),
-    "rating": (RatingRow, "id"),
+    "rating": (Rating, "id"),
     "label_draw": (LabelDrawRow, "id"),
     "sampled_unit": (SampledUnitRow, "id"),
     "label": (LabelRow, "id"),

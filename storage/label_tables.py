@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Column, ForeignKey, Index, Text
 from sqlmodel import Field
 
-from auditor.storage.row_types import AppendOnlyRow
+from auditor.storage.row_classes import AppendOnlyRow
 
 
 class LabelDrawRow(AppendOnlyRow, table=True):

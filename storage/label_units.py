@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, func, literal, or_, select
 from sqlalchemy.orm import aliased
 
-from auditor.domain import Outcome, Purpose, Relation, Ruling, canonical_json
+from auditor.domain import Outcome, Purpose, Relation, Ruling, Trace, Verdict, canonical_json
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.storage.comparison_tables import ComparisonItemRow, ComparisonRow
 from auditor.storage.database import Database
-from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.row_writing import table_of
 from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
 
@@ -142,7 +141,7 @@ def _query_traces(audit_id: int) -> UnitQuery:
 
     The text of a recorded answer is identified by its key, which is much shorter.
     """
-    c = table_of(TraceRow).c
+    c = table_of(Trace).c
     key_columns = {name: c[name] for name in PART_NAMES[LabelKind.TRACE]}
     imported_text = case((c.key.is_(None), c.text))
     query = select(
@@ -208,7 +207,7 @@ _UNIT_QUERIES = {
 
 def _load_panel_verdicts(connection: Connection, audit_id: int) -> dict[tuple[str, ...], str]:
     """Load the majority of the judges' usable verdicts on each trace, by the parts of its unit."""
-    c = table_of(VerdictRow).c
+    c = table_of(Verdict).c
     trace = (c.model, c.country, c.topic, c.sample)
     balance = func.sum(case((c.ruling == Ruling.VALID.value, literal(1)), else_=literal(-1)))
     query = select(*trace, balance).where(c.audit_id == audit_id, c.outcome == Outcome.OK.value).group_by(*trace)

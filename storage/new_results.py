@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, Select, String, and_, cast, func, literal, null, select
 
-from auditor.domain import Outcome, Ruling
+from auditor.domain import Outcome, Ruling, Trace, Verdict
 from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.database import Database
-from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.row_writing import table_of
 
 
@@ -48,7 +47,7 @@ def load_new_results(db: Database, audit_id: int, since: str) -> Iterator[NewRes
 
 def _new_scores_query(audit_id: int, since: str) -> Select[Any]:
     """Query of the traces whose answer was recorded at or after `since`; columns in order of `NewResult`."""
-    traces, answers = table_of(TraceRow), table_of(AnswerRow)
+    traces, answers = table_of(Trace), table_of(AnswerRow)
     trace, attempt = traces.c, _attempt_alias()
     query = select(
         literal(""),
@@ -69,7 +68,7 @@ def _new_verdicts_query(audit_id: int, since: str) -> Select[Any]:
 
     Key, number and start are those of the call that gave the trace, not of the call of the judge.
     """
-    verdicts, traces, answers = table_of(VerdictRow), table_of(TraceRow), table_of(AnswerRow)
+    verdicts, traces, answers = table_of(Verdict), table_of(Trace), table_of(AnswerRow)
     verdict, trace, attempt = verdicts.c, traces.c, _attempt_alias()
     same_trace = [verdict[name] == trace[name] for name in ("audit_id", "model", "country", "topic", "sample")]
     query = select(

@@ -6,7 +6,7 @@ from sqlalchemy import Column, Text
 from sqlmodel import Field
 
 from auditor.domain import Purpose
-from auditor.storage.row_types import DerivedRow, audit_id_column, call_key_column
+from auditor.storage.row_classes import DerivedRow, audit_id_column, call_key_column
 
 
 class SurveySharesRow(DerivedRow, table=True):

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.probes import SECTION_BY_PROBE
+from auditor.domain import Trace, Verdict
 from auditor.errors import ConfigError
 from auditor.storage import costs
 from auditor.storage.audit_tables import SurveyCellRow
@@ -17,7 +18,6 @@ from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database, find_runner
 from auditor.storage.probe_answers import AnswerCount, count_answers, count_probe_answers
-from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.review_queue import ConflictQueue
 from auditor.storage.row_writing import table_of
 
@@ -95,7 +95,7 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
     config = _load_readable_config(audit)
     survey = json.loads(audit.survey)
     with db.read() as connection:
-        traces, verdicts = (count_answers(connection, audit.id, row_class) for row_class in (TraceRow, VerdictRow))
+        traces, verdicts = (count_answers(connection, audit.id, row_class) for row_class in (Trace, Verdict))
         probe_answers = count_probe_answers(connection, audit.id)
         cells = _count_cells_by_country(connection, audit.id, of_task=survey.get("task") is not None)
     cost = costs.sum_audit_cost(db, audit.id)

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Integer, Select, Table, and_, case, func, literal_column, select
 
-from auditor.domain import Outcome
+from auditor.domain import Outcome, Trace, Verdict
 from auditor.storage.database import Database
-from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.row_writing import table_of
 
 SQL_TRUE, SQL_FALSE = literal_column("1", Integer), literal_column("0", Integer)
@@ -137,7 +136,7 @@ def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[A
         Aliases of the first and the second side's verdicts, an expression that is 1 if both are on the same answer, 0
         if not and NULL if unknown, and the query.
     """
-    table: Table = table_of(VerdictRow)
+    table: Table = table_of(Verdict)
     first_verdicts, second_verdicts = table.alias("first"), table.alias("second")
     join_condition = (
         (first_verdicts.c.country == second_verdicts.c.country)
@@ -155,7 +154,7 @@ def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[A
         else second_verdicts.c.model == second.model
     )
     (first_traces, second_traces), source = (
-        (table_of(TraceRow).alias(name) for name in ("told", "heard")),
+        (table_of(Trace).alias(name) for name in ("told", "heard")),
         first_verdicts.join(second_verdicts, join_condition),
     )
     for verdicts, traces in ((first_verdicts, first_traces), (second_verdicts, second_traces)):

@@ -37,9 +37,9 @@ class AnswerCount(NamedTuple):
     ok: int
 
 
-def count_answers(connection: Connection, audit_id: int, row_class: type[SQLModel]) -> AnswerCount:
-    """Count an audit's rows of a class with the column `outcome`."""
-    c = table_of(row_class).c
+def count_answers(connection: Connection, audit_id: int, record_class: type) -> AnswerCount:
+    """Count an audit's records of a class with the column `outcome`."""
+    c = table_of(record_class).c
     query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
     n_by_outcome = {outcome: int(n) for outcome, n in connection.execute(query)}
     return AnswerCount(sum(n_by_outcome.values()), n_by_outcome.get(Outcome.OK.value, 0))

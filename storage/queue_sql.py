@@ -8,11 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, literal, not_, or_, select, tuple_
 from sqlalchemy.sql.selectable import CTE, FromClause
 
-from auditor.domain import Decision
+from auditor.domain import Conflict, Decision, Rating
 from auditor.storage.conflict_effect import count_pair_wins, effect_size
 from auditor.storage.conflict_status import CONFLICT_KEY_COLUMNS, RATED_COLUMNS, ConflictStatus, QueueFilter, QueueSort
 from auditor.storage.rating_log import discloses_conflict, resolves_conflict
-from auditor.storage.review_tables import ConflictRow, RatingRow
 from auditor.storage.row_writing import table_of
 
 KEYS_PARAMETER = "keys"
@@ -47,7 +46,7 @@ class ConflictQuery:
             with_effect: whether to join what `QueueSort.EFFECT` sorts by, which takes longer.
         """
         self._selected_only = selected_only
-        self.conflict = conflict = table_of(ConflictRow)
+        self.conflict = conflict = table_of(Conflict)
         self._ratings = ratings = select_current_ratings(audit_id, selected_only=selected_only)
         self._rating_summary = rating_summary = summarize_ratings(ratings, rater)
         self._decided_counts = {name: _count_decided(rating_summary, name) for name in ("topic", "country")}
@@ -213,7 +212,7 @@ def is_same_conflict(first: FromClause, second: FromClause) -> ColumnElement[boo
 
 def select_current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE:
     """Select the valid ratings: each rater's last on each conflict, about the scores that the conflict has now."""
-    rating, conflict = table_of(RatingRow), table_of(ConflictRow)
+    rating, conflict = table_of(Rating), table_of(Conflict)
     content_columns = [rating.c[name] for name in (*CONFLICT_KEY_COLUMNS, "rater", *RATED_COLUMNS)]
     last_ids_query = (
         select(func.max(rating.c.id).label("id")).where(rating.c.audit_id == audit_id).group_by(*content_columns)
@@ -276,7 +275,7 @@ def _count_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
 
 def _revealed_conflicts(audit_id: int, rater: str, *, selected_only: bool) -> CTE:
     """Select the conflicts that were revealed to the rater, who decided them or asked to see them."""
-    rating = table_of(RatingRow)
+    rating = table_of(Rating)
     is_revealed = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
     key = [rating.c[name] for name in CONFLICT_KEY_COLUMNS]
     query = select(*key).where(is_revealed).distinct()
@@ -285,7 +284,7 @@ def _revealed_conflicts(audit_id: int, rater: str, *, selected_only: bool) -> CT
 
 def _knows_cell(audit_id: int, rater: str, conflict: FromClause) -> ColumnElement[bool]:
     """Condition: any conflict on the same cell was revealed to the rater."""
-    rating = table_of(RatingRow)
+    rating = table_of(Rating)
     same_cell = [rating.c[name] == conflict.c[name] for name in ("country", "topic")]
     is_revealed = and_(rating.c.audit_id == audit_id, rating.c.rater == rater, discloses_conflict(rating.c))
     return select(literal(1)).where(is_revealed, *same_cell).exists()

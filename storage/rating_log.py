@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, not_, or_, select
 from sqlalchemy.exc import DBAPIError
 
-from auditor.domain import Cell, ConflictKind, ConflictSides, Decision, Rating, RatingAction
+from auditor.domain import Cell, Conflict, ConflictKind, ConflictSides, Decision, Rating, RatingAction
 from auditor.errors import StorageError
 from auditor.storage.conflict_status import (
     CONFLICT_KEY_COLUMNS,
@@ -24,7 +24,6 @@ from auditor.storage.conflict_status import (
 from auditor.storage.database import Database
 from auditor.storage.record_parsing import parse_values
 from auditor.storage.results import insert_rating
-from auditor.storage.review_tables import ConflictRow, RatingRow
 from auditor.storage.row_writing import table_of
 from auditor.storage.writer import Job, T
 
@@ -124,7 +123,7 @@ def load_entries(
     db: Database, audit_id: int, *, rater: str | None = None, key: ConflictKey | None = None
 ) -> list[RatingEntry]:
     """Load the rows of an audit's log, oldest first, of one rater or all, of one conflict or all."""
-    table = table_of(RatingRow)
+    table = table_of(Rating)
     query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.id)
     if rater is not None:
         query = query.where(table.c.rater == rater)
@@ -237,7 +236,7 @@ def insert_entry(connection: Connection, audit_id: int, rating: Rating) -> Ratin
 
 def _load_rated_content(connection: Connection, audit_id: int, key: ConflictKey) -> RatedContent | None:
     """Load the scores and answers that a conflict has now; None if the conflict no longer exists."""
-    c = table_of(ConflictRow).c
+    c = table_of(Conflict).c
     cursor = connection.execute(
         select(*(c[name] for name in RATED_COLUMNS)).where(c.audit_id == audit_id, _is_conflict(c, key))
     )
@@ -247,7 +246,7 @@ def _load_rated_content(connection: Connection, audit_id: int, key: ConflictKey)
 
 def _find_disclosed_elsewhere(connection: Connection, audit_id: int, key: ConflictKey, rater: str) -> str:
     """Implement `find_disclosed_elsewhere` inside a transaction; "" if the rater was shown no other conflict."""
-    c, conflict = table_of(RatingRow).c, table_of(ConflictRow).c
+    c, conflict = table_of(Rating).c, table_of(Conflict).c
     cell = (c.country == key.country, c.topic == key.topic)
     query = select(c.left, c.right).where(
         c.audit_id == audit_id, *cell, c.rater == rater, discloses_conflict(c), not_(_is_conflict(c, key))
@@ -273,7 +272,7 @@ def load_last_rating(
     before_id: int | None = None,
 ) -> Rating | None:
     """Load a rater's last rating of a conflict with these scores, before a row if one is given; None without any."""
-    table = table_of(RatingRow)
+    table = table_of(Rating)
     c = table.c
     query = select(table).where(c.audit_id == audit_id, _is_conflict(c, key), c.rater == rater)
     query = query.where(

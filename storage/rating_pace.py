@@ -6,10 +6,9 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from auditor.domain import RatingAction
+from auditor.domain import Rating, RatingAction
 from auditor.storage.database import Database
 from auditor.storage.rating_log import resolves_conflict
-from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_writing import table_of
 
 
@@ -18,7 +17,7 @@ def load_decision_durations(db: Database, audit_id: int, rater: str, limit: int)
 
     A decision that settled several conflicts of a cell counts once.
     """
-    c = table_of(RatingRow).c
+    c = table_of(Rating).c
     query = select(c.duration_s).where(
         c.audit_id == audit_id,
         c.rater == rater,
@@ -32,7 +31,7 @@ def load_decision_durations(db: Database, audit_id: int, rater: str, limit: int)
 
 def load_last_rating_id(db: Database, audit_id: int) -> int | None:
     """Load the id of the last entry in an audit's rating log; None if it is empty."""
-    c = table_of(RatingRow).c
+    c = table_of(Rating).c
     with db.read() as connection:
         last_id: int | None = connection.execute(select(func.max(c.id)).where(c.audit_id == audit_id)).scalar_one()
     return last_id
@@ -40,7 +39,7 @@ def load_last_rating_id(db: Database, audit_id: int) -> int | None:
 
 def load_active_raters(db: Database, audit_id: int, since: datetime) -> set[str]:
     """Load the names of the raters who acted in an audit since a time, which must be in UTC."""
-    c = table_of(RatingRow).c
+    c = table_of(Rating).c
     query = select(c.rater).where(c.audit_id == audit_id, c.decided_at >= since.isoformat(timespec="milliseconds"))
     with db.read() as connection:
         return set(connection.execute(query.distinct()).scalars())

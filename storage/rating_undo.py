@@ -24,7 +24,6 @@ from auditor.storage.rating_log import (
     parse_entry,
     write_log,
 )
-from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_writing import table_of
 
 UNDOABLE_ACTIONS = frozenset({RatingAction.DECIDE, RatingAction.NOTE, RatingAction.FLAG})
@@ -113,14 +112,14 @@ def _repeat_rating(rating: Rating, reference: RatingEntry, act: RatingAction) ->
 
 def _load_acts(connection: Connection, audit_id: int, rater: str) -> list[tuple[int, RatingAction, int | None]]:
     """Load id, action and referenced row of all of a rater's rows, oldest first."""
-    c = table_of(RatingRow).c
+    c = table_of(Rating).c
     query = select(c.id, c.act, c.of).where(c.audit_id == audit_id, c.rater == rater).order_by(c.id)
     return [(row_id, RatingAction(act), target_id) for row_id, act, target_id in connection.execute(query)]
 
 
 def _load_act(connection: Connection, row_id: int) -> list[RatingEntry]:
     """Load one row of the log by its id, which must exist, and the rows of the conflicts that it settled as well."""
-    table = table_of(RatingRow)
+    table = table_of(Rating)
     first = parse_entry(connection.execute(select(table).where(table.c.id == row_id)).mappings().one())
     # The second and third condition let the database use the index on audit and cell.
     query = select(table).where(

@@ -20,7 +20,6 @@ from auditor.storage.queue_sql import (
 )
 from auditor.storage.rating_log import resolves_conflict
 from auditor.storage.record_parsing import field_parsers, make_row_parser
-from auditor.storage.review_tables import ConflictRow
 from auditor.storage.row_writing import table_of
 
 CONFLICT_FIELDS, RATING_FIELDS = (
@@ -53,7 +52,7 @@ class ReviewedConflict:
 
 def load_reviewed_conflicts(db: Database, audit_id: int) -> list[ReviewedConflict]:
     """Load an audit's conflicts of all kinds, in order of country, topic and sides."""
-    table, ratings = table_of(ConflictRow), select_current_ratings(audit_id)
+    table, ratings = table_of(Conflict), select_current_ratings(audit_id)
     summary = summarize_ratings(ratings)
     columns = [table.c.country, table.c.topic, *(table.c[name] for name in CONFLICT_FIELDS)]
     query = (

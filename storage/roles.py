@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlmodel import SQLModel
 
-from auditor.storage.row_types import AppendOnlyRow
+from auditor.storage.row_classes import AppendOnlyRow
 from auditor.storage.tables import VERSION_TABLE
 
 READER, REVIEWER, RUNNER = "auditor_reader", "auditor_reviewer", "auditor_runner"

@@ -7,34 +7,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Column, Connection, Insert, Table, delete, insert
-from sqlmodel import SQLModel
 
+from auditor.domain.records import is_stored
 from auditor.errors import UnstorableError
+from auditor.storage.row_classes import row_class_of
 
 
-def table_of(row_class: type[SQLModel]) -> Table:
-    """Return the SQLAlchemy Core table of a row class."""
+def table_of(record_class: type) -> Table:
+    """Return the SQLAlchemy Core table of a class of records, or of a row class."""
+    row_class = row_class_of(record_class) if is_stored(record_class) else record_class
     table = row_class.__table__  # type: ignore[attr-defined]
     assert isinstance(table, Table)
     return table
 
 
-def coerce_values(row_class: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
+def coerce_values(record_class: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert values to their columns' types, so that they equal what is read back (0.0, not 0, in a float column).
 
     Raises:
         UnstorableError: a column cannot hold its value, such as a number that is not finite.
     """
-    columns = table_of(row_class).c
+    columns = table_of(record_class).c
     return {name: value if value is None else _coerce_value(columns[name], value) for name, value in values.items()}
 
 
-def make_storable(row_class: type[SQLModel], values: Mapping[str, Any]) -> dict[str, Any]:
+def make_storable(record_class: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert values like `coerce_values`, but replace those that cannot be stored.
 
     Such a number becomes None; characters that cannot be encoded become backslash escapes.
     """
-    columns = table_of(row_class).c
+    columns = table_of(record_class).c
     return {name: _coerce_or_replace(columns[name], value) for name, value in values.items()}
 
 
@@ -70,46 +72,44 @@ def _unstorable_value_error(column: Column[Any]) -> UnstorableError:
     return UnstorableError(message, "Correct it in its source, then run the same command again.")
 
 
-def insert_new(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
+def insert_new(connection: Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
     """Insert rows; a row whose key exists is skipped."""
     if values:
-        connection.execute(_insert_statement(connection, row_class).on_conflict_do_nothing(), values)
+        connection.execute(_insert_statement(connection, record_class).on_conflict_do_nothing(), values)
 
 
-def replace_rows(
-    connection: Connection, row_class: type[SQLModel], audit_id: int, values: list[dict[str, Any]]
-) -> None:
+def replace_rows(connection: Connection, record_class: type[Any], audit_id: int, values: list[dict[str, Any]]) -> None:
     """Insert rows in place of all that an audit has of this class."""
-    table = table_of(row_class)
+    table = table_of(record_class)
     connection.execute(delete(table).where(table.c.audit_id == audit_id))
     if values:
         connection.execute(insert(table), values)
 
 
-def insert_rows(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
+def insert_rows(connection: Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
     """Insert rows whose keys are new; columns that are empty in all rows are left out, which saves half of the time."""
     used = [name for name in values[0] if any(row[name] is not None for row in values)] if values else []
     if used:
-        connection.execute(insert(table_of(row_class)), [{name: row[name] for name in used} for row in values])
+        connection.execute(insert(table_of(record_class)), [{name: row[name] for name in used} for row in values])
 
 
-def upsert(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:
+def upsert(connection: Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
     """Insert rows; a row whose key exists is replaced."""
     if not values:
         return
-    table = table_of(row_class)
+    table = table_of(record_class)
     key_names = [column.name for column in table.primary_key]
-    statement = _insert_statement(connection, row_class)
+    statement = _insert_statement(connection, record_class)
     updates = {name: statement.excluded[name] for name in values[0] if name not in key_names}
     connection.execute(statement.on_conflict_do_update(index_elements=key_names, set_=updates), values)
 
 
-def _insert_statement(connection: Connection, row_class: type[SQLModel]) -> Any:
+def _insert_statement(connection: Connection, record_class: type) -> Any:
     """Build an INSERT of the database's dialect, which, unlike SQLAlchemy's own, supports ON CONFLICT."""
     # Imported on first use: a dialect imports all of its drivers, which takes time.
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    statement: Insert = insert(table_of(row_class))
+    statement: Insert = insert(table_of(record_class))
     return statement

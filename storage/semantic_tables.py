@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Index, Text
 from sqlmodel import Field
 
-from auditor.storage.row_types import DerivedRow, audit_id_column
+from auditor.storage.row_classes import DerivedRow, audit_id_column
 
 
 class MoralQuestionRow(DerivedRow, table=True):

@@ -8,25 +8,56 @@ are derived from the ledger. `rating` and `label` are append-only. The tables of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Column, LargeBinary, String, Text
 from sqlmodel import AutoString, Field, SQLModel
 
 from auditor.config.probes import SECTION_BY_PROBE
+from auditor.domain import (
+    AlteredTraceVerdict,
+    CellScore,
+    Claim,
+    Conflict,
+    Contest,
+    Guess,
+    Rating,
+    Restatement,
+    SentencePairScore,
+    Trace,
+    Verdict,
+)
 from auditor.storage import audit_tables as audit_tables
 from auditor.storage import call_tables as call_tables
 from auditor.storage import exclusion_tables as exclusion_tables
 from auditor.storage import label_tables as label_tables
 from auditor.storage import opinion_tables as opinion_tables
 from auditor.storage import result_tables as result_tables
-from auditor.storage import review_tables as review_tables
 from auditor.storage.migrations import find_latest_revision
-from auditor.storage.row_types import AppendOnlyRow, DerivedRow, ServerText, audit_id_column
+from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, ServerText, audit_id_column, row_class_of
 
 SCHEMA_VERSION = find_latest_revision()
 """Number of the latest revision in `migrations/versions`; each revision adds one."""
 REVISION = f"{SCHEMA_VERSION:04}"
 VERSION_TABLE = "auditor_version"
 """Table that holds the database's revision; its presence marks a database of auditor."""
+
+RECORDS: Sequence[type] = (
+    Trace,
+    CellScore,
+    SentencePairScore,
+    Verdict,
+    Guess,
+    Restatement,
+    AlteredTraceVerdict,
+    Contest,
+    Claim,
+    Conflict,
+    Rating,
+)
+"""Classes of records with a table, in the order in which exports list the tables."""
+for _record_class in RECORDS:
+    row_class_of(_record_class)
 
 
 class CallRow(DerivedRow, table=True):

@@ -9,10 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
-from auditor.domain import AnswerKind, Cell, Outcome, Task, TaskItem
+from auditor.domain import AnswerKind, Cell, Outcome, Task, TaskItem, Trace
 from auditor.storage.audit_tables import TaskItemRow
 from auditor.storage.database import Database
-from auditor.storage.result_tables import TraceRow
 from auditor.storage.row_writing import replace_rows, table_of
 
 
@@ -51,7 +50,7 @@ def load_item(db: Database, audit_id: int, item_id: str) -> TaskItem | None:
 
 def load_answers(db: Database, audit_id: int) -> dict[tuple[str, Cell, int], str]:
     """Load all parsed answers by model, item and sample, without the traces' texts."""
-    c = table_of(TraceRow).c
+    c = table_of(Trace).c
     query = select(c.model, c.country, c.topic, c.sample, c.answer).where(c.audit_id == audit_id)
     query = query.where(c.answer.is_not(None), c.outcome == Outcome.OK.value)
     with db.read() as connection:

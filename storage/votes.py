@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Integer, Select, case, func, select, type_coerce
 
-from auditor.domain import Outcome, Ruling
+from auditor.domain import Outcome, Ruling, Trace, Verdict
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database
-from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.row_writing import table_of
 
 Floats = NDArray[np.float64]
@@ -158,7 +157,7 @@ def _combine_trace_keys(
 
 def _votes_query(audit_id: int) -> Select[Any]:
     """Select an audit's `ok` verdicts in order of judge and trace, with the time when the answer was recorded."""
-    verdicts, answers = table_of(VerdictRow), table_of(AnswerRow)
+    verdicts, answers = table_of(Verdict), table_of(AnswerRow)
     texts = (verdicts.c.judge, verdicts.c.model, verdicts.c.country, verdicts.c.topic)
     valid = case((verdicts.c.ruling == Ruling.VALID.value, 1), else_=0)
     always = type_coerce(verdicts.c.always, Integer)  # converting each to bool takes longer than reading it
@@ -197,7 +196,7 @@ def _load_languages_and_lengths(
     connection: Connection, audit_id: int, traces: Sequence[TraceKey]
 ) -> list[tuple[str | None, float | None]]:
     """Load language and length in characters of each of these traces; None and nan if a trace is not stored."""
-    c = table_of(TraceRow).c
+    c = table_of(Trace).c
     query = select(c.model, c.country, c.topic, c.sample, c.language, func.length(c.text)).where(c.audit_id == audit_id)
     facts_by_trace = {
         tuple(key): (language, length) for rows in _read_chunks(connection, query) for *key, language, length in rows

@@ -10,6 +10,7 @@ from auditor.domain.attempts import Attempt, ResponseBody
 from auditor.domain.audit_records import (
     AlteredTraceVerdict,
     CellScore,
+    Claim,
     Conflict,
     Contest,
     Guess,
@@ -73,6 +74,7 @@ __all__ = [
     "CapabilityKey",
     "Cell",
     "CellScore",
+    "Claim",
     "Comparison",
     "ComparisonChoice",
     "Conflict",

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
 from auditor.domain.conflict_kinds import ConflictKind
 from auditor.domain.decisions import Decision
 from auditor.domain.identifiers import canonical_hash
+from auditor.domain.records import CallKey, Key, LongText, RowOwner, RowPolicy, stored
 from auditor.domain.terms import (
     Cell,
     ConflictState,
     HarmlessAlteration,
     LogprobMeasure,
     Outcome,
+    Purpose,
     RatingAction,
     Ruling,
 )
@@ -22,6 +25,7 @@ from auditor.domain.terms import (
 _HARMLESS_ALTERATIONS = frozenset(HarmlessAlteration)
 
 
+@stored("trace", indexes={"ix_trace_cell": ("audit_id", "country", "topic")})
 @dataclass(frozen=True, slots=True)
 class Trace:
     """One sampled chain of thought of one model on one cell.
@@ -32,25 +36,26 @@ class Trace:
         key: key of the call.
     """
 
-    model: str
-    cell: Cell
-    sample: int
+    model: Key[str]
+    cell: Key[Cell]
+    sample: Key[int]
     outcome: Outcome
     score: float | None = None
-    text: str | None = None
-    key: str | None = None
+    text: LongText[str | None] = None
+    key: Annotated[str | None, CallKey(Purpose.DIRECT, "model")] = None
     language: str = "en"
     """ISO 639-1 code of the language of the question."""
-    repair_key: str | None = None
+    repair_key: Annotated[str | None, CallKey(Purpose.DIRECT, "model")] = None
     """Key of the repair call, which repeats the question after an unreadable answer; None without one."""
-    answer: str | None = None
+    answer: LongText[str | None] = None
     """Answer to an item of a task in its canonical form (`auditor.tasks`); only the outcome `ok` has one."""
-    repeat_key: str | None = None
+    repeat_key: Annotated[str | None, CallKey(Purpose.DIRECT, "model")] = None
     """Key of the call that asked the question again (`auditor run --ask-again`); None without one."""
     first_outcome: Outcome | None = None
     """Outcome before the question was asked again; None if it was not."""
 
 
+@stored("contrast")
 @dataclass(frozen=True, slots=True)
 class SentencePairScore:
     """Difference in log-probability between the two opposite endings of one sentence on a cell.
@@ -64,18 +69,19 @@ class SentencePairScore:
         key_swapped: key of the call that shows the two endings in the other order; None where order does not matter.
     """
 
-    model: str
-    cell: Cell
-    number: int
+    model: Key[str]
+    cell: Key[Cell]
+    number: Key[int]
     positive: str
     negative: str
     outcome: Outcome
     difference: float | None = None
     measure: LogprobMeasure | None = None
-    key: str | None = None
-    key_swapped: str | None = None
+    key: Annotated[str | None, CallKey(Purpose.LOGPROB, "model")] = None
+    key_swapped: Annotated[str | None, CallKey(Purpose.LOGPROB, "model")] = None
 
 
+@stored("verdict", indexes={"ix_verdict_trace": ("audit_id", "country", "topic", "model")})
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """One judge's verdict on one trace; only the outcome `ok` has a ruling.
@@ -93,24 +99,25 @@ class Verdict:
         repeat_key, first_outcome: as in `Trace`.
     """
 
-    judge: str
-    model: str
-    cell: Cell
-    sample: int
+    judge: Key[str]
+    model: Key[str]
+    cell: Key[Cell]
+    sample: Key[int]
     outcome: Outcome
     ruling: Ruling | None = None
-    aspects: Mapping[str, bool] = field(default_factory=dict, hash=False)
-    justification: str | None = None
-    key: str | None = None
+    justification: LongText[str | None] = None
+    key: Annotated[str | None, CallKey(Purpose.REVIEW, "judge")] = None
     confidence: float | None = None
     shortened: bool = False
-    again_key: str | None = None
+    again_key: Annotated[str | None, CallKey(Purpose.REVIEW, "judge")] = None
     turn: int = 0
     always: bool = True
-    repeat_key: str | None = None
+    aspects: LongText[Mapping[str, bool]] = field(default_factory=dict, hash=False)
+    repeat_key: Annotated[str | None, CallKey(Purpose.REVIEW, "judge")] = None
     first_outcome: Outcome | None = None
 
 
+@stored("guess")
 @dataclass(frozen=True, slots=True)
 class Guess:
     """One judge's guess at the country, topic and author of a blinded trace.
@@ -121,10 +128,10 @@ class Guess:
         countries, topics, authors: number of options in each list; the chance level is 1 / number.
     """
 
-    judge: str
-    model: str
-    cell: Cell
-    sample: int
+    judge: Key[str]
+    model: Key[str]
+    cell: Key[Cell]
+    sample: Key[int]
     outcome: Outcome
     hit_country: bool | None = None
     hit_topic: bool | None = None
@@ -132,9 +139,10 @@ class Guess:
     countries: int = 0
     topics: int = 0
     authors: int = 0
-    key: str | None = None
+    key: Annotated[str | None, CallKey(Purpose.GUESS, "judge")] = None
 
 
+@stored("restatement")
 @dataclass(frozen=True, slots=True)
 class Restatement:
     """A trace restated by another model; only the outcome `ok` has a text.
@@ -144,15 +152,16 @@ class Restatement:
         rewriter: the model that restated it.
     """
 
-    model: str
-    cell: Cell
-    sample: int
+    model: Key[str]
+    cell: Key[Cell]
+    sample: Key[int]
     rewriter: str
     outcome: Outcome
-    text: str | None = None
-    key: str | None = None
+    text: LongText[str | None] = None
+    key: Annotated[str | None, CallKey(Purpose.REWRITE, "rewriter")] = None
 
 
+@stored("trial")
 @dataclass(frozen=True, slots=True)
 class AlteredTraceVerdict:
     """One judge's verdict on an altered trace; excluded from votes and from peer agreement.
@@ -161,14 +170,14 @@ class AlteredTraceVerdict:
         alteration: how the trace was altered: a `HarmlessAlteration`, or the name of an injected fault.
     """
 
-    alteration: str
-    judge: str
-    model: str
-    cell: Cell
-    sample: int
+    alteration: Key[str]
+    judge: Key[str]
+    model: Key[str]
+    cell: Key[Cell]
+    sample: Key[int]
     outcome: Outcome
     ruling: Ruling | None = None
-    key: str | None = None
+    key: Annotated[str | None, CallKey(Purpose.REVIEW, "judge")] = None
 
     @property
     def has_fault(self) -> bool:
@@ -176,6 +185,7 @@ class AlteredTraceVerdict:
         return self.alteration not in _HARMLESS_ALTERATIONS
 
 
+@stored("contest")
 @dataclass(frozen=True, slots=True)
 class Contest:
     """One judge's preference between two traces on a cell, shown side by side.
@@ -186,16 +196,17 @@ class Contest:
         prefers_first: whether the judge prefers the trace shown first; None without an answer.
     """
 
-    judge: str
-    cell: Cell
-    left: str
-    right: str
-    swapped: bool
+    judge: Key[str]
+    cell: Key[Cell]
+    left: Key[str]
+    right: Key[str]
+    swapped: Key[bool]
     outcome: Outcome
     prefers_first: bool | None = None
-    key: str | None = None
+    key: Annotated[str | None, CallKey(Purpose.CONTEST, "judge")] = None
 
 
+@stored("score")
 @dataclass(frozen=True, slots=True)
 class CellScore:
     """A model's score on a cell by one method.
@@ -217,9 +228,9 @@ class CellScore:
             the units of the task.
     """
 
-    model: str
-    cell: Cell
-    method: str
+    model: Key[str]
+    cell: Key[Cell]
+    method: Key[str]
     score: float | None
     variance: float | None = None
     n_ok: int = 0
@@ -230,9 +241,10 @@ class CellScore:
     measure: LogprobMeasure | None = None
     sign_agreement: float | None = None
     straddles: bool | None = None
-    answer: str | None = None
+    answer: LongText[str | None] = None
 
 
+@stored("conflict")
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """Two models whose scores on a cell differ by at least the threshold.
@@ -248,9 +260,9 @@ class Conflict:
         within_noise: whether the difference is no larger than the sampling noise of both scores; None if unknown.
     """
 
-    cell: Cell
-    left: str
-    right: str
+    cell: Key[Cell]
+    left: Key[str]
+    right: Key[str]
     score_left: float | None
     score_right: float | None
     kind: ConflictKind
@@ -260,8 +272,8 @@ class Conflict:
     votes_right: int = 0
     winner: str | None = None
     within_noise: bool | None = None
-    answer_left: str | None = None
-    answer_right: str | None = None
+    answer_left: LongText[str | None] = None
+    answer_right: LongText[str | None] = None
 
     @property
     def id(self) -> str:
@@ -276,6 +288,22 @@ class Conflict:
         return self.score_left - self.score_right
 
 
+@stored("claim")
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one side of a conflict between claims says, in words; `model` is the side's name."""
+
+    cell: Key[Cell]
+    model: Key[str]
+    text: LongText[str]
+
+
+@stored(
+    "rating",
+    RowPolicy.APPEND_ONLY,
+    RowOwner.AUDIT_LOG,
+    indexes={"ix_rating_last": ("audit_id", "country", "topic", "left", "right", "rater", "score_left", "score_right")},
+)
 @dataclass(frozen=True, slots=True)
 class Rating:
     """One entry in a person's rating history of a conflict. Entries are append-only; the rater's last one is in force.
@@ -302,8 +330,8 @@ class Rating:
     score_right: float | None
     rater: str
     decision: Decision
+    note: str = field(default="", kw_only=True)
     decided_at: datetime
-    note: str = ""
     score: float | None = None
     flagged: bool = False
     act: RatingAction = RatingAction.DECIDE
@@ -311,7 +339,7 @@ class Rating:
     shown: str = ""
     swapped: bool = False
     duration_s: float | None = None
-    answer_left: str | None = None
-    answer_right: str | None = None
+    answer_left: LongText[str | None] = None
+    answer_right: LongText[str | None] = None
     withheld: bool | None = None
     follows: int | None = None

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
 
+from auditor.domain import Rating, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.exports.tables import export_tables
 from auditor.reports.data.build import build_report
@@ -23,8 +24,6 @@ from auditor.storage import table_dump
 from auditor.storage.audits import Audit
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database, open_database
-from auditor.storage.result_tables import TraceRow
-from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_writing import table_of
 from auditor.storage.tables import SCHEMA_VERSION
 from tests.support.synthetic_audit import populate
@@ -50,7 +49,7 @@ def test_parquet_is_typed_and_names_its_audit(two_audits: tuple[Database, Audit]
     db, audit = two_audits
     export = export_tables(db, audit.name, tmp_path / "out")
     traces = pq.read_table(tmp_path / "out" / "trace.parquet")
-    assert traces.num_rows == export.row_counts["trace"] == count_rows(db, TraceRow, audit)
+    assert traces.num_rows == export.row_counts["trace"] == count_rows(db, Trace, audit)
     types = {f.name: str(f.type) for f in traces.schema}
     assert (types["score"], types["sample"], types["text"]) == ("double", "int64", "string")
     metadata = traces.schema.metadata
@@ -130,7 +129,7 @@ def test_raters_are_numbered_unless_names_are_asked_for(two_audits: tuple[Databa
         set(pq.read_table(tmp_path / f / "rating.parquet").column("rater").to_pylist()) for f in ("hidden", "named")
     ]
     assert raters == [{"rater-1"}, {"ada"}]
-    assert count_rows(db, RatingRow, audit)
+    assert count_rows(db, Rating, audit)
 
 
 def test_an_earlier_export_is_replaced_and_other_files_are_never_touched(

@@ -14,7 +14,7 @@ from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.probe_sections import build_probe_section
 from auditor.reports.sections.report import SECTION_BUILDERS
-from auditor.storage.row_types import DerivedRow
+from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import table_of
 
 PARAMETERS = {

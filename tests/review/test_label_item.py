@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from auditor.domain import Outcome, Purpose
+from auditor.domain import Outcome, Purpose, Verdict
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.domain.review_aspects import aspect_questions
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader
 from auditor.storage import audits, results, semantic_results, transcripts
 from auditor.storage.database import Database, open_database
-from auditor.storage.result_tables import VerdictRow
 from auditor.storage.row_writing import table_of
 from tests.support.label_audits import (
     COUNTRIES,
@@ -193,6 +192,6 @@ def test_verdicts_without_a_recorded_request_fall_back(shared_db: Database, tmp_
     url = f"sqlite:///{tmp_path}/copy.db"
     run_survey_audit(url, samples=1)
     with open_database(url) as db:
-        db.write(lambda connection: connection.execute(update(table_of(VerdictRow)).values(key=None)))
+        db.write(lambda connection: connection.execute(update(table_of(Verdict)).values(key=None)))
         for unit in trace_units(db, SURVEY_AUDIT):
             assert "Score of" in load(db, SURVEY_AUDIT, unit).material

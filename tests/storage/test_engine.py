@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, insert, text
 
-from auditor.domain import Answer, Call, Message, Outcome, Purpose, Trace
+from auditor.domain import Answer, Call, Message, Outcome, Purpose, Rating, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.run import AuditHandle
 from auditor.storage import audits, engine, ledger, results
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import _connect_args, make_engine, redact_url
-from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_writing import table_of
 from tests.storage.test_database import CELL, SURVEY
 from tests.support.postgres_server import PASSWORD, Postgres
@@ -29,7 +28,7 @@ def record_answer(db: Database) -> None:
 
 def test_a_read_connection_cannot_write_even_as_the_owner(postgres: Postgres) -> None:
     with open_database(postgres.schema()) as db, pytest.raises(Exception, match="read-only"), db.read() as connection:
-        connection.execute(insert(table_of(RatingRow)).values(audit_id=1))
+        connection.execute(insert(table_of(Rating)).values(audit_id=1))
 
 
 def test_a_password_is_shown_nowhere(postgres: Postgres) -> None:

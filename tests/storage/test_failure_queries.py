@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 from sqlalchemy import update
-from sqlmodel import SQLModel
 
-from auditor.domain import Answer, Attempt, Outcome
+from auditor.domain import AlteredTraceVerdict, Answer, Attempt, Contest, Guess, Outcome, Restatement, Trace
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_tables import AttemptRow
 from auditor.storage.database import Database, open_database
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
-from auditor.storage.result_tables import AlteredTraceVerdictRow, ContestRow, GuessRow, RestatementRow, TraceRow
-from auditor.storage.row_types import DerivedRow
+from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import table_of
 from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
 from tests.storage.conftest import ENGINES, new_database
@@ -27,7 +25,7 @@ from tests.storage.test_writer import make_answer, make_call
 from tests.support.synthetic_audit import populate
 
 AUDIT = 1
-TESTS_OF_JUDGES: set[type[SQLModel]] = {AlteredTraceVerdictRow, ContestRow, GuessRow, PairVerdictRow, RestatementRow}
+TESTS_OF_JUDGES: set[type] = {AlteredTraceVerdict, Contest, Guess, PairVerdictRow, Restatement}
 """Their failures are listed by request only: an audit is complete without them."""
 
 
@@ -90,7 +88,7 @@ def test_outcomes_are_counted_by_model_and_role(db: Database) -> None:
 def test_failed_calls_without_a_request_were_not_sent(db: Database) -> None:
     populate(db)
     n_before = count_unsent_calls(db, AUDIT)
-    traces = table_of(TraceRow)
+    traces = table_of(Trace)
     unsent = {"outcome": "client_error", "key": "never sent"}
     one_trace = (traces.c.audit_id == AUDIT) & (traces.c.sample == 0) & (traces.c.model == "alder")
     db.write(lambda connection: connection.execute(update(traces).where(one_trace).values(unsent)))
@@ -102,7 +100,7 @@ def test_every_table_of_results_is_counted_or_left_out_on_purpose() -> None:
     tables_with_outcomes = {
         table for row_class in DerivedRow.__subclasses__() if "outcome" in (table := table_of(row_class)).c
     }
-    tests_of_judges = {table_of(row_class) for row_class in TESTS_OF_JUDGES}
+    tests_of_judges = {table_of(record_class) for record_class in TESTS_OF_JUDGES}
     assert {*failure_queries._RESULT_TABLES} | tests_of_judges == tables_with_outcomes
     sent_until_stopped = {*failure_queries._SENT_UNTIL_STOPPED, table_of(MoralAnswerRow)}
     assert sent_until_stopped | tests_of_judges == tables_with_outcomes

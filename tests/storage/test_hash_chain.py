@@ -33,7 +33,6 @@ from auditor.storage.call_tables import ChainLinkRow
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
-from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_writing import table_of
 from tests.storage.conftest import ENGINES
 from tests.storage.test_database import CELL, save_sample_audit
@@ -119,7 +118,7 @@ def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
     with open_database(storage) as db:
         add_rating(db, save_sample_audit(db).id, rating)
         with db.read() as connection:
-            row = connection.execute(select(table_of(RatingRow))).mappings().one()
+            row = connection.execute(select(table_of(Rating))).mappings().one()
             digest = connection.execute(select(table_of(ChainLinkRow).c.digest)).scalar_one()
     content = {name: value for name, value in row.items() if value is not None}
     assert (repr(row["duration_s"]), repr(row["score_right"])) == ("3.0", "0.0")
@@ -150,7 +149,7 @@ def test_rows_are_loaded_for_many_links_at_once(storage: str, monkeypatch: pytes
         assert (verification.n_links, verification.breaks) == (21, [])
         assert len(statements) < 15  # of links 1, of rows 4 in three groups, of keys without a link 5
         with db.engine.begin() as connection:
-            connection.execute(update(table_of(RatingRow)).where(table_of(RatingRow).c.id == 12).values(score=0.5))
+            connection.execute(update(table_of(Rating)).where(table_of(Rating).c.id == 12).values(score=0.5))
         assert hash_chain.verify_chain(db).breaks == [hash_chain.ChainBreak("rating", "12", "is not as it was written")]
 
 
@@ -184,7 +183,7 @@ def write_earlier(db: Database, **chained_columns: object) -> None:
         "row": "1",
         "digest": canonical_hash([hash_chain.START_DIGEST, "rating", {**row, **chained_columns}]),
     }
-    db.write(lambda c: c.execute(insert(table_of(RatingRow)), [row]))
+    db.write(lambda c: c.execute(insert(table_of(Rating)), [row]))
     db.write(lambda c: c.execute(insert(table_of(ChainLinkRow)), [link]))
 
 
@@ -222,7 +221,7 @@ def test_a_rating_of_an_earlier_version_verifies(storage: str, chained: dict[str
 def test_a_changed_rating_is_reported(storage: str, earlier: dict[str, object], changed: dict[str, object]) -> None:
     with open_database(storage) as db:
         write_earlier(db, **earlier)
-        db.write(lambda c: c.execute(update(table_of(RatingRow)).values(changed)))
+        db.write(lambda c: c.execute(update(table_of(Rating)).values(changed)))
         assert hash_chain.verify_chain(db).breaks == [hash_chain.ChainBreak("rating", "1", "is not as it was written")]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.domain import Cell
-from auditor.storage import results
+from auditor.storage import records, results
 from auditor.storage.database import open_database
 from tests.support.synthetic_audit import populate
 
@@ -24,7 +24,7 @@ def test_one_cell_has_its_own_rows_in_order(storage: str) -> None:
 
 
 def test_some_cells_have_their_own_rows_in_order(storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "MAX_KEYS_PER_QUERY", 4)
+    monkeypatch.setattr(records, "MAX_KEYS_PER_QUERY", 4)
     with open_database(storage) as db:
         audit = populate(db, models=3, countries=4, topics=5, samples=2)
         traces, verdicts = results.load_traces(db, audit.id), results.load_verdicts(db, audit.id)

@@ -78,7 +78,8 @@ def test_the_ratings_are_complete(db: Database) -> None:
     conflict = results.load_conflicts(db, audit.id)[0]
     rating = Rating(
         conflict.cell, conflict.left, conflict.right, conflict.score_left, conflict.score_right, "zoe", Decision.SCORE,
-        datetime(2026, 1, 1, tzinfo=UTC), "a note", 0.25, flagged=True, shown="survey", swapped=True, duration_s=1.5,
+        datetime(2026, 1, 1, tzinfo=UTC), 0.25, note="a note", flagged=True, shown="survey", swapped=True,
+        duration_s=1.5,
     )  # fmt: skip
     add_rating(db, audit.id, rating)
     reviewed = next(r for r in load_reviewed_conflicts(db, audit.id) if r.conflict == conflict)

@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, inspect, select, text
 
-from auditor.domain import Cell, Outcome, Trace, canonical_hash, canonical_json
+from auditor.domain import Cell, Outcome, Trace, Verdict, canonical_hash, canonical_json
 from auditor.errors import StorageError
 from auditor.storage import audits, costs, hash_chain, migrations, results, schema, tables
 from auditor.storage.call_tables import AttemptRow
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import make_engine, read_only_options
-from auditor.storage.result_tables import TraceRow, VerdictRow
 from auditor.storage.row_writing import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
 from auditor.storage.tables import REVISION
@@ -209,7 +208,7 @@ def test_ratings_of_aspects_are_kept_as_json(two_storages: list[str]) -> None:
     with open_database(storage, create=False) as db:
         stored = [dict(verdict.aspects) for verdict in results.load_verdicts(db, 1)]
         with db.read() as connection:
-            texts = connection.execute(select(table_of(VerdictRow).c.aspects).order_by("sample")).scalars().all()
+            texts = connection.execute(select(table_of(Verdict).c.aspects).order_by("sample")).scalars().all()
     assert stored == [{name: value for name, value in values.items() if value is not None} for values in ratings]
     assert texts == [canonical_json(values) for values in stored]
 
@@ -318,7 +317,7 @@ def test_opening_today_s_database_loads_no_alembic(file_storage: str) -> None:
         audit = save_sample_audit(db)
         results.save_traces(db, audit.id, [Trace("m", Cell("NO", "x"), 0, Outcome.OK, 0.5, "t", "k")])
         with db.read() as connection:
-            assert connection.execute(select(table_of(TraceRow).c.text)).scalars().all() == ["t"]
+            assert connection.execute(select(table_of(Trace).c.text)).scalars().all() == ["t"]
     program = (
         "import sys\nfrom auditor.storage.database import open_database\nopen_database(sys.argv[1]).close()\n"
         "print([n for n in sys.modules if n.split('.')[0] in ('alembic', 'mako', 'psycopg')])"

@@ -7,8 +7,9 @@ from sqlalchemy.orm import class_mapper
 from sqlalchemy.orm.exc import UnmappedClassError
 from sqlmodel import SQLModel
 
+from auditor.domain.records import CallKey
 from auditor.storage import table_dump
-from auditor.storage.row_types import CALL_REFERENCE, AppendOnlyRow, DerivedRow, MutableRow
+from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, MutableRow
 from auditor.storage.row_writing import table_of
 from auditor.storage.semantic_tables import MoralAnswerRow, MoralWordingRow, PairVerdictRow
 from auditor.storage.tables import CallRow
@@ -30,7 +31,7 @@ def test_derived_tables_belong_to_an_audit() -> None:
 def test_every_key_of_a_call_counts_towards_the_cost() -> None:
     tables = [table_of(row_class) for row_class in DerivedRow.__subclasses__() if row_class not in CALLS_RECORDED_APART]
     keys = {column for table in tables for column in table.c if table_dump.is_call_key(column.name)}
-    references = {column: column.info[CALL_REFERENCE] for table in tables for column in table.c if column.info}
+    references = {column: column.info[CallKey] for table in tables for column in table.c if column.info}
     assert references.keys() == keys
     assert len(keys) == 16
     assert all(reference.name_column in key.table.c for key, reference in references.items())

@@ -7,12 +7,11 @@ from typing import Literal
 
 from sqlalchemy import select, update
 
-from auditor.domain import Purpose
+from auditor.domain import Purpose, Trace
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests.sampling_settings import SamplingReport, SamplingSettingsRow
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database
-from auditor.storage.result_tables import TraceRow
 from auditor.storage.row_writing import table_of
 
 DEFAULT_LABEL = "openai’s default temperature"
@@ -40,7 +39,7 @@ def refuse_temperature(report: Report, refusing: str, purpose: Literal["direct",
 
 def direct_keys(db: Database, model: str) -> list[str]:
     """Keys of a model's direct calls, in the order of its traces."""
-    table = table_of(TraceRow).c
+    table = table_of(Trace).c
     with db.read() as connection:
         query = select(table.key).where(table.model == model, table.key.is_not(None))
         return list(connection.execute(query.order_by(table.country, table.topic, table.sample)).scalars())

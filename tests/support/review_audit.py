@@ -127,5 +127,5 @@ def _verdicts(model: str, cell: Cell, samples: int, centre: float, *, hostile: b
         )
         ruling = Ruling.VALID if valid else Ruling.INVALID
         aspects = {aspect.name: valid or aspect.name == "logical_consistency" for aspect in REVIEW_ASPECTS}
-        verdicts.append(Verdict(judge, model, cell, sample, Outcome.OK, ruling, aspects, justification))
+        verdicts.append(Verdict(judge, model, cell, sample, Outcome.OK, ruling, justification, aspects=aspects))
     return verdicts

@@ -14,7 +14,7 @@ CELL = Cell("Egypt", "divorce")
 def verdict(judge: str, ruling: Ruling | None, justification: str | None) -> Verdict:
     """A judge's verdict on one answer."""
     outcome = Outcome.REFUSED if ruling is None else Outcome.OK
-    return Verdict(judge, "author", CELL, 0, outcome, ruling, {"score_fit": True}, justification)
+    return Verdict(judge, "author", CELL, 0, outcome, ruling, justification, aspects={"score_fit": True})
 
 
 def test_other_names_of_the_judges_change_nothing() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor.config import AuditConfig, CheckSection
-from auditor.domain import Outcome
+from auditor.domain import Outcome, Trace
 from auditor.imports.recorded_audits import import_scores as import_file
 from auditor.imports.recorded_audits import import_traces
 from auditor.reports.data.build import build_report
@@ -22,7 +22,6 @@ from auditor.storage.audit_tables import AuditRow
 from auditor.storage.audits import Audit
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database
-from auditor.storage.result_tables import TraceRow
 from auditor.storage.row_writing import table_of
 from auditor.surveys import load_survey
 from tests.reports.conftest import import_scores
@@ -60,7 +59,7 @@ def test_losses_equal_the_outcomes_of_the_traces(population: tuple[Database, Aud
 
 def test_samples_not_asked_yet_are_missing(db: Database) -> None:
     audit = populate(db, name="broken")
-    trace_table = table_of(TraceRow)
+    trace_table = table_of(Trace)
     delete_egypt = trace_table.delete().where(trace_table.c.model == "birch", trace_table.c.country == "Egypt")
     db.write(lambda connection: connection.execute(delete_egypt))
     lost = 3 * sum(c.country == "Egypt" for c in audits.load_audit_survey(db, audit).scores)

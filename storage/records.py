@@ -1,0 +1,123 @@
+"""Write and read the records of an audit, of any class that is declared as stored (`auditor.domain.records`).
+
+Functions that take a connection are for a transaction that has more to write; the others make their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Row, Select, Table, delete, select
+
+from auditor.domain import Cell
+from auditor.domain.records import table_declaration
+from auditor.storage import exclusions
+from auditor.storage.database import Database
+from auditor.storage.ledger import MAX_KEYS_PER_QUERY
+from auditor.storage.row_classes import conversion_of
+from auditor.storage.row_writing import insert_rows, table_of, upsert
+
+R = TypeVar("R")
+ROWS_PER_STATEMENT = 10_000
+"""Rows that are converted at a time: a million of them, as dictionaries, would need a gigabyte."""
+
+
+def save_records(db: Database, audit_id: int, records: Sequence[object]) -> None:
+    """Store records of one class; a stored one of the audit with the same key is replaced."""
+    if records:
+        db.write(lambda connection: write_records(connection, audit_id, type(records[0]), records))
+
+
+def write_records(
+    connection: Connection, audit_id: int, record_class: type[Any], records: Iterable[object], *, is_new: bool = False
+) -> None:
+    """Store records of one class; a stored one of the audit with the same key is replaced.
+
+    Args:
+        connection: in a transaction.
+        audit_id: of the audit.
+        record_class: of the records.
+        records: in the order that their positions have, where their table has positions.
+        is_new: whether no record with the same key is stored, which is faster.
+    """
+    conversion, remaining = conversion_of(record_class), iter(records)
+    has_position, n_written = table_declaration(record_class).position is not None, 0
+    while chunk := list(islice(remaining, ROWS_PER_STATEMENT)):
+        rows = conversion.to_rows(chunk, audit_id=audit_id)
+        if has_position:
+            rows = [row | {"position": position} for position, row in enumerate(rows, start=n_written)]
+        (insert_rows if is_new else upsert)(connection, record_class, rows)
+        n_written += len(chunk)
+    if record_class in exclusions.VALUE_COLUMNS:
+        exclusions.apply_exclusions(connection, audit_id)
+
+
+def replace_records(connection: Connection, audit_id: int, record_class: type[Any], records: Iterable[object]) -> None:
+    """Store records in place of all that the audit has of their class."""
+    table = table_of(record_class)
+    connection.execute(delete(table).where(table.c.audit_id == audit_id))
+    write_records(connection, audit_id, record_class, records, is_new=True)
+
+
+def load_records(
+    db: Database,
+    audit_id: int,
+    record_class: type[R],
+    cells: Iterable[Cell] | None = None,
+    **values: str | Iterable[str] | None,
+) -> list[R]:
+    """Load an audit's records of a class, in order of their position where they have one, else of their key.
+
+    Args:
+        db: the database.
+        audit_id: of the audit.
+        record_class: of the records.
+        cells: load only records of these cells; None for all.
+        values: by name of a column, the value or the values that it must have; None for any.
+    """
+    table, conversion = table_of(record_class), conversion_of(record_class)
+    query = select(*(table.c[name] for name in conversion.column_names)).where(table.c.audit_id == audit_id)
+    is_part = cells is not None
+    for name, value in values.items():
+        if isinstance(value, str):
+            query = query.where(table.c[name] == value)
+        elif value is not None:
+            query, is_part = query.where(table.c[name].in_(list(value))), True
+    with db.read() as connection:
+        if not is_part:
+            order = list(table.primary_key) if "position" not in table.c else [table.c.position]
+            return list(map(conversion.to_record, connection.execute(query.order_by(*order))))
+        rows = connection.execute(query) if cells is None else _select_cells(connection, query, table, cells)
+        # Sorted in Python: ORDER BY judge makes SQLite scan all verdicts of the audit instead of those of these cells.
+        key_names = [column.name for column in table.primary_key if column.name != "audit_id"]
+        return list(map(conversion.to_record, sorted(rows, key=attrgetter(*key_names))))
+
+
+def _select_cells(
+    connection: Connection, query: Select[Any], table: Table, cells: Iterable[Cell]
+) -> Iterator[Row[Any]]:
+    """Yield the rows of some cells that a query selects; an index finds them, and no others are fetched.
+
+    SQLite uses an index for a condition on each column, not for one on pairs of values. So there is one query for all
+    countries of the cells with the same topics.
+    """
+    topics_by_country: dict[str, set[str]] = {}
+    for country, topic in cells:
+        topics_by_country.setdefault(country, set()).add(topic)
+    countries_by_topics: dict[frozenset[str], list[str]] = {}
+    for country, topics in topics_by_country.items():
+        countries_by_topics.setdefault(frozenset(topics), []).append(country)
+    for same_topics, countries in countries_by_topics.items():
+        for some_countries in _split(countries):
+            for some_topics in _split(sorted(same_topics)):
+                is_of_cells = table.c.country.in_(some_countries) & table.c.topic.in_(some_topics)
+                yield from connection.execute(query.where(is_of_cells))
+
+
+def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Split values into parts, two of which fit into one query."""
+    size = MAX_KEYS_PER_QUERY // 2
+    return (values[start : start + size] for start in range(0, len(values), size))
