@@ -63,15 +63,15 @@ def compare(
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
-    from auditor.reports.data.comparison.compare import compare_targets
-    from auditor.reports.data.comparison.series_pairs import parse_target
-    from auditor.reports.sections.comparison import build_comparison_document
+    from auditor.reports.data.differences.compare import compare_targets
+    from auditor.reports.data.differences.series_pairs import parse_target
+    from auditor.reports.sections.differences import build_difference_document
     from auditor.run import open_stored_database
 
     resolve_page_format(output)
     names = targets or [find_latest_audit(storage)]
     with open_stored_database(storage) as db:
-        comparison = compare_targets(
+        differences = compare_targets(
             db,
             [parse_target(name) for name in names],
             methods=methods or (),
@@ -82,9 +82,9 @@ def compare(
             renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
     is_brief = output is None and not full
-    document = build_comparison_document(comparison, is_brief=is_brief)
-    present_document(comparison.model_dump(mode="json"), document, output, as_json)
-    if is_brief and comparison.pairs and not as_json:
+    document = build_difference_document(differences, is_brief=is_brief)
+    present_document(differences.model_dump(mode="json"), document, output, as_json)
+    if is_brief and differences.pairs and not as_json:
         print_message("For more figures: add --full, or write a page with -o comparison.html")
 
 

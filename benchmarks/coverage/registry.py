@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
-from auditor.reports.data.comparison.schema import ComparisonReport
+from auditor.reports.data.differences.schema import DifferenceReport
 from auditor.reports.data.gates.schema import CheckResult
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.report_schema import Report
@@ -27,7 +27,7 @@ from benchmarks.coverage.paths import iterate_schema_paths
 
 DOCUMENTS: Mapping[str, type[BaseModel]] = {
     "": Report,
-    "compare": ComparisonReport,
+    "compare": DifferenceReport,
     "check": CheckResult,
     "holdout": HoldoutRow,
     "sampling": SamplingExperiment,

@@ -13,11 +13,11 @@ from auditor.domain.labels import LabelKind
 from auditor.metrics.judge_accuracy import judge_quality
 from auditor.metrics.prediction_powered import prediction_powered_mean
 from auditor.reports.data.build import build_report
-from auditor.reports.data.comparison.compare import compare_targets
-from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.reports.data.gates.gate_check import check_report
 from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
-from auditor.reports.sections.comparison import build_comparison_document
+from auditor.reports.sections.differences import build_difference_document
 from auditor.review.label_sampling import draw_label_sample
 from auditor.run import run_audit
 from auditor.storage import audits
@@ -118,7 +118,7 @@ def test_compare_and_check_use_corrected_shares_unless_asked_not_to(labelled: tu
         assert (compared.first, compared.second) == (first.corrected, second.corrected)
         assert compared.difference.value == pytest.approx((second.corrected.value or 0) - (first.corrected.value or 0))
         assert compared.judges == pytest.approx((second.judges.value or 0) - (first.judges.value or 0))
-    assert "after correction" in text_of(build_comparison_document(comparison).sections)
+    assert "after correction" in text_of(build_difference_document(comparison).sections)
     plain = compare_targets(db, [parse_target(audit.name)], use_corrections=False)
     assert all(pair.corrected_shares is None for pair in plain.pairs)
-    assert "after correction" not in text_of(build_comparison_document(plain).sections)
+    assert "after correction" not in text_of(build_difference_document(plain).sections)

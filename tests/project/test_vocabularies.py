@@ -27,7 +27,7 @@ from auditor.metrics.judge_difference import Evidence, JudgeDifference
 from auditor.models.finish_reasons import FinishCategory
 from auditor.prompts.comparison_wording import load_comparison_wording, load_english_criteria
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
-from auditor.reports.data.comparison.schema import ChangeLabel, ResolutionFlipRow
+from auditor.reports.data.differences.schema import ChangeLabel, ResolutionFlipRow
 from auditor.reports.data.failures.build import JUDGE_PURPOSES
 from auditor.reports.data.gates.schema import GateStatus
 from auditor.reports.data.logic.schema import InstanceMeans
@@ -36,7 +36,7 @@ from auditor.reports.data.panel.copying_schema import PairVerdict
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.sampling.experiment import SamplingExperiment
 from auditor.reports.sections import conflicts, judge_biases, judge_copying, logic, logic_tables, sensitivity
-from auditor.reports.sections.comparison import differences, verdicts
+from auditor.reports.sections.differences import differences, verdicts
 from auditor.reports.sections.experiments import sampling
 from auditor.storage.conflict_status import ConflictStatus
 

@@ -13,7 +13,7 @@ from auditor.exports.traces.verdicts import describe_anonymous_verdicts, describ
 from auditor.reports.data.traces.schema import (
     CellTraces,
     PromptMessage,
-    SentenceComparison,
+    SentencePairTrace,
     TraceReport,
     TraceVerdict,
 )
@@ -25,7 +25,7 @@ from auditor.storage.transcripts import load_transcripts
 
 
 class TraceReader:
-    """The answers of one audit; in an audit by log-probabilities alone, the comparisons of sentences.
+    """The answers of one audit; in an audit by log-probabilities alone, the sentence pairs.
 
     While conflicts are open or disputed, judges are numbered instead of named: whoever reads an answer may still have
     to decide a conflict on it.
@@ -102,18 +102,18 @@ class TraceReader:
             item,
             [self._build_trace(record, item.truth if item else None) for record in records],
             {model: self._direct_scores.get((model, cell)) for model in models},
-            self._load_comparisons(cell, models),
+            self._load_sentence_pairs(cell, models),
         )
 
-    def _load_comparisons(self, cell: Cell, models: Sequence[str]) -> list[SentenceComparison]:
-        """Load the comparisons behind the log-probability scores of some models on a cell, with their prompts."""
+    def _load_sentence_pairs(self, cell: Cell, models: Sequence[str]) -> list[SentencePairTrace]:
+        """Load the sentence pairs behind the log-probability scores of some models on a cell, with their prompts."""
         pairs = [pair for pair in results.load_sentence_pairs(self._db, self.audit.id, [cell]) if pair.model in models]
         transcripts = load_transcripts(self._db, [pair.key for pair in pairs if pair.key])
-        comparisons = []
+        sentence_pairs = []
         for pair in pairs:
             messages = transcripts[pair.key].messages if pair.key in transcripts else ()
-            comparisons.append(SentenceComparison(pair, "\n".join(message.content for message in messages)))
-        return sorted(comparisons, key=lambda row: (models.index(row.score.model), row.score.number))
+            sentence_pairs.append(SentencePairTrace(pair, "\n".join(message.content for message in messages)))
+        return sorted(sentence_pairs, key=lambda row: (models.index(row.score.model), row.score.number))
 
     @cached_property
     def _direct_scores(self) -> dict[tuple[str, Cell], float | None]:

@@ -111,9 +111,9 @@ def test_comparisons_of_sentences_stand_on_the_page_of_their_cell(settled: Datab
     rows = [make_comparison(model, cell, number) for number in (1, 0)]
     results.save_sentence_pairs(settled, reader.audit.id, [*rows, make_comparison("gone", cell, 0)])
     first, second, *_ = reader.iterate_cells(reader.select())
-    assert [row.score for row in first.comparisons] == rows[::-1]
-    assert [row.prompt for row in first.comparisons] == ["", ""]
-    assert not second.comparisons
+    assert [row.score for row in first.sentence_pairs] == rows[::-1]
+    assert [row.prompt for row in first.sentence_pairs] == ["", ""]
+    assert not second.sentence_pairs
 
 
 def test_an_audit_by_log_probabilities_alone_has_pages(tmp_path: Path) -> None:
@@ -124,5 +124,5 @@ def test_an_audit_by_log_probabilities_alone_has_pages(tmp_path: Path) -> None:
         results.save_sentence_pairs(db, audit.id, [make_comparison(traces[0].model, traces[0].cell, 0)])
         reader = TraceReader(db, "population")
         [cell_traces] = reader.iterate_cells(reader.select())
-        assert (cell_traces.cell, len(cell_traces.comparisons), len(cell_traces.traces)) == (traces[0].cell, 1, 0)
+        assert (cell_traces.cell, len(cell_traces.sentence_pairs), len(cell_traces.traces)) == (traces[0].cell, 1, 0)
         assert write_trace_pages(db, "population", tmp_path / "pages").links.by_cell

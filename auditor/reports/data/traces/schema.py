@@ -90,8 +90,8 @@ class TraceReport(ReportModel):
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceComparison:
-    """A comparison behind a log-probability score, and what the model was sent for it; empty if not recorded."""
+class SentencePairTrace:
+    """A sentence pair behind a log-probability score, and what the model was sent for it; empty if not recorded."""
 
     score: SentencePairScore
     prompt: str
@@ -106,7 +106,7 @@ class CellTraces:
         item: the item of a task; None in an audit of a survey.
         traces: by model, in the order of the audit, and sample.
         scores: the models' scores by direct questions, by model; a model without a usable answer has None.
-        comparisons: the comparisons behind the log-probability scores of these models, by model and number.
+        sentence_pairs: the sentence pairs behind the log-probability scores of these models, by model and number.
     """
 
     cell: Cell
@@ -114,7 +114,7 @@ class CellTraces:
     item: TaskItem | None
     traces: Sequence[TraceReport]
     scores: dict[str, float | None]
-    comparisons: Sequence[SentenceComparison] = ()
+    sentence_pairs: Sequence[SentencePairTrace] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from auditor.domain import Outcome, lettered_options, total_cost
-from auditor.reports.data.traces.schema import CellTraces, PromptMessage, SentenceComparison, TraceReport
+from auditor.reports.data.traces.schema import CellTraces, PromptMessage, SentencePairTrace, TraceReport
 from auditor.reports.document import (
     Block,
     Callout,
@@ -77,7 +77,7 @@ def build_cell_document(cell_traces: CellTraces, audit: PageAudit, links: PageLi
         subtitle=["Audit ", Name(audit.name)],
         sections=[
             *sections,
-            *_build_comparisons(cell_traces.comparisons),
+            *_build_sentence_pairs(cell_traces.sentence_pairs),
             *([_build_prompts_section(prompts)] if cell_traces.traces else []),
         ],
         opening=[
@@ -117,11 +117,11 @@ def _build_navigation(links: PageLinks) -> Paragraph:
 
 def _list_key_figures(cell_traces: CellTraces) -> list[tuple[str, str]]:
     """People's score or the correct answer, and the number, usability and cost of the answers."""
-    traces, comparisons = cell_traces.traces, cell_traces.comparisons
+    traces, sentence_pairs = cell_traces.traces, cell_traces.sentence_pairs
     figures = [("people’s score", format_signed(cell_traces.survey))] if cell_traces.survey is not None else []
     if cell_traces.item is not None and cell_traces.item.truth is not None:
         figures.append(("correct answer", cell_traces.item.truth))
-    compared = [("log-probability comparisons", format_count(len(comparisons)))] if comparisons else []
+    compared = [("sentence pairs", format_count(len(sentence_pairs)))] if sentence_pairs else []
     if not traces:
         return [*figures, *compared]
     n_usable = sum(trace.outcome == Outcome.OK for trace in traces)
@@ -170,9 +170,9 @@ def _build_model_section(
     return Section(f"model-{position}", Name(model), [Paragraph(text, "note"), *answers], contents_title=model)
 
 
-def _build_comparisons(comparisons: Sequence[SentenceComparison]) -> list[Section]:
-    """The comparisons behind log-probability scores, with what was sent for each; empty without any."""
-    if not comparisons:
+def _build_sentence_pairs(sentence_pairs: Sequence[SentencePairTrace]) -> list[Section]:
+    """The sentence pairs behind log-probability scores, with what was sent for each; empty without any."""
+    if not sentence_pairs:
         return []
     rows = [
         (
@@ -183,7 +183,7 @@ def _build_comparisons(comparisons: Sequence[SentenceComparison]) -> list[Sectio
             row.score.difference,
             label_outcome(row.score.outcome),
         )
-        for row in comparisons
+        for row in sentence_pairs
     ]
     columns = (
         Column("Model", "name"),
@@ -197,8 +197,8 @@ def _build_comparisons(comparisons: Sequence[SentenceComparison]) -> list[Sectio
         "Difference: log-probability of the positive end minus that of the negative end, in nats. Above 0, the model "
         "finds the positive end more probable. A score is the mean of these differences, rescaled for each model."
     )
-    table = Table("comparisons", "log-probability comparisons", caption, columns, rows)
-    return [Section("logprob", "Log-probability comparisons", [table], "Log-probabilities")]
+    table = Table("sentence-pairs", "sentence pairs", caption, columns, rows)
+    return [Section("logprob", "Sentence pairs", [table], "Log-probabilities")]
 
 
 def _number_prompts(traces: Sequence[TraceReport]) -> dict[tuple[PromptMessage, ...], int]:

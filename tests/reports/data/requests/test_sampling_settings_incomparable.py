@@ -7,11 +7,11 @@ import pytest
 from auditor.domain import Purpose
 from auditor.exports.tracker_runs import build_runs
 from auditor.reports.data.build import build_report
-from auditor.reports.data.comparison.compare import compare_targets
-from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.reports.data.sampling.experiment import REFUSED_REASON, build_temperature_rows, compare_sample_sizes
 from auditor.reports.data.source_loading import load_source
-from auditor.reports.sections.comparison import build_comparison_document
+from auditor.reports.sections.differences import build_difference_document
 from auditor.reports.sections.experiments.sampling import build_sampling_document
 from auditor.storage.database import Database
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
@@ -31,7 +31,7 @@ async def test_a_comparison_of_audits_says_that_settings_differ(db: Database) ->
     comparison = compare_targets(db, [parse_target("refused")])
     assert [series.sampling for series in comparison.series] == [DEFAULT_LABEL, "temperature 0.7"]
     assert [pair.sampling_settings_differ for pair in comparison.pairs] == [True]
-    opening = text_of(build_comparison_document(comparison).opening)
+    opening = text_of(build_difference_document(comparison).opening)
     assert f"alder ({DEFAULT_LABEL}) and birch (temperature 0.7) were asked with different sampling settings" in opening
 
 
@@ -39,7 +39,7 @@ async def test_a_comparison_of_equal_settings_has_no_such_caution(db: Database) 
     await populate_refused(db, refusing="none")
     comparison = compare_targets(db, [parse_target("refused")])
     assert [pair.sampling_settings_differ for pair in comparison.pairs] == [False]
-    assert "sampling settings" not in text_of(build_comparison_document(comparison).opening)
+    assert "sampling settings" not in text_of(build_difference_document(comparison).opening)
 
 
 async def test_an_experiment_has_no_figure_at_a_temperature_that_was_refused(db: Database) -> None:

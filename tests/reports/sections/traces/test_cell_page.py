@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.domain import Cell, Outcome, SentencePairScore, TaskItem
-from auditor.reports.data.traces.schema import CellTraces, PromptMessage, SentenceComparison
+from auditor.reports.data.traces.schema import CellTraces, PromptMessage, SentencePairTrace
 from auditor.reports.document import Disclosure, Name, Quote, Table
 from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.render.html import render_html
@@ -50,7 +50,7 @@ def test_comparisons_of_sentences_are_a_table_with_what_was_sent() -> None:
         SentencePairScore("m", cell, 0, "right", "wrong", Outcome.OK, -0.25),
         SentencePairScore("m", cell, 1, "good", "bad", Outcome.NOT_MEASURABLE),
     ]
-    comparisons = [SentenceComparison(scores[0], "In Egypt divorce is"), SentenceComparison(scores[1], "")]
+    comparisons = [SentencePairTrace(scores[0], "In Egypt divorce is"), SentencePairTrace(scores[1], "")]
     document = build_cell_document(
         CellTraces(cell, None, None, [], {}, comparisons), PageAudit("a"), PageLinks(index="index.html")
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.domain.labels import LabelKind
-from auditor.reports.data.comparison.series_pairs import ScoreSeries
+from auditor.reports.data.differences.series_pairs import ScoreSeries
 from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport
 from auditor.reports.data.source_loading import load_source

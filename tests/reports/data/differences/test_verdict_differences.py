@@ -11,11 +11,11 @@ import pytest
 from auditor.domain import Cell, Outcome, Ruling, Trace, Verdict
 from auditor.errors import UsageError
 from auditor.metrics.verdict_flips import compare_verdicts_over_units
-from auditor.reports.data.comparison.compare import compare_targets
-from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.storage import audits, results
 from auditor.storage.database import Database
-from tests.reports.data.comparison.test_compare import CELLS, save_imported_audit
+from tests.reports.data.differences.test_compare import CELLS, save_imported_audit
 
 
 def _save_verdicts(db: Database, audit: str, rulings: Mapping[str, list[bool]]) -> None:

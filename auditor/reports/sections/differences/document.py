@@ -1,4 +1,4 @@
-"""The document of a comparison: the main finding, reasons for caution, and the sections."""
+"""The document of differences: the main finding, reasons for caution, and the sections."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from auditor.reports.data.comparison.schema import ComparisonReport, SeriesPairComparison
 from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
+from auditor.reports.data.differences.schema import DifferenceReport, SeriesPairDifferences
 from auditor.reports.document import Block, Callout, Code, Column, CountShare, Document, List, Paragraph, Section
 from auditor.reports.number_format import format_percent, format_signed, pluralize
-from auditor.reports.sections.comparison.corrected_shares import build_corrected_section
-from auditor.reports.sections.comparison.differences import (
+from auditor.reports.sections.differences.corrected_shares import build_corrected_section
+from auditor.reports.sections.differences.differences import (
     CHANGE_LABELS,
     build_group_sections,
     build_overall_section,
     classify_change,
     describe_pair,
 )
-from auditor.reports.sections.comparison.judge_drift import build_judge_drift_section
-from auditor.reports.sections.comparison.verdicts import (
+from auditor.reports.sections.differences.judge_drift import build_judge_drift_section
+from auditor.reports.sections.differences.verdicts import (
     build_resolution_section,
     build_verdict_section,
     describe_resolutions,
@@ -34,50 +34,50 @@ MAX_DETAILED_PAIRS = 10
 """Pairs with tables by region, country and topic."""
 
 
-def build_comparison_document(comparison: ComparisonReport, *, is_brief: bool = False) -> Document:
-    """Build the document of a comparison: overall, coverage, each pair in detail, judges' verdicts, conflicts.
+def build_difference_document(differences: DifferenceReport, *, is_brief: bool = False) -> Document:
+    """Build the document of differences: overall, coverage, each pair in detail, judges' verdicts, conflicts.
 
-    The brief document of a comparison of models has only the findings and the overall figures.
+    The brief document of differences between models has only the findings and the overall figures.
     """
-    labels = [series.label for series in comparison.series]
-    labels += [name for judges in comparison.judges for name in (judges.first, judges.second)]
+    labels = [series.label for series in differences.series]
+    labels += [name for judges in differences.judges for name in (judges.first, judges.second)]
     names = list(dict.fromkeys(labels))
     n_more = len(names) - MAX_TITLE_NAMES
     title = " · ".join(names[:MAX_TITLE_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
-    subtitle = f"Reference: {comparison.survey}" if comparison.survey else "Verdicts on the same traces"
-    is_short = is_brief and bool(comparison.pairs)
-    sections = [build_overall_section(comparison)] if is_short else [*_build_sections(comparison)]
-    return Document("Comparison", title, subtitle, sections, [*_build_opening(comparison)])
+    subtitle = f"Reference: {differences.survey}" if differences.survey else "Verdicts on the same traces"
+    is_short = is_brief and bool(differences.pairs)
+    sections = [build_overall_section(differences)] if is_short else [*_build_sections(differences)]
+    return Document("Differences", title, subtitle, sections, [*_build_opening(differences)])
 
 
-def _build_opening(comparison: ComparisonReport) -> Iterator[Block]:
+def _build_opening(differences: DifferenceReport) -> Iterator[Block]:
     """Build the main finding, the findings of the first pairs, and the reasons for caution."""
-    yield Paragraph(summarize_comparison(comparison), role="lead")
-    listed_pairs = comparison.pairs[:MAX_LISTED_PAIRS]
+    yield Paragraph(summarize_differences(differences), role="lead")
+    listed_pairs = differences.pairs[:MAX_LISTED_PAIRS]
     findings = [
-        *(describe_pair(pair) for pair in listed_pairs if len(comparison.pairs) > 1),  # one pair is the main finding
+        *(describe_pair(pair) for pair in listed_pairs if len(differences.pairs) > 1),  # one pair is the main finding
         *(describe_verdicts(pair.verdicts) for pair in listed_pairs if pair.verdicts),
-        *map(describe_resolutions, comparison.settlements),
+        *map(describe_resolutions, differences.settlements),
     ]
     if findings:
         yield List(findings)
-    n_unlisted = len(comparison.pairs) - len(listed_pairs)
+    n_unlisted = len(differences.pairs) - len(listed_pairs)
     if n_unlisted:
         yield Paragraph(f"The tables have {pluralize(n_unlisted, 'further pair')}.", "note")
-    if cautions := list(list_cautions(comparison)):
+    if cautions := list(list_cautions(differences)):
         yield Callout("Reasons for caution", [List(cautions)])
 
 
-def summarize_comparison(comparison: ComparisonReport) -> str:
-    """Summarize the comparison in one sentence."""
-    if not comparison.pairs:
-        return describe_verdicts(comparison.judges[0])
-    if len(comparison.pairs) == 1:
-        return describe_pair(comparison.pairs[0])
-    counts = Counter[str](classify_change(pair.mae) for pair in comparison.pairs)
-    n_pairs = len(comparison.pairs)
-    audits = {series.label: series.audit for series in comparison.series}
-    first_audits, second_audits = ({audits[getattr(pair, side)] for pair in comparison.pairs} for side in SIDES)
+def summarize_differences(differences: DifferenceReport) -> str:
+    """Summarize the differences in one sentence."""
+    if not differences.pairs:
+        return describe_verdicts(differences.judges[0])
+    if len(differences.pairs) == 1:
+        return describe_pair(differences.pairs[0])
+    counts = Counter[str](classify_change(pair.mae) for pair in differences.pairs)
+    n_pairs = len(differences.pairs)
+    audits = {series.label: series.audit for series in differences.series}
+    first_audits, second_audits = ({audits[getattr(pair, side)] for pair in differences.pairs} for side in SIDES)
     if first_audits == second_audits:
         n_distinct = counts["better"] + counts["worse"]
         return (
@@ -89,13 +89,13 @@ def summarize_comparison(comparison: ComparisonReport) -> str:
     return f"By mean absolute error, {subject} is {changes} of {n_pairs} pairs."
 
 
-def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
+def list_cautions(differences: DifferenceReport) -> Iterator[str]:
     """Yield reasons for caution: unfinished audits, unequal coverage, sampling settings, different scores of people."""
-    for series in comparison.series:
+    for series in differences.series:
         if not series.complete:
             yield f"The audit of {series.label} is not complete; its figures are provisional."
-    sampling_by_label = {series.label: series.sampling for series in comparison.series}
-    for pair in comparison.pairs:
+    sampling_by_label = {series.label: series.sampling for series in differences.series}
+    for pair in differences.pairs:
         if pair.worst_case is not None:
             yield _describe_lost_samples(pair, pair.worst_case)
         if pair.sampling_settings_differ:
@@ -111,7 +111,7 @@ def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
             )
 
 
-def _describe_lost_samples(pair: SeriesPairComparison, worst_case: WorstCaseDifferences) -> str:
+def _describe_lost_samples(pair: SeriesPairDifferences, worst_case: WorstCaseDifferences) -> str:
     """Say how many samples of a pair are lost, and where the difference over all planned samples may lie."""
     shares = [format_percent(lost.lost, lost.planned) for lost in (pair.first_lost_samples, pair.second_lost_samples)]
     ranges = [
@@ -127,39 +127,39 @@ def _describe_lost_samples(pair: SeriesPairComparison, worst_case: WorstCaseDiff
     )
 
 
-def _build_sections(comparison: ComparisonReport) -> Iterator[Section]:
+def _build_sections(differences: DifferenceReport) -> Iterator[Section]:
     """Build the sections in reading order."""
-    if comparison.pairs:
-        yield build_overall_section(comparison)
-        yield from build_corrected_section(comparison)
-        yield from build_judge_drift_section(comparison)
-        yield _build_coverage_section(comparison)
-    for i, pair in enumerate(comparison.pairs[:MAX_DETAILED_PAIRS], start=1):
+    if differences.pairs:
+        yield build_overall_section(differences)
+        yield from build_corrected_section(differences)
+        yield from build_judge_drift_section(differences)
+        yield _build_coverage_section(differences)
+    for i, pair in enumerate(differences.pairs[:MAX_DETAILED_PAIRS], start=1):
         sections = list(build_group_sections(pair, f"pair-{i}"))
         if pair.verdicts is not None:
             sections.append(build_verdict_section(pair.verdicts, f"pair-{i}-verdicts"))
-        if len(comparison.pairs) == 1:
+        if len(differences.pairs) == 1:
             yield from sections
         elif sections:
             title = f"{pair.second} compared with {pair.first}"
             subsections = [replace(section, contents_title="") for section in sections]
             yield Section(f"pair-{i}", title, subsections, contents_title=title)
-    if len(comparison.pairs) > MAX_DETAILED_PAIRS:
+    if len(differences.pairs) > MAX_DETAILED_PAIRS:
         remark = f"Regions, countries and topics are shown for the first {MAX_DETAILED_PAIRS} pairs; "
         yield Section("not-shown", "Not shown", [Paragraph([remark, Code("--json"), " has them for all pairs."])])
-    for i, judges in enumerate(comparison.judges, start=1):
+    for i, judges in enumerate(differences.judges, start=1):
         yield build_verdict_section(judges, f"judges-{i}")
-    for i, resolutions in enumerate(comparison.settlements, start=1):
+    for i, resolutions in enumerate(differences.settlements, start=1):
         yield build_resolution_section(resolutions, f"conflicts-{i}")
 
 
-def _build_coverage_section(comparison: ComparisonReport) -> Section:
+def _build_coverage_section(differences: DifferenceReport) -> Section:
     """Build the section on coverage: a table of the scored cells per series, and one of the cells per pair."""
     series_table = tabulate(
         "coverage-series",
         "Cells with a usable score",
         "Cells in which people were asked, and those of them with a usable score of the series.",
-        comparison.series,
+        differences.series,
         [
             Column("Series", "name", "label"),
             Column("Cells", "number", "asked"),
@@ -177,7 +177,7 @@ def _build_coverage_section(comparison: ComparisonReport) -> Section:
         "Cells of each pair",
         "Number of cells with a usable score of both series, of one, or of neither. Cells with different scores of "
         "people in the two audits are excluded.",
-        comparison.pairs,
+        differences.pairs,
         [
             Column("First", "name"),
             Column("Second", "name"),

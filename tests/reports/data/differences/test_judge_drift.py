@@ -8,11 +8,11 @@ import pytest
 
 from auditor.domain.labels import LabelKind
 from auditor.reports.data.build import build_report
-from auditor.reports.data.comparison.compare import compare_targets
-from auditor.reports.data.comparison.schema import ComparisonReport
-from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.schema import DifferenceReport
+from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.reports.data.judge_quality.labelled_traces import read_trace_key
-from auditor.reports.sections.comparison import build_comparison_document
+from auditor.reports.sections.differences import build_difference_document
 from auditor.review.label_sampling import draw_label_sample
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
@@ -43,7 +43,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         yield database
 
 
-def compare(db: Database, *names: str) -> ComparisonReport:
+def compare(db: Database, *names: str) -> DifferenceReport:
     return compare_targets(db, [parse_target(name) for name in names])
 
 
@@ -62,7 +62,7 @@ def test_a_judge_that_agrees_less_with_people_is_shown(db: Database) -> None:
         assert row.change.ci_high is not None
         assert row.change.ci_high < 0
         assert (row.adjusted_p_value or 1) < 0.05
-    document = build_comparison_document(comparison)
+    document = build_difference_document(comparison)
     assert_consistent(document)
     text = text_of(document.sections)
     assert f"{rows[0].judge}: its agreement with people changed from" in text
@@ -73,7 +73,7 @@ def test_no_drift_is_shown_where_there_is_none(db: Database) -> None:
     comparison = compare(db, "before", "afterwards")
     assert comparison.judge_drift
     assert all((row.adjusted_p_value or 1) >= 0.05 for row in comparison.judge_drift)
-    assert "no change of its agreement with people is shown" in text_of(build_comparison_document(comparison).sections)
+    assert "no change of its agreement with people is shown" in text_of(build_difference_document(comparison).sections)
 
 
 def test_each_two_audits_are_compared_once_and_only_if_both_are_labelled(db: Database) -> None:
@@ -85,4 +85,4 @@ def test_each_two_audits_are_compared_once_and_only_if_both_are_labelled(db: Dat
     for names in (("before", "unlabelled"), ("before",)):
         unlabelled = compare(db, *names)
         assert unlabelled.judge_drift == []
-        assert "Have the judges drifted?" not in text_of(build_comparison_document(unlabelled).sections)
+        assert "Have the judges drifted?" not in text_of(build_difference_document(unlabelled).sections)

@@ -1,11 +1,11 @@
-"""The section of a comparison on judges that drifted: their agreement with people in two audits."""
+"""The section of differences between judges that drifted: their agreement with people in two audits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from auditor.reports.data.adjusted_tests import is_significant
-from auditor.reports.data.comparison.schema import ComparisonReport, JudgeDriftRow
+from auditor.reports.data.differences.schema import DifferenceReport, JudgeDriftRow
 from auditor.reports.document import Column, List, ListItem, Section
 from auditor.reports.number_format import describe_interval, format_share, format_signed
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, make_columns, tabulate
@@ -13,9 +13,9 @@ from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, make_columns, tab
 FIGURE_TITLES = {"accuracy": "agreement with people", "excess": "excess of VALID over people"}
 
 
-def build_judge_drift_section(comparison: ComparisonReport) -> Iterator[Section]:
+def build_judge_drift_section(differences: DifferenceReport) -> Iterator[Section]:
     """Yield the section; none unless people labelled random samples of two audits with the same judges."""
-    rows = comparison.judge_drift
+    rows = differences.judge_drift
     if not rows:
         return
     caption = (

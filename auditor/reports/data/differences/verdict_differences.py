@@ -9,8 +9,8 @@ import numpy as np
 from auditor.domain import Ruling
 from auditor.errors import UsageError
 from auditor.metrics.verdict_flips import compare_verdicts_over_units
-from auditor.reports.data.comparison.schema import VerdictComparison, VerdictFlipRow
-from auditor.reports.data.comparison.series_pairs import ComparisonTarget, ScoreSeries
+from auditor.reports.data.differences.schema import VerdictDifferences, VerdictFlipRow
+from auditor.reports.data.differences.series_pairs import ScoreSeries, SeriesTarget
 from auditor.reports.data.sampling_units import sampling_units
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -29,7 +29,7 @@ COLUMN_OF_VERDICTS = {(VALID, VALID): 0, (INVALID, VALID): 1, (VALID, INVALID): 
 
 def compare_same_judges(
     db: Database, first: ScoreSeries, second: ScoreSeries, max_listed: int
-) -> VerdictComparison | None:
+) -> VerdictDifferences | None:
     """Compare the same judges' verdicts on the two series' models in two audits.
 
     Returns:
@@ -41,13 +41,13 @@ def compare_same_judges(
         VerdictSelection(first.audit_id, model=first.model),
         VerdictSelection(second.audit_id, model=second.model),
     )
-    comparison = _compare_verdicts(db, selections, (first.label, second.label), max_listed)
-    return comparison if comparison.n else None
+    difference = _compare_verdicts(db, selections, (first.label, second.label), max_listed)
+    return difference if difference.n else None
 
 
 def compare_two_judges(
-    db: Database, targets: Sequence[ComparisonTarget], judges: Sequence[str], max_listed: int
-) -> list[VerdictComparison]:
+    db: Database, targets: Sequence[SeriesTarget], judges: Sequence[str], max_listed: int
+) -> list[VerdictDifferences]:
     """Compare two judges in one audit, or the first judge in the first audit with the second in the second.
 
     Raises:
@@ -66,18 +66,18 @@ def compare_two_judges(
         VerdictSelection(audit_id, judge, model)
         for audit_id, judge, model in zip(audit_ids, judges, models, strict=True)
     ]
-    comparison = _compare_verdicts(db, (selections[0], selections[1]), (judges[0], judges[1]), max_listed)
-    if not comparison.n:
+    difference = _compare_verdicts(db, (selections[0], selections[1]), (judges[0], judges[1]), max_listed)
+    if not difference.n:
         raise UsageError(
             f"no trace has valid verdicts of both '{judges[0]}' and '{judges[1]}'.",
             "Name two judges of the same traces: `auditor report` lists the judges of an audit.",
         )
-    return [comparison]
+    return [difference]
 
 
 def _compare_verdicts(
     db: Database, sides: tuple[VerdictSelection, VerdictSelection], labels: tuple[str, str], max_listed: int
-) -> VerdictComparison:
+) -> VerdictDifferences:
     """Compare the verdicts of two sides on identical answers; if no answer is identical, on the same cells."""
     ruling_pair_counts = count_ruling_pairs(db, *sides)
     has_same_answers = any(split.same_answer for split in ruling_pair_counts)
@@ -95,7 +95,7 @@ def _compare_verdicts(
         cell_counts, sampling_units([country for country, _ in cells], [topic for _, topic in cells])
     )
     n_flipped = sum(n for split, n in ruling_pair_counts.items() if split.first != split.second)
-    return VerdictComparison(
+    return VerdictDifferences(
         first=labels[0],
         second=labels[1],
         about="answers" if has_same_answers else "cells",

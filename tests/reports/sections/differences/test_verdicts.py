@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.reports.data.comparison.schema import (
-    ResolutionComparison,
+from auditor.reports.data.differences.schema import (
+    ResolutionDifferences,
     ResolutionFlipRow,
-    VerdictComparison,
+    VerdictDifferences,
     VerdictFlipRow,
 )
-from auditor.reports.sections.comparison.verdicts import (
+from auditor.reports.sections.differences.verdicts import (
     build_resolution_section,
     build_verdict_section,
     describe_resolutions,
@@ -30,14 +30,14 @@ FLIP = VerdictFlipRow(
 
 
 @pytest.fixture
-def verdicts() -> VerdictComparison:
-    return VerdictComparison(
+def verdicts() -> VerdictDifferences:
+    return VerdictDifferences(
         first="one", second="two", about="answers", n=10, traces=5, both_valid=6, both_invalid=1, to_valid=1,
         to_invalid=2, other_answers=3, change=CHANGE, p_value=0.0004, kappa=KAPPA, flips=[FLIP], not_listed=2,
     )  # fmt: skip
 
 
-def test_agreement_and_change_are_described_and_in_a_table(verdicts: VerdictComparison) -> None:
+def test_agreement_and_change_are_described_and_in_a_table(verdicts: VerdictDifferences) -> None:
     section = build_verdict_section(verdicts, "judges-1")
     assert_consistent(section)
     assert describe_verdicts(verdicts) == (
@@ -52,14 +52,14 @@ def test_agreement_and_change_are_described_and_in_a_table(verdicts: VerdictComp
     assert "2 further verdicts are not listed; --flips N lists more." in text_of(section)
 
 
-def test_verdicts_on_different_answers_are_labelled(verdicts: VerdictComparison) -> None:
+def test_verdicts_on_different_answers_are_labelled(verdicts: VerdictDifferences) -> None:
     sentences = describe_verdicts(verdicts.model_copy(update={"about": "cells", "p_value": None}))
     assert "10 pairs of verdicts on the same cell, on 5 traces" in sentences
     assert "p = " not in sentences
     assert "No answer is the same in both, so differences are not due to the judges alone." in sentences
 
 
-def test_no_table_of_verdicts_without_any_that_differ(verdicts: VerdictComparison) -> None:
+def test_no_table_of_verdicts_without_any_that_differ(verdicts: VerdictDifferences) -> None:
     section = build_verdict_section(verdicts.model_copy(update={"flips": [], "not_listed": 0}), "judges-1")
     assert list(tables_of(section)) == ["judges-1-agreement"]
 
@@ -68,7 +68,7 @@ def test_conflicts_settled_differently_are_counted_with_an_interval() -> None:
     flip = ResolutionFlipRow(
         country="Japan", topic="divorce", first_winner="a", first_by="majority", second_winner="b", second_by="person"
     )
-    comparison = ResolutionComparison(
+    comparison = ResolutionDifferences(
         first="one", second="two", shared=6, n=3, flipped=1, share=SHARE, only_first=1, only_second=1,
         neither=1, flips=[flip], not_listed=0,
     )  # fmt: skip

@@ -11,8 +11,8 @@ from statsmodels.stats.multitest import multipletests
 from auditor.domain import Cell, CellScore
 from auditor.errors import UsageError
 from auditor.metrics.multiple_testing import holm
-from auditor.reports.data.comparison.compare import compare_targets
-from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits, results
 from auditor.storage.database import Database

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from auditor.reports.data.comparison.schema import ComparisonReport, SeriesDifference, SeriesPairComparison
+from auditor.reports.data.differences.schema import DifferenceReport, SeriesDifference, SeriesPairDifferences
 from auditor.reports.document import (
     Block,
     Cell,
@@ -46,7 +46,7 @@ GROUPS = (
     ("country", "by_country", "over the country’s topics, of which at least 5 are needed"),
     ("topic", "by_topic", "over the topic’s countries, of which at least 5 are needed"),
 )
-"""Noun of each kind of group, its field of `SeriesPairComparison`, and what its 95% CIs are over."""
+"""Noun of each kind of group, its field of `SeriesPairDifferences`, and what its 95% CIs are over."""
 ERROR_AXIS_TITLE = "Difference in mean absolute error"
 
 
@@ -56,7 +56,7 @@ def classify_change(difference: SeriesDifference) -> str:
     return "not tested" if difference.change == "not told apart" and not is_tested else difference.change
 
 
-def describe_pair(pair: SeriesPairComparison) -> str:
+def describe_pair(pair: SeriesPairDifferences) -> str:
     """State whether the second series of a pair is closer to people than the first, by MAE or, without it, by r."""
     mae, r = pair.mae, pair.pearson_r
     if mae.difference.value is not None:
@@ -83,7 +83,7 @@ def _describe_difference(difference: SeriesDifference, n_cells: int) -> str:
     return f"{format_signed(estimate.value)} ({interval}{p_text}, {pluralize(n_cells, 'shared cell')})"
 
 
-def build_overall_section(comparison: ComparisonReport) -> Section:
+def build_overall_section(differences: DifferenceReport) -> Section:
     """Build the section on the overall differences of MAE and r, with a row for each pair."""
     remark = (
         "Differences are second minus first, over shared cells. The second is closer to people if its mean absolute "
@@ -91,32 +91,32 @@ def build_overall_section(comparison: ComparisonReport) -> Section:
         "jackknife). Lost samples are planned ones without a usable score, such as refusals. If more than 5% are lost, "
         "or the shares differ by more than 5 points, a further 95% CI covers the difference over all samples, whatever "
         "the lost ones would have scored (Imbens & Manski 2004). A change is reported if p is below 0.05 after Holm’s "
-        f"correction for {pluralize(comparison.tests, 'pair')}."
+        f"correction for {pluralize(differences.tests, 'pair')}."
     )
     tables = [
         _tabulate_differences(
             table_id,
             f"{label} of both series, on the shared cells",
             f"{label} of both series, on the shared cells ({direction}).",
-            comparison.pairs,
+            differences.pairs,
             [Column("First", "name"), Column("Second", "name")],
             metric,
             path,
             "shared",
-            _list_loss_columns(comparison.pairs, path),
+            _list_loss_columns(differences.pairs, path),
         )
         for table_id, label, metric, direction, path in (
             ("overall-mae", "Mean absolute error", "MAE", "lower is better", "mae."),
             ("overall-r", "Correlation with people", "r", "higher is better", "pearson_r."),
         )
     ]
-    maes = [pair.mae.difference for pair in comparison.pairs]
-    labelled = list(zip(_label_pairs(comparison), maes, strict=True))
+    maes = [pair.mae.difference for pair in differences.pairs]
+    labelled = list(zip(_label_pairs(differences), maes, strict=True))
     figures = _plot_differences("overall-plot", "Difference in mean absolute error", labelled, "overall-mae")
     return Section("overall", "Overall", [Paragraph(remark), *figures, *tables], contents_title="Overall")
 
 
-def _list_loss_columns(pairs: Sequence[SeriesPairComparison], path: str) -> list[Column]:
+def _list_loss_columns(pairs: Sequence[SeriesPairDifferences], path: str) -> list[Column]:
     """Columns with the lost samples of both series, and with worst-case bounds if any pair has them.
 
     `path` is the figure's attribute of a pair, with a dot at its end.
@@ -132,18 +132,18 @@ def _list_loss_columns(pairs: Sequence[SeriesPairComparison], path: str) -> list
     return columns
 
 
-def _label_pairs(comparison: ComparisonReport) -> list[str]:
+def _label_pairs(differences: DifferenceReport) -> list[str]:
     """Labels of the pairs in plots: only the model, if it is the same on both sides and the labels stay unique."""
-    models = {series.label: series.model for series in comparison.series}
-    full_labels = [f"{pair.second} – {pair.first}" for pair in comparison.pairs]
+    models = {series.label: series.model for series in differences.series}
+    full_labels = [f"{pair.second} – {pair.first}" for pair in differences.pairs]
     short_labels = [
         models[pair.second] if models[pair.second] == models[pair.first] else full_label
-        for pair, full_label in zip(comparison.pairs, full_labels, strict=True)
+        for pair, full_label in zip(differences.pairs, full_labels, strict=True)
     ]
     return short_labels if len(set(short_labels)) == len(short_labels) else full_labels
 
 
-def build_group_sections(pair: SeriesPairComparison, pair_id: str) -> Iterator[Section]:
+def build_group_sections(pair: SeriesPairDifferences, pair_id: str) -> Iterator[Section]:
     """Build the sections of a pair's differences by region, country and topic; none for a kind without groups."""
     for noun, field, interval_note in GROUPS:
         differences: Sequence[SeriesDifference] = getattr(pair, field)
@@ -188,7 +188,7 @@ def _tabulate_differences(
     table_id: str,
     label: str,
     caption: str,
-    records: Sequence[SeriesDifference] | Sequence[SeriesPairComparison],
+    records: Sequence[SeriesDifference] | Sequence[SeriesPairDifferences],
     name_columns: Sequence[Column],
     metric: str,
     path: str,

@@ -1,4 +1,4 @@
-"""Schema of a comparison, which `auditor compare --json` prints. Differences are the second minus the first."""
+"""Schema of the differences that `auditor compare --json` prints. They are the second minus the first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SeriesDifference(ReportModel):
     difference: Estimate
     p_value: float | None
     p_holm: float | None
-    """p-value after Holm's correction for all differences of its kind in the comparison, such as the regions of all
+    """p-value after Holm's correction for all differences of its kind, such as the regions of all
     pairs."""
     change: ChangeLabel
 
@@ -61,8 +61,8 @@ class VerdictFlipRow(ReportModel):
     recorded."""
 
 
-class VerdictComparison(ReportModel):
-    """Comparison of the verdicts that two series, or two judges, have in common."""
+class VerdictDifferences(ReportModel):
+    """Differences between the verdicts that two series, or two judges, have in common."""
 
     first: str
     second: str
@@ -104,7 +104,7 @@ class ResolutionFlipRow(ReportModel):
     second_by: Literal["majority", "person"]
 
 
-class ResolutionComparison(ReportModel):
+class ResolutionDifferences(ReportModel):
     """How two audits settled the conflicts that both have: those between the same models on the same cell."""
 
     first: str
@@ -127,7 +127,7 @@ class ResolutionComparison(ReportModel):
     not_listed: int
 
 
-class CorrectedShareComparison(ReportModel):
+class CorrectedShareDifferences(ReportModel):
     """Shares of VALID of two series' models, corrected by people's labels on random samples of their traces."""
 
     first: Estimate
@@ -140,7 +140,7 @@ class CorrectedShareComparison(ReportModel):
     p_value: float | None = None
     """Two-sided, of no difference on these traces."""
     adjusted_p_value: float | None = None
-    """`p_value` adjusted for all pairs of the comparison (Holm)."""
+    """`p_value` adjusted for all pairs (Holm)."""
 
 
 class JudgeDriftRow(ReportModel):
@@ -160,11 +160,11 @@ class JudgeDriftRow(ReportModel):
     p_value: float | None = None
     """Two-sided, of no change."""
     adjusted_p_value: float | None = None
-    """`p_value` adjusted for all judges, figures and audits of the comparison (Holm)."""
+    """`p_value` adjusted for all judges, figures and audits (Holm)."""
 
 
-class SeriesPairComparison(ReportModel):
-    """Comparison of two series of scores, cell by cell."""
+class SeriesPairDifferences(ReportModel):
+    """Differences between two series of scores, cell by cell."""
 
     first: str
     second: str
@@ -193,22 +193,22 @@ class SeriesPairComparison(ReportModel):
     regions: list[SeriesDifference]
     by_country: list[SeriesDifference]
     by_topic: list[SeriesDifference]
-    verdicts: VerdictComparison | None
-    corrected_shares: CorrectedShareComparison | None = None
+    verdicts: VerdictDifferences | None
+    corrected_shares: CorrectedShareDifferences | None = None
     """Null unless people labelled enough traces of each model of both audits."""
 
 
-class ComparisonReport(ReportModel):
-    """Comparison of series of scores."""
+class DifferenceReport(ReportModel):
+    """Differences between series of scores."""
 
     auditor: str
     survey: str
     series: list[ComparedSeries]
-    pairs: list[SeriesPairComparison]
-    judges: list[VerdictComparison]
-    """Comparison of two judges on the same traces; empty unless judges were named."""
-    settlements: list[ResolutionComparison]
-    """One comparison for each two audits with conflicts in common."""
+    pairs: list[SeriesPairDifferences]
+    judges: list[VerdictDifferences]
+    """Differences between two judges on the same traces; empty unless judges were named."""
+    settlements: list[ResolutionDifferences]
+    """One entry for each two audits with conflicts in common."""
     judge_drift: list[JudgeDriftRow]
     """Agreement with people of the judges that two audits share; empty unless people labelled traces of both."""
     tests: int

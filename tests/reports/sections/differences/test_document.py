@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.reports.data.comparison.compare import compare_targets
-from auditor.reports.data.comparison.schema import ComparisonReport
-from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.schema import DifferenceReport
+from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.reports.document import CountShare, Document, Figure
 from auditor.reports.render.html import render_html
 from auditor.reports.render.markdown import render_markdown
-from auditor.reports.sections.comparison import build_comparison_document
-from auditor.reports.sections.comparison.document import MAX_DETAILED_PAIRS
+from auditor.reports.sections.differences import build_difference_document
+from auditor.reports.sections.differences.document import MAX_DETAILED_PAIRS
 from auditor.storage.database import Database
-from tests.reports.data.comparison.test_compare import save_imported_audit
+from tests.reports.data.differences.test_compare import save_imported_audit
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, findings_of, iterate_blocks, tables_of, text_of
 
 
-def compare(db: Database, *targets: str, all_pairs: bool = False) -> ComparisonReport:
+def compare(db: Database, *targets: str, all_pairs: bool = False) -> DifferenceReport:
     return compare_targets(db, [parse_target(target) for target in targets], all_pairs=all_pairs)
 
 
-def build_document(comparison: ComparisonReport) -> Document:
-    document = build_comparison_document(comparison)
+def build_document(comparison: DifferenceReport) -> Document:
+    document = build_difference_document(comparison)
     assert_consistent(document)
     return document
 
@@ -73,7 +73,7 @@ def test_the_later_audit_is_named_and_the_brief_document_has_the_overall_figures
     save_imported_audit(db, "before", {"a": 0.2, "b": 0.2})
     save_imported_audit(db, "afterwards", {"a": 0.2, "b": 0.2})
     comparison = compare(db, "before", "afterwards")
-    full, brief = build_document(comparison), build_comparison_document(comparison, is_brief=True)
+    full, brief = build_document(comparison), build_difference_document(comparison, is_brief=True)
     assert text_of(brief.opening).startswith(
         "By mean absolute error, afterwards is not distinguishable in 2 of 2 pairs."
     )

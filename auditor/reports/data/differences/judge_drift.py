@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from auditor.metrics.difference_interval import subtract_independent
 from auditor.reports.data.adjusted_tests import adjust_rows
-from auditor.reports.data.comparison.label_figures import LabelFigures
-from auditor.reports.data.comparison.schema import JudgeDriftRow
-from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
+from auditor.reports.data.differences.label_figures import LabelFigures
+from auditor.reports.data.differences.schema import JudgeDriftRow
+from auditor.reports.data.differences.series_pairs import ScoreSeries, SeriesPair
 
 
 def compare_judges_with_people(figures: LabelFigures, pairs: Sequence[SeriesPair]) -> list[JudgeDriftRow]:

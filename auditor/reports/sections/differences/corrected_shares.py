@@ -1,17 +1,17 @@
-"""The section of a comparison on shares of VALID, corrected by people's labels."""
+"""The section of differences between shares of VALID, corrected by people's labels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.reports.data.comparison.schema import ComparisonReport
+from auditor.reports.data.differences.schema import DifferenceReport
 from auditor.reports.document import Code, Column, Inline, Section
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, make_columns, tabulate
 
 
-def build_corrected_section(comparison: ComparisonReport) -> Iterator[Section]:
+def build_corrected_section(differences: DifferenceReport) -> Iterator[Section]:
     """Yield the section; none without a pair of models with enough labels."""
-    pairs = [pair for pair in comparison.pairs if pair.corrected_shares is not None]
+    pairs = [pair for pair in differences.pairs if pair.corrected_shares is not None]
     if not pairs:
         return
     caption: list[Inline] = [

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 from auditor.metrics.difference_interval import subtract_independent
 from auditor.reports.data.adjusted_tests import adjust_rows
-from auditor.reports.data.comparison.label_figures import LabelFigures
-from auditor.reports.data.comparison.schema import CorrectedShareComparison
-from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
+from auditor.reports.data.differences.label_figures import LabelFigures
+from auditor.reports.data.differences.schema import CorrectedShareDifferences
+from auditor.reports.data.differences.series_pairs import ScoreSeries, SeriesPair
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport
 
 
 def compare_corrected_shares(
     figures: LabelFigures, pairs: Sequence[SeriesPair]
-) -> list[CorrectedShareComparison | None]:
+) -> list[CorrectedShareDifferences | None]:
     """Compare the corrected shares of each pair; None where a model of one of its audits has too few labels."""
-    comparisons = [_compare(first, second, figures.load(first), figures.load(second)) for first, second in pairs]
-    adjusted = iter(adjust_rows([comparison for comparison in comparisons if comparison is not None]))
-    return [None if comparison is None else next(adjusted) for comparison in comparisons]
+    differences = [_compare(first, second, figures.load(first), figures.load(second)) for first, second in pairs]
+    adjusted = iter(adjust_rows([difference for difference in differences if difference is not None]))
+    return [None if difference is None else next(adjusted) for difference in differences]
 
 
 def _compare(
@@ -26,7 +26,7 @@ def _compare(
     second: ScoreSeries,
     first_quality: JudgeQualityReport | None,
     second_quality: JudgeQualityReport | None,
-) -> CorrectedShareComparison | None:
+) -> CorrectedShareDifferences | None:
     """Compare two series; the samples of two models are independent, in one audit too."""
     rows = [
         None if quality is None else quality.corrected_shares.get(series.model)
@@ -36,7 +36,7 @@ def _compare(
     if first_row is None or second_row is None or first_row is second_row:
         return None
     difference = subtract_independent(second_row.corrected, first_row.corrected)
-    return CorrectedShareComparison(
+    return CorrectedShareDifferences(
         first=first_row.corrected,
         second=second_row.corrected,
         judges=(second_row.judges.value or 0.0) - (first_row.judges.value or 0.0),

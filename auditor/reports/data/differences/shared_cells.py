@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Cell
-from auditor.reports.data.comparison.series_pairs import ScoreSeries
+from auditor.reports.data.differences.series_pairs import ScoreSeries
 from auditor.reports.data.report_source import FloatArray
 
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision, Rating
-from auditor.reports.data.comparison.compare import compare_targets
-from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.data.differences.compare import compare_targets
+from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.storage import audits, results
 from auditor.storage.database import Database
-from tests.reports.data.comparison.test_compare import CELLS, save_imported_audit
+from tests.reports.data.differences.test_compare import CELLS, save_imported_audit
 from tests.support.stored_rows import add_rating
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

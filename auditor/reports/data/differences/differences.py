@@ -13,9 +13,9 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_errors import paired_error
-from auditor.reports.data.comparison.schema import ChangeLabel, SeriesDifference
-from auditor.reports.data.comparison.series_pairs import ScoreSeries
-from auditor.reports.data.comparison.shared_cells import SharedCells
+from auditor.reports.data.differences.schema import ChangeLabel, SeriesDifference
+from auditor.reports.data.differences.series_pairs import ScoreSeries
+from auditor.reports.data.differences.shared_cells import SharedCells
 from auditor.reports.data.report_source import FloatArray
 from auditor.surveys.regions import get_grouping
 

@@ -12,35 +12,35 @@ import numpy as np
 from auditor.metrics.cell_statistics import MAE, PEARSON
 from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.metrics.missing_bounds import bounded_difference
-from auditor.reports.data.comparison.corrected_shares import compare_corrected_shares
-from auditor.reports.data.comparison.differences import (
-    apply_holm,
-    estimate_difference,
-    estimate_group_differences,
-    estimate_region_differences,
-)
-from auditor.reports.data.comparison.judge_drift import compare_judges_with_people
-from auditor.reports.data.comparison.label_figures import LabelFigures
-from auditor.reports.data.comparison.resolutions import compare_resolutions
-from auditor.reports.data.comparison.schema import (
-    ComparedSeries,
-    ComparisonReport,
-    SeriesDifference,
-    SeriesPairComparison,
-)
-from auditor.reports.data.comparison.series_pairs import ComparisonTarget, ScoreSeries, SeriesPair, match_series_pairs
-from auditor.reports.data.comparison.shared_cells import SharedCells, select_shared_cells
-from auditor.reports.data.comparison.verdict_comparison import (
-    DEFAULT_MAX_LISTED,
-    compare_same_judges,
-    compare_two_judges,
-)
 from auditor.reports.data.coverage.lost_samples import (
     NO_RANGE_REASON,
     SampleCounts,
     WorstCaseDifferences,
     has_large_loss,
     loss_differs,
+)
+from auditor.reports.data.differences.corrected_shares import compare_corrected_shares
+from auditor.reports.data.differences.differences import (
+    apply_holm,
+    estimate_difference,
+    estimate_group_differences,
+    estimate_region_differences,
+)
+from auditor.reports.data.differences.judge_drift import compare_judges_with_people
+from auditor.reports.data.differences.label_figures import LabelFigures
+from auditor.reports.data.differences.resolutions import compare_resolutions
+from auditor.reports.data.differences.schema import (
+    ComparedSeries,
+    DifferenceReport,
+    SeriesDifference,
+    SeriesPairDifferences,
+)
+from auditor.reports.data.differences.series_pairs import ScoreSeries, SeriesPair, SeriesTarget, match_series_pairs
+from auditor.reports.data.differences.shared_cells import SharedCells, select_shared_cells
+from auditor.reports.data.differences.verdict_differences import (
+    DEFAULT_MAX_LISTED,
+    compare_same_judges,
+    compare_two_judges,
 )
 from auditor.reports.data.requests.sampling_settings import settings_differ
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
@@ -60,7 +60,7 @@ ERROR_NOT_MEASURABLE = SeriesDifference(
 
 def compare_targets(
     db: Database,
-    targets: Sequence[ComparisonTarget],
+    targets: Sequence[SeriesTarget],
     *,
     methods: Sequence[str] = (),
     all_pairs: bool = False,
@@ -68,7 +68,7 @@ def compare_targets(
     max_listed: int = DEFAULT_MAX_LISTED,
     renamed_models: Mapping[str, str] = MappingProxyType({}),
     use_corrections: bool = True,
-) -> ComparisonReport:
+) -> DifferenceReport:
     """Compare series of scores on the cells that both of a pair have.
 
     Args:
@@ -84,29 +84,31 @@ def compare_targets(
         StorageError: there is no such audit.
         UsageError: nothing can be paired.
     """
-    judge_comparisons = compare_two_judges(db, targets, judges, max_listed) if judges else []
+    judge_differences = compare_two_judges(db, targets, judges, max_listed) if judges else []
     # With two judges and one audit only the judges are compared, no scores.
     pairs = (
         []
         if judges and len(targets) == 1
         else match_series_pairs(db, targets, methods, all_pairs=all_pairs, renamed_models=renamed_models)
     )
-    pair_comparisons = _adjust_breakdowns([_compare_pair(db, pair, max_listed) for pair in pairs])
+    pair_differences = _adjust_breakdowns([_compare_pair(db, pair, max_listed) for pair in pairs])
     label_figures = LabelFigures(db)
     corrected = compare_corrected_shares(label_figures, pairs) if use_corrections else [None] * len(pairs)
-    overall_differences = [_adjust_overall(pair_comparisons, name) for name in ("pearson_r", "mae")]
+    overall_differences = [_adjust_overall(pair_differences, name) for name in ("pearson_r", "mae")]
     series = {one_series.label: one_series for pair in pairs for one_series in pair}.values()
-    return ComparisonReport(
+    return DifferenceReport(
         auditor=metadata.version("auditor"),
         survey=", ".join(dict.fromkeys(one_series.survey.title for one_series in series)),
         series=[_summarize_series(one_series) for one_series in series],
         pairs=[
-            comparison.model_copy(update={"pearson_r": r_difference, "mae": mae_difference, "corrected_shares": shares})
-            for comparison, r_difference, mae_difference, shares in zip(
-                pair_comparisons, *overall_differences, corrected, strict=True
+            pair_difference.model_copy(
+                update={"pearson_r": r_difference, "mae": mae_difference, "corrected_shares": shares}
+            )
+            for pair_difference, r_difference, mae_difference, shares in zip(
+                pair_differences, *overall_differences, corrected, strict=True
             )
         ],
-        judges=judge_comparisons,
+        judges=judge_differences,
         settlements=compare_resolutions(db, pairs, renamed_models, max_listed),
         judge_drift=compare_judges_with_people(label_figures, pairs),
         tests=len(pairs),
@@ -127,7 +129,7 @@ def _summarize_series(series: ScoreSeries) -> ComparedSeries:
     )
 
 
-def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPairComparison:
+def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPairDifferences:
     """Compare two series: coverage, overall differences, breakdowns and verdicts; p-values are not yet corrected."""
     first, second = pair
     shared = select_shared_cells(first, second)
@@ -139,7 +141,7 @@ def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPair
     mae_difference = (
         ERROR_NOT_MEASURABLE if has_no_mae else estimate_difference("all", MAE, shared, larger_is_better=False)
     )
-    return SeriesPairComparison(
+    return SeriesPairDifferences(
         first=first.label,
         second=second.label,
         shared=int(is_scored_by_both.sum()),
@@ -189,7 +191,7 @@ def _bound_differences(
     return WorstCaseDifferences(pearson_r=r, mae=mae)
 
 
-def _adjust_breakdowns(pairs: Sequence[SeriesPairComparison]) -> list[SeriesPairComparison]:
+def _adjust_breakdowns(pairs: Sequence[SeriesPairDifferences]) -> list[SeriesPairDifferences]:
     """Copy the pairs with corrected p-values of their breakdowns.
 
     All regions of all pairs are one family of Holm's correction, all countries another, all topics a third.
@@ -209,10 +211,10 @@ def _adjust_breakdowns(pairs: Sequence[SeriesPairComparison]) -> list[SeriesPair
     return [pair.model_copy(update=update) for pair, update in zip(pairs, updates, strict=True)]
 
 
-def _adjust_overall(pairs: Sequence[SeriesPairComparison], field_name: str) -> list[SeriesDifference]:
+def _adjust_overall(pairs: Sequence[SeriesPairDifferences], field_name: str) -> list[SeriesDifference]:
     """One overall difference per pair, with p-values corrected by Holm's method for the number of pairs.
 
     Args:
-        field_name: `pearson_r` or `mae`, the field of `SeriesPairComparison` that holds the difference.
+        field_name: `pearson_r` or `mae`, the field of `SeriesPairDifferences` that holds the difference.
     """
     return apply_holm([getattr(pair, field_name) for pair in pairs], larger_is_better=field_name == "pearson_r")

@@ -27,8 +27,8 @@ TASK_COMPARISON_HINT = (
 )
 
 
-class ComparisonTarget(NamedTuple):
-    """A target of a comparison that the user named: one model of an audit, or all if `model` is None."""
+class SeriesTarget(NamedTuple):
+    """What the user named to be compared: one model of an audit, or all if `model` is None."""
 
     audit: str
     model: str | None
@@ -88,10 +88,10 @@ class ScoreSeries:
         )
 
 
-def parse_target(text: str) -> ComparisonTarget:
+def parse_target(text: str) -> SeriesTarget:
     """Parse `AUDIT` or `AUDIT:MODEL`; an audit's name has no colon, a model's may have some."""
     audit, _, model = text.partition(":")
-    return ComparisonTarget(audit, model or None)
+    return SeriesTarget(audit, model or None)
 
 
 def load_series(
@@ -144,7 +144,7 @@ def load_series(
 
 def match_series_pairs(
     db: Database,
-    targets: Sequence[ComparisonTarget],
+    targets: Sequence[SeriesTarget],
     methods: Sequence[str] = (),
     *,
     all_pairs: bool = False,
@@ -206,8 +206,8 @@ def match_series_pairs(
 
 def _match_by_model(
     series_by_audit: dict[str, list[ScoreSeries]],
-    first: ComparisonTarget,
-    second: ComparisonTarget,
+    first: SeriesTarget,
+    second: SeriesTarget,
     renamed_models: Mapping[str, str],
 ) -> list[SeriesPair]:
     """Pair the series of two targets that have the same method and model, a renamed model counting as the same.
@@ -249,7 +249,7 @@ def _match_by_model(
     )
 
 
-def _select_series(series_by_audit: dict[str, list[ScoreSeries]], target: ComparisonTarget) -> list[ScoreSeries]:
+def _select_series(series_by_audit: dict[str, list[ScoreSeries]], target: SeriesTarget) -> list[ScoreSeries]:
     """Series of one target.
 
     Raises:

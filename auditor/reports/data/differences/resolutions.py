@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from auditor.metrics.unit_means import share_over_units
-from auditor.reports.data.comparison.schema import ResolutionComparison, ResolutionFlipRow
-from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
+from auditor.reports.data.differences.schema import ResolutionDifferences, ResolutionFlipRow
+from auditor.reports.data.differences.series_pairs import ScoreSeries, SeriesPair
 from auditor.reports.data.sampling_units import sampling_units
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
@@ -19,31 +19,31 @@ ConflictKey = tuple[str, str, frozenset[str]]
 
 def compare_resolutions(
     db: Database, pairs: Sequence[SeriesPair], renamed_models: Mapping[str, str], max_listed: int
-) -> list[ResolutionComparison]:
+) -> list[ResolutionDifferences]:
     """For each two audits among the pairs, compare how the conflicts that both have were settled.
 
     Args:
-        pairs: the pairs of a comparison; paired models count as the same model, whatever their names.
+        pairs: the pairs whose audits are compared; paired models count as the same model, whatever their names.
         renamed_models: models with another name in the second audit, old name to new.
         max_listed: how many conflicts settled for different sides are listed.
 
     Returns:
-        One comparison for each two audits with a conflict in common.
+        The differences between each two audits with a conflict in common.
     """
     pairs_by_audits: dict[tuple[int, int], list[SeriesPair]] = {}
     for pair in pairs:
         # pair[0] is the series of the reference audit, pair[1] the series compared with it.
         if pair[0].audit_id != pair[1].audit_id:
             pairs_by_audits.setdefault((pair[0].audit_id, pair[1].audit_id), []).append(pair)
-    comparisons = [
+    differences = [
         _compare_two_audits(db, audit_pairs, renamed_models, max_listed) for audit_pairs in pairs_by_audits.values()
     ]
-    return [comparison for comparison in comparisons if comparison.shared]
+    return [difference for difference in differences if difference.shared]
 
 
 def _compare_two_audits(
     db: Database, pairs: Sequence[SeriesPair], renamed_models: Mapping[str, str], max_listed: int
-) -> ResolutionComparison:
+) -> ResolutionDifferences:
     """Compare the conflicts of two audits; the first series of all pairs are of one, the second of the other."""
     first, second = pairs[0]
     new_names = {**renamed_models, **{first_series.model: second_series.model for first_series, second_series in pairs}}
@@ -67,7 +67,7 @@ def _compare_two_audits(
         for (in_first, in_second), flipped in zip(shared_conflicts, is_flipped, strict=True)
         if flipped
     ]
-    return ResolutionComparison(
+    return ResolutionDifferences(
         first=first.audit,
         second=second.audit,
         shared=len(shared_keys),
