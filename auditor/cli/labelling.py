@@ -80,9 +80,9 @@ def _describe_sample(kind: LabelKind, drawn: DrawResult, n: int) -> str:
 
     size = f"{drawn.n_sampled:,} of {drawn.n_population:,} {kind.noun}s"
     if not drawn.stratify:
-        return f"Imported sample: {size}."
+        return f"Imported label sample: {size}."
     added = f", {drawn.n_added:,} of them new" if 0 < drawn.n_added < drawn.n_sampled else ""
-    sentence = f"Random sample: {size}{added}, from {drawn.n_strata:,} strata ({' × '.join(drawn.stratify)})."
+    sentence = f"Label sample: {size}{added}, from {drawn.n_strata:,} strata ({' × '.join(drawn.stratify)})."
     if drawn.n_added and n and drawn.n_sampled > n:
         sentence += f" It is larger than {n:,}: every stratum has at least 10 {kind.noun}s, or all it has."
     if drawn.n_unjudged:

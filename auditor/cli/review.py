@@ -169,7 +169,7 @@ def _check_sample_options(
     for name in (name for name, is_set in options.items() if is_set and sample is None):
         raise UsageError(
             f"{name} works only with {SAMPLE_OPTION}.",
-            f"Add {SAMPLE_OPTION} 200 to draw a sample, or {SAMPLE_OPTION} to continue one.",
+            f"Add {SAMPLE_OPTION} 200 to draw a label sample, or {SAMPLE_OPTION} to continue one.",
         )
     if open_book and sample is not None:
         raise UsageError(

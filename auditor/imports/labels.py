@@ -217,7 +217,7 @@ def _find_new_sample(
         return []  # an export that is imported again
     if draw is not None and draw.source == labels.REVIEW_SOURCE:
         raise UsageError(
-            f"audit '{audit.name}' has a drawn sample of {kind.noun}s, so no other sample can be imported.",
+            f"audit '{audit.name}' has a drawn label sample of {kind.noun}s, so no other can be imported.",
             "Remove the column inclusion: labels of the drawn sample then count, and other labels are only stored.",
         )
     n_before = len(known)

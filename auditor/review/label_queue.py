@@ -65,13 +65,13 @@ def open_labelling_session(db: Database, audit: str, rater: str, kind: LabelKind
 
     Raises:
         StorageError: there is no such audit.
-        ReviewError: the audit has no sample of this kind.
+        ReviewError: the audit has no label sample of this kind.
     """
     session = LabellingSession(db, audits.get_audit(db, audit), rater, kind, **options)
     if not session.sample:
         option = "" if kind is LabelKind.TRACE else f" --kind {kind}"
         raise ReviewError(
-            f"audit '{truncate_text(audit)}' has no sample of {kind.noun}s to label.",
+            f"audit '{truncate_text(audit)}' has no label sample of {kind.noun}s to label.",
             f"Draw one: auditor review {truncate_text(audit)} --sample 200{option}",
         )
     return session

@@ -101,13 +101,15 @@ def _draw_or_open(
         return _open_imported(db, audit, draw, n, redraw)
     if draw is None or redraw:
         if n is None:
-            raise UsageError(f"audit '{audit.name}' has no sample of {kind.noun}s yet.", "Draw one with --sample 200.")
+            raise UsageError(
+                f"audit '{audit.name}' has no label sample of {kind.noun}s yet.", "Draw one with --sample 200."
+            )
         attributes = _check_stratify(kind, stratify or (draw.stratify if draw else DEFAULT_STRATIFY[kind]))
         return _draw_new(db, audit, units, attributes, n, draw.id if draw else 0)
     if stratify is not None and tuple(stratify) != draw.stratify:
         raise UsageError(
-            f"the sample of audit '{audit.name}' is stratified by {','.join(draw.stratify)}.",
-            "Leave out --stratify, or draw a new sample with --redraw.",
+            f"the label sample of audit '{audit.name}' is stratified by {','.join(draw.stratify)}.",
+            "Leave out --stratify, or draw a new label sample with --redraw.",
         )
     require_unchanged_population(db, audit, draw, units)
     return _extend(db, audit, draw, units, n)
@@ -123,10 +125,10 @@ def require_unchanged_population(db: Database, audit: Audit, draw: LabelDraw, un
     n_changed = sum(unit in contents and contents[unit] != content for unit, content in sampled.items())
     noun = f"{draw.kind.noun}s"
     raise ReviewError(
-        f"the {noun} of audit '{audit.name}' have changed since its sample was drawn: there were "
+        f"the {noun} of audit '{audit.name}' have changed since its label sample was drawn: there were "
         f"{draw.population:,}, and there are {len(units):,} now. Of the {len(sampled):,} sampled {noun}, {n_gone:,} "
         f"no longer exist and {n_changed:,} have another text.",
-        f"Draw a new sample with --sample {len(sampled)} --redraw. Most sampled {noun} stay in it, and labels of "
+        f"Draw a new label sample with --sample {len(sampled)} --redraw. Most sampled {noun} stay in it, and labels of "
         "unchanged texts still count.",
     )
 
@@ -201,7 +203,7 @@ def _check_stratify(kind: LabelKind, names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             raise UsageError(
-                f"a sample of {kind.noun}s cannot be stratified by '{name}'.",
+                f"a label sample of {kind.noun}s cannot be stratified by '{name}'.",
                 did_you_mean(name, known, f"Possible: {','.join(known)}."),
             )
     return tuple(dict.fromkeys(names))
@@ -211,7 +213,7 @@ def _open_imported(db: Database, audit: Audit, draw: LabelDraw, n: int | None, r
     """Open a sample that was imported; raise UsageError for a request to draw."""
     if n is not None or redraw:
         raise UsageError(
-            f"audit '{audit.name}' has a sample of {draw.kind.noun}s that was imported from {draw.source}, so no "
+            f"audit '{audit.name}' has a label sample of {draw.kind.noun}s that was imported from {draw.source}, so no "
             "other can be drawn.",
             "Use --sample without a number to label the imported sample.",
         )

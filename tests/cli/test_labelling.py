@@ -46,7 +46,7 @@ def count_sampled(storage: str) -> int:
 def test_a_sample_is_drawn_and_opened(storage: str, opened: list[dict[str, Any]]) -> None:
     result = auditor("review", "moral", "--sample", "90", "--rater", "ada", "--second-share", "0.5", "--raters", "3")
     assert result.returncode == 0, result.stderr
-    assert result.stderr == "Random sample: 90 of 180 traces, from 6 strata (model × verdict).\n"
+    assert result.stderr == "Label sample: 90 of 180 traces, from 6 strata (model × verdict).\n"
     assert opened == [
         {
             "url": storage,
@@ -63,10 +63,10 @@ def test_a_sample_is_drawn_and_opened(storage: str, opened: list[dict[str, Any]]
 def test_without_a_number_the_drawn_sample_is_opened(
     storage: str, opened: list[dict[str, Any]], words: tuple[str, ...]
 ) -> None:
-    assert "has no sample of traces yet" in auditor("review", "moral", *words).stderr
+    assert "has no label sample of traces yet" in auditor("review", "moral", *words).stderr
     assert opened == []
     auditor("review", "moral", "--sample", "90")
-    assert auditor("review", "moral", *words).stderr.startswith("Random sample: 90 of 180 traces,")
+    assert auditor("review", "moral", *words).stderr.startswith("Label sample: 90 of 180 traces,")
     assert auditor("review", "--sample", "moral").returncode == 0  # the name is not taken for the number
     assert len(opened) == 3
 
@@ -91,7 +91,7 @@ def test_traces_that_no_judge_reviewed_are_left_out(storage: str, opened: list[d
         verdicts = [v for v in results.load_verdicts(db, audit_id) if v.model == "cedar"]
         results.save_verdicts(db, audit_id, [replace(v, outcome=Outcome.REFUSED, ruling=None) for v in verdicts])
     result = auditor("review", "--sample", "60")
-    assert "Random sample: 60 of 120 traces, from 4 strata" in result.stderr
+    assert "Label sample: 60 of 120 traces, from 4 strata" in result.stderr
     assert result.stderr.endswith("Left out: 60 traces without a judge's verdict.\n")
 
 

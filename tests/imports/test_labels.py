@@ -141,7 +141,7 @@ def test_labels_with_inclusion_make_a_sample(storage: str) -> None:
 def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: list[SampledUnit]) -> None:
     result = import_file(write_csv([make_row(TRACES[0], inclusion=0.5)]))
     assert result.returncode == 2
-    assert "has a drawn sample of traces, so no other sample can be imported" in result.stderr
+    assert "has a drawn label sample of traces, so no other can be imported" in result.stderr
     assert load(storage)[0] == []
 
 

@@ -111,7 +111,7 @@ def test_a_sample_is_not_stratified_twice(db: Database, audit: Audit) -> None:
 
 @pytest.mark.parametrize(
     ("n", "stratify", "message"),
-    [(None, None, "has no sample of traces yet"), (20, ["modell"], "cannot be stratified by 'modell'")],
+    [(None, None, "has no label sample of traces yet"), (20, ["modell"], "cannot be stratified by 'modell'")],
 )
 def test_a_draw_that_is_not_possible(
     db: Database, audit: Audit, n: int | None, stratify: list[str] | None, message: str
@@ -177,7 +177,7 @@ def test_a_sample_of_changed_traces_is_neither_opened_nor_extended(db: Database,
     draw_label_sample(db, audit, LabelKind.TRACE, 180)
     change_text(db, audit, results.load_traces(db, audit.id)[0])
     for n in (None, 200):
-        with pytest.raises(ReviewError, match=r"have changed since its sample was drawn.* 1 have another text"):
+        with pytest.raises(ReviewError, match=r"have changed since its label sample was drawn.* 1 have another text"):
             draw_label_sample(db, audit, LabelKind.TRACE, n)
 
 

@@ -171,7 +171,7 @@ def test_without_a_sample_the_error_says_how_to_draw_one(
 ) -> None:
     save_review_audit(db)
     url = f"sqlite:///{tmp_path}/audits.db"
-    with pytest.raises(ReviewError, match="has no sample of traces to label") as error:
+    with pytest.raises(ReviewError, match="has no label sample of traces to label") as error:
         run_app(url, "moral", rater="ada")
     assert error.value.how_to_fix == "Draw one: auditor review moral --sample 200"
     with pytest.raises(StorageError, match="no audit 'morl'"):
@@ -180,5 +180,5 @@ def test_without_a_sample_the_error_says_how_to_draw_one(
 
 def test_a_kind_without_sample_is_named(tmp_path: Path, db: Database) -> None:
     save_labelling_audit(db)
-    with pytest.raises(ReviewError, match=r"no sample of answer pairs.*--sample 200 --kind answer_pair"):
+    with pytest.raises(ReviewError, match=r"no label sample of answer pairs.*--sample 200 --kind answer_pair"):
         run_plain_text_labelling(f"sqlite:///{tmp_path}/audits.db", "moral", rater="ada", kind=LabelKind.ANSWER_PAIR)
