@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from auditor.agents.masking import WORD_CHARACTER, IdentifyingTerm, fold_text, mask_terms
 from auditor.agents.sanitizing import strip_control_sequences, strip_style
 from auditor.domain import ENGLISH, LANGUAGES
-from auditor.domain.model_families import load_families
+from auditor.domain.model_families import load_families, split_model_id
 from auditor.prompts.blinding import load_blinding_terms
 from auditor.text_safety import join_ends, truncate_middle
 
@@ -114,7 +114,7 @@ def author_names(models: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """
     names: dict[str, None] = {}
     for name, model in models:
-        model_id = model.split("/", 1)[-1]
+        _, model_id = split_model_id(model)
         short_id = model_id.rsplit("/", 1)[-1]
         names |= dict.fromkeys((name, model_id, short_id))
         parts = re.split(r"[-_@:./]", short_id)

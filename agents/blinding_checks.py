@@ -88,7 +88,7 @@ def _build_guess_call(
     config, survey = context.config, context.survey
     identity = (judge.model, judge.system, judge.params, text)
     rng = random.Random(derive_seed(config.seed, "guess", *identity))
-    author_ids = {model.name: model.model.split("/", 1)[-1] for model in config.models if model.name != judge.name}
+    author_ids = {model.name: model.unprefixed_model for model in config.models if model.name != judge.name}
     options = (
         _draw_options(rng, trace.cell.country, survey.countries),
         _draw_options(rng, trace.cell.topic, survey.topics),

@@ -14,7 +14,7 @@ from auditor.agents.localization import first_samples
 from auditor.agents.logprob_scoring import find_measures
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
-from auditor.config import REPLAY_PREFIX, ModelSection
+from auditor.config import REPLAY, ModelSection
 from auditor.domain import Call, Purpose
 from auditor.errors import AuditorError, ModelSetupError, UnusableModelsError
 from auditor.metrics.stopping import next_interim_look
@@ -85,7 +85,7 @@ def _plan_calls(context: RunContext) -> list[Call]:
     if not context.preflight or not config.probes.direct or not context.cells:
         return []
     needs_discovery = context.capabilities.needs_discovery
-    asked_models = [model for model in config.models if not model.model.startswith(REPLAY_PREFIX)]
+    asked_models = [model for model in config.models if model.provider is not REPLAY]
     first_calls = {model.name: next(_guaranteed_calls(context, model)) for model in config.models}
     unknown_models = {model.name for model in asked_models if needs_discovery(first_calls[model.name])}
     stand_ins = plan_stand_ins(config, context.survey, context.cells[0])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.call_builders import semantic_probe
-from auditor.config import REPLAY_PREFIX, AuditConfig, ModelSection
+from auditor.config import REPLAY, AuditConfig, ModelSection
 from auditor.config.semantic import TASK_QUESTIONS
 from auditor.domain import Outcome, Trace
 from auditor.domain.semantic import MoralAnswerRecord
@@ -43,7 +43,7 @@ def read_recorded_answers(model: ModelSection) -> list[MoralAnswerRecord]:
     Raises:
         ImportFileError: the file cannot be read, has no row of the model, or has a question and sample twice.
     """
-    name, file = model.model.removeprefix(REPLAY_PREFIX), Path(model.answers or "")
+    name, file = model.unprefixed_model, Path(model.answers or "")
     answers: dict[tuple[str, int], MoralAnswerRecord] = {}
     for row in read_rows(file, RECORD_COLUMNS, ["model"]):
         if row.cells["model"] not in ("", name):
@@ -59,7 +59,7 @@ def read_recorded_answers(model: ModelSection) -> list[MoralAnswerRecord]:
     if not answers:
         raise ImportFileError(
             f"{file} has no row for the model '{name}'.",
-            f"{REPLAY_PREFIX}NAME uses the rows with that name in the column model, or without one.",
+            f"{REPLAY.prefix}/NAME uses the rows with that name in the column model, or without one.",
         )
     return list(answers.values())
 

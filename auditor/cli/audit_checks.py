@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from auditor.cli.environment_checks import DoctorCheck, check_environment
-from auditor.config import EMBEDDED_PREFIX, AuditConfig, ModelSection
+from auditor.config import EMBEDDED, AuditConfig, ModelSection
 from auditor.errors import AuditorError
 from auditor.redaction import redact
 
@@ -143,7 +143,7 @@ def _check_model(model: ModelSection, *, is_called_locally: bool) -> Iterator[Do
         )
     if model.api_base is not None:
         yield _check_server(model.name, model.api_base)
-    if model.model.startswith(EMBEDDED_PREFIX):
+    if model.provider is EMBEDDED:
         yield _run_check(f"weights of {model.name}", lambda: _check_weight_file(model))
 
 
@@ -153,7 +153,7 @@ def _check_weight_file(model: ModelSection) -> str:
     from auditor.models.weights import locate_weights
 
     require_xllamacpp()
-    return locate_weights(model.model.removeprefix(EMBEDDED_PREFIX)).name
+    return locate_weights(model.unprefixed_model).name
 
 
 def _check_server(name: str, url: str) -> DoctorCheck:

@@ -157,7 +157,7 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
     Raises:
         NoUsableAnswerError: there is no usable answer of some or all models; the message names them.
     """
-    from auditor.config import REPLAY_PREFIX
+    from auditor.config import REPLAY
     from auditor.reports.data.failures.build import find_unusable_models, load_failure_groups
     from auditor.run import open_stored_audit
     from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
@@ -169,7 +169,7 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
         n_unsent = count_unsent_calls(db, stored_audit.id)
     print_top_failures(failures, n_unsent, audit.name, audit.storage)
     _print_refusals(outcome_counts, audit.name, audit.storage)
-    recorded = {name for name, model in config.models_by_name.items() if model.model.startswith(REPLAY_PREFIX)}
+    recorded = {name for name, model in config.models_by_name.items() if model.provider is REPLAY}
     _require_usable_answers([model for model in unusable_models if model.name in config.models_by_name], recorded)
 
 

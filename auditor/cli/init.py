@@ -12,7 +12,7 @@ from auditor.cli.options import OutputPath
 from auditor.cli.output import print_message
 
 if TYPE_CHECKING:
-    from auditor.config.providers import ProviderSetup
+    from auditor.config.providers.record import Provider
 
 FileArgument: TypeAlias = Annotated[
     Path,
@@ -99,7 +99,7 @@ def _write_config(text: str, file: Path) -> None:
     write_atomically(convert_to_yaml(text) if file.suffix in YAML_SUFFIXES else text, file)
 
 
-def _print_next_steps(file: Path, setups: Sequence[ProviderSetup]) -> None:
+def _print_next_steps(file: Path, setups: Sequence[Provider]) -> None:
     """Print the providers' notes, and the commands that lead to a run; names of variables only, no values."""
     from auditor.cli.starter_config import list_unset_variables, needs_trust
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Any
 
-from auditor.config.providers import ADDRESS_PLACEHOLDER, PROVIDER_BY_NAME, PROVIDERS, ProviderSetup
-from auditor.config.signed_providers import SIGNED_PROVIDERS
+from auditor.config.providers.record import ADDRESS_PLACEHOLDER, Provider
+from auditor.config.providers.table import PROVIDER_BY_NAME, PROVIDER_BY_PREFIX, provider_of
 from auditor.config.value_examples import format_value
 from auditor.errors import UsageError, did_you_mean
 
@@ -27,42 +27,42 @@ def read_starter() -> str:
     return (resources.files("auditor.cli") / "starter.toml").read_text(encoding="utf-8")
 
 
-def find_provider(name: str) -> ProviderSetup:
+def find_provider(name: str) -> Provider:
     """Return the provider of that name, or of litellm's prefix; raises UsageError if there is none."""
-    setup = PROVIDER_BY_NAME.get(name) or next((setup for setup in PROVIDERS if setup.prefix == name), None)
-    if setup is None:
+    provider = PROVIDER_BY_NAME.get(name) or PROVIDER_BY_PREFIX.get(name)
+    if provider is None or not provider.name:
         names = ", ".join(PROVIDER_BY_NAME)
         raise UsageError(
             f"'{name}' is not a known provider.", did_you_mean(name, PROVIDER_BY_NAME, f"Choose one of: {names}.")
         )
-    return setup
+    return provider
 
 
-def list_set_keys() -> list[tuple[ProviderSetup, str]]:
+def list_set_keys() -> list[tuple[Provider, str]]:
     """Providers whose key is in the environment, each with the name of its variable; values are not read."""
     return [
         (provider, provider.key_variable)
-        for provider in PROVIDERS
+        for provider in PROVIDER_BY_NAME.values()
         if provider.key_variable is not None and os.environ.get(provider.key_variable)
     ]
 
 
-def list_unset_variables(providers: Sequence[ProviderSetup]) -> list[str]:
+def list_unset_variables(providers: Sequence[Provider]) -> list[str]:
     """Names of the environment variables that these providers need and that are not set."""
     names = [name for provider in providers for name in (provider.key_variable, *provider.environment) if name]
     return [name for name in dict.fromkeys(names) if not os.environ.get(name)]
 
 
-def needs_trust(provider: ProviderSetup) -> bool:
+def needs_trust(provider: Provider) -> bool:
     """Whether the user must allow where a key or credentials go, before an audit of this provider can run."""
-    return provider.prefix in SIGNED_PROVIDERS or (provider.key_variable is not None and provider.api_base is not None)
+    return provider.is_signed or (provider.key_variable is not None and provider.api_base is not None)
 
 
 def build_provider_config(
     models: Sequence[str],
     judges: Sequence[str],
-    provider: ProviderSetup,
-    judge_provider: ProviderSetup,
+    provider: Provider,
+    judge_provider: Provider,
     api_base: str | None,
 ) -> str:
     """Write a configuration with models of one provider, and judges of the same or another one.
@@ -96,7 +96,7 @@ def build_provider_config(
     return text
 
 
-def _model_table(model: str, provider: ProviderSetup, api_base: str | None) -> dict[str, Any]:
+def _model_table(model: str, provider: Provider, api_base: str | None) -> dict[str, Any]:
     """One model's table in the configuration; raises UsageError if the provider needs an address."""
     if provider.needs_address and api_base is None:
         raise UsageError(
@@ -141,8 +141,8 @@ def _format_tables(
         for key, entry in table.items():
             yield _LOCAL_PRICE_LINE if key == "price" else f"{key} = {format_value(entry)}"
         if table in needs_price:
-            if table["model"].startswith("azure/"):
-                yield '# base_model = "azure/gpt-4o"      # the model that this deployment serves, for its price'
+            if example := provider_of(table["model"]).base_model_example:
+                yield f'# base_model = "{example}"      # the model that this deployment serves, for its price'
             yield "# price = { input = 2.5, output = 10.0 }      # US dollars per million tokens"
         yield ""
 

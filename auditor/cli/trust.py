@@ -57,15 +57,14 @@ def trust(
 
 def _describe_bindings(config: AuditConfig, bindings: list[CredentialBinding]) -> Iterator[str]:
     """Yield a line for each binding: what would be sent to which host, and whose server that is."""
-    from auditor.config.credential_bindings import is_loopback
-    from auditor.config.server_owners import describe_owner, display_host
-    from auditor.config.signed_providers import extract_provider
+    from auditor.config.credential_bindings import display_host, is_loopback
+    from auditor.config.providers.table import describe_owner
     from auditor.config.trust import model_bindings
 
     models = {binding: model for model in config.models_by_name.values() for binding in model_bindings(model)}
     for binding in bindings:
         model = models.get(binding)
         host = display_host(model.api_base) if model is not None and model.api_base else binding.host
-        owner = f": {describe_owner(binding.host, extract_provider(model.model))}" if model is not None else ""
+        owner = f": {describe_owner(binding.host, model.provider)}" if model is not None else ""
         is_plain = binding.scheme == "http" and not is_loopback(binding.host)
         yield f"Would be sent: {binding.key} to {host}{owner}{', not encrypted (http)' if is_plain else ''}"

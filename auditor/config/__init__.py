@@ -8,16 +8,14 @@ from auditor.config.logic import LogicProbe
 from auditor.config.model_section import (
     DEFAULT_PROVIDER_CONCURRENCY,
     DEFAULT_SERVER_CONCURRENCY,
-    EMBEDDED_PREFIX,
     ENV_PREFIX,
-    REPLAY_PREFIX,
-    SIMULATED_PREFIX,
     CapabilitiesSection,
     ModelSection,
     Price,
     ReasoningSection,
 )
 from auditor.config.probes import DirectProbe, LogprobProbe, Probes, ReviewProbe
+from auditor.config.providers.table import EMBEDDED, REPLAY, SIMULATED
 from auditor.config.sections import (
     AUDIT_NAME_PATTERN,
     BatchSection,
@@ -41,12 +39,12 @@ __all__ = [
     "AUDIT_NAME_PATTERN",
     "DEFAULT_PROVIDER_CONCURRENCY",
     "DEFAULT_SERVER_CONCURRENCY",
-    "EMBEDDED_PREFIX",
+    "EMBEDDED",
     "ENV_PREFIX",
     "MAX_CONFIG_BYTES",
     "MODEL_PATH_KEYS",
-    "REPLAY_PREFIX",
-    "SIMULATED_PREFIX",
+    "REPLAY",
+    "SIMULATED",
     "AuditConfig",
     "BatchSection",
     "CapabilitiesSection",

@@ -25,8 +25,9 @@ from auditor.config.cross_table_rules import (
     require_usable_weights,
     require_weights_source,
 )
-from auditor.config.model_section import REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
+from auditor.config.model_section import ModelSection
 from auditor.config.probes import DirectProbe, Probes
+from auditor.config.providers.table import REPLAY, SIMULATED
 from auditor.config.rephrasing import check_language
 from auditor.config.result_settings import select_result_settings
 from auditor.config.sections import (
@@ -153,7 +154,7 @@ class AuditConfig(ConfigSection):
     @property
     def is_simulated(self) -> bool:
         """Whether a model is simulated. The others are then simulated or recorded: no request leaves the process."""
-        return any(model.model.startswith(SIMULATED_PREFIX) for model in self.models_by_name.values())
+        return any(model.provider is SIMULATED for model in self.models_by_name.values())
 
     @property
     def review_varies_by_trace(self) -> bool:
@@ -259,7 +260,7 @@ class AuditConfig(ConfigSection):
         """All judges of the audit. Models that replay recorded answers judge only with recorded verdicts."""
         if self.judges != "peers":
             return list(self.judges)
-        return [model for model in self.models if model.verdicts or not model.model.startswith(REPLAY_PREFIX)]
+        return [model for model in self.models if model.verdicts or model.provider is not REPLAY]
 
     @property
     def models_by_name(self) -> dict[str, ModelSection]:

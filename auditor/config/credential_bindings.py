@@ -102,3 +102,10 @@ def is_private_address(host: str) -> bool:
     if (address := parse_address(name)) is not None:
         return (embedded_address(address) or address).is_private
     return "." not in name or name.endswith(LOCAL_SUFFIXES)
+
+
+def display_host(url: str) -> str:
+    """A URL's host as a connection uses it (punycode), with its other letters in parentheses if it has any."""
+    host = extract_host(url)
+    written = urlsplit(url).netloc.rsplit("@", 1)[-1].lower()
+    return host if host == written else f"{host} (written as {written}, with letters that may look like others)"

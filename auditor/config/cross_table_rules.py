@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
+from auditor.config.model_section import ModelSection
 from auditor.config.probes import Probes, ReviewProbe
+from auditor.config.providers.table import EMBEDDED, REPLAY, SIMULATED
 from auditor.config.sections import PanelSection
 from auditor.domain import ENGLISH
 from auditor.domain.personas import PERSONAS, find_persona
@@ -101,7 +102,7 @@ def require_local_weights(models: Sequence[ModelSection], probes: Probes) -> Non
     if probes.logprob is None or probes.logprob.method != "continuation":
         return
     for model in models:
-        if model.weights is None and not model.model.startswith(EMBEDDED_PREFIX):
+        if model.weights is None and model.provider is not EMBEDDED:
             raise ValueError(
                 f"model '{model.name}' has no weights on this machine; probes.logprob.method = 'continuation' "
                 "requires them. How to fix: Set the model's key 'weights', or choose another method."
@@ -134,22 +135,22 @@ def require_recorded_answers(
         judges: all judges; with peers, the models that judge.
     """
     for model in models:
-        if model.model.startswith(REPLAY_PREFIX) and model.answers is None:
+        if model.provider is REPLAY and model.answers is None:
             raise ValueError(
                 f"model '{model.name}' replays recorded answers, but the key 'answers' is missing. How to fix: Set it "
                 "to a file with the columns model,country,topic,sample,text (for the probe 'semantic' alone: "
                 "question_id,sample,answer)."
             )
     for judge in judges:
-        if judge.model.startswith(REPLAY_PREFIX) and judge.verdicts is None:
+        if judge.provider is REPLAY and judge.verdicts is None:
             raise ValueError(
                 f"judge '{judge.name}': a model with recorded answers cannot judge. How to fix: Remove this judge, or "
                 "set its key 'verdicts' to a file with the columns judge,model,country,topic,verdict."
             )
     for model in (*models, *judges):
-        if model.verdicts is not None and not model.model.startswith(REPLAY_PREFIX):
+        if model.verdicts is not None and model.provider is not REPLAY:
             raise ValueError(
-                f"model '{model.name}': only a judge '{REPLAY_PREFIX}NAME' has recorded verdicts. How to fix: Remove "
+                f"model '{model.name}': only a judge '{REPLAY.prefix}/NAME' has recorded verdicts. How to fix: Remove "
                 "'verdicts', or change 'model'."
             )
     _require_recorded_traces(models, judges, review)
@@ -162,11 +163,11 @@ def _require_recorded_traces(
     recorded_judge = next((judge for judge in judges if judge.verdicts is not None), None)
     if recorded_judge is None:
         return
-    if asked := next((model for model in models if not model.model.startswith(REPLAY_PREFIX)), None):
+    if asked := next((model for model in models if model.provider is not REPLAY), None):
         raise ValueError(
             f"judge '{recorded_judge.name}' has recorded verdicts, but answers of '{asked.name}' will be new: no "
             f"verdict on them is recorded. How to fix: Remove '{asked.name}', replay its recorded answers "
-            f"({REPLAY_PREFIX}NAME), or remove this judge's key 'verdicts'."
+            f"({REPLAY.prefix}/NAME), or remove this judge's key 'verdicts'."
         )
     names_by_record: dict[str, str] = {}
     for model in models:
@@ -189,10 +190,10 @@ def require_simulated_models_only(audit_name: str, models: Sequence[ModelSection
     Models whose answers are replayed from a file are asked nothing, so they may stand beside simulated ones. The name
     is on every page, table and export of an audit, so that none can be taken for a measurement.
     """
-    simulated = [model for model in models if model.model.startswith(SIMULATED_PREFIX)]
+    simulated = [model for model in models if model.provider is SIMULATED]
     if not simulated:
         return
-    if real := [model for model in models if not model.model.startswith((SIMULATED_PREFIX, REPLAY_PREFIX))]:
+    if real := [model for model in models if model.provider not in (SIMULATED, REPLAY)]:
         raise ValueError(
             f"model '{simulated[0].name}' is simulated, but '{real[0].name}' ({real[0].model}) is not: simulated and "
             "real models cannot be in one audit. How to fix: Remove the simulated or the real models."
@@ -203,7 +204,7 @@ def require_simulated_models_only(audit_name: str, models: Sequence[ModelSection
             f'How to fix: Set name = "{SIMULATED_NAME_START}-{audit_name}".'
         )
     for model in simulated:
-        persona_name = model.model.removeprefix(SIMULATED_PREFIX)
+        persona_name = model.unprefixed_model
         if find_persona(persona_name) is None:
             hint = did_you_mean(persona_name, PERSONAS, f"Known: {', '.join(PERSONAS)}.")
             raise ValueError(f"model '{model.name}': there is no simulated model '{persona_name}'. How to fix: {hint}")

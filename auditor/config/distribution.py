@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from auditor.config.model_section import REPLAY_PREFIX
 from auditor.config.probe_section import ProbeParts, ProbeSection
+from auditor.config.providers.table import REPLAY
 from auditor.domain import Purpose
 from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, OpinionMode, ScaleOrder
 
@@ -101,7 +101,7 @@ class DistributionProbe(ProbeSection):
                 "its answers."
             )
         for model in config.models:
-            if model.model.startswith(REPLAY_PREFIX):
+            if model.provider is REPLAY:
                 raise ValueError(
                     f"model '{model.name}' replays recorded answers, so the probe 'distribution' cannot ask it. How to "
                     "fix: Remove it; `auditor import opinions` imports recorded opinions."

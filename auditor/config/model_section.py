@@ -10,38 +10,18 @@ from pydantic import AfterValidator, Field, model_validator
 
 from auditor.config.base import ConfigSection
 from auditor.config.credential_bindings import is_private_address
+from auditor.config.providers.record import Credentials, Provider
+from auditor.config.providers.table import EMBEDDED, provider_of
 from auditor.config.value_checks import check_base_url, check_json_serializable, check_unique
 from auditor.domain import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
 from auditor.domain.capabilities import TokenLimitParam
-from auditor.domain.model_families import family_of
+from auditor.domain.model_families import family_of, split_model_id
 
 ENV_PREFIX = "os.environ/"
-EMBEDDED_PREFIX = "embedded/"
-"""Prefix of models that run inside the process."""
-REPLAY_PREFIX = "replay/"
-"""Prefix of models whose answers come from a file."""
-SIMULATED_PREFIX = "simulated/"
-"""Prefix of simulated models; see `auditor.domain.personas`."""
 DEFAULT_SERVER_CONCURRENCY, DEFAULT_PROVIDER_CONCURRENCY = 8, 100
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_SLOW_TIMEOUT_S = 600.0
 """Default for models with `reasoning` and for local servers, as in the clients of OpenAI and Anthropic."""
-PROVIDERS_WITH_MODEL_LIMITS = frozenset(
-    {
-        "openai",  # developers.openai.com/api/docs/guides/rate-limits: they vary by model; some models share one
-        "azure",  # learn.microsoft.com/azure/ai-foundry/openai/quotas-limits: per region, subscription and model
-        "anthropic",  # docs.anthropic.com/api/rate-limits: applied separately for each model
-        "gemini",  # ai.google.dev/gemini-api/docs/rate-limits: per project, and by model
-        "vertex_ai",  # docs.cloud.google.com, quotas: requests per minute per project per base model
-        "bedrock",  # docs.aws.amazon.com/bedrock/latest/userguide/quotas-runtime.html: per model, per Region
-        "cohere_chat",  # docs.cohere.com/docs/rate-limits: Chat API (per model)
-        "together_ai",  # docs.together.ai/docs/rate-limits: per organization and per model
-    }
-)
-"""Providers that document rate limits of each model (read in November 2026), by litellm's names.
-
-Others limit an account (Fireworks AI, Mistral, OpenRouter), or do not say.
-"""
 
 
 KeyReference = Annotated[str, Field(pattern=r"^os\.environ/\w+$")]
@@ -191,6 +171,21 @@ class ModelSection(ConfigSection):
     `prompts/en/review.md`."""
 
     @property
+    def provider(self) -> Provider:
+        """What is known of its provider."""
+        return provider_of(self.model)
+
+    @property
+    def unprefixed_model(self) -> str:
+        """Its name without the provider, such as `gpt-4o`."""
+        return split_model_id(self.model)[1]
+
+    @property
+    def used_credentials(self) -> Credentials | None:
+        """Credentials of this machine that its requests carry; None if they carry none."""
+        return self.provider.used_credentials(self.api_key)
+
+    @property
     def resolved_family(self) -> str:
         """Its family, as set or as its id says."""
         return self.family or family_of(self.base_model or self.model)
@@ -205,7 +200,7 @@ class ModelSection(ConfigSection):
         """Time limit of one request, in seconds, as set or by default."""
         if self.timeout_s is not None:
             return self.timeout_s
-        is_slow = self.reasoning is not None or self.model.startswith(EMBEDDED_PREFIX)
+        is_slow = self.reasoning is not None or self.provider is EMBEDDED
         is_local = self.api_base is not None and is_private_address(urlsplit(self.api_base).hostname or "")
         return DEFAULT_SLOW_TIMEOUT_S if is_slow or is_local else DEFAULT_TIMEOUT_S
 
@@ -235,9 +230,7 @@ class ModelSection(ConfigSection):
     @property
     def resolved_rate_limit_scope(self) -> Literal["model", "account"]:
         """Whether a refusal by status 429 concerns the model or its account, as set or as its provider documents."""
-        provider = self.model.split("/", 1)[0]
-        # With `api_base` it is another server that speaks the provider's protocol, but for Azure's resources.
-        is_documented = provider in PROVIDERS_WITH_MODEL_LIMITS and (self.api_base is None or provider == "azure")
+        is_documented = self.provider.has_model_limits and self.provider.owns_server(self.api_base)
         return self.rate_limit_scope or ("model" if is_documented else "account")
 
     @property
@@ -247,4 +240,4 @@ class ModelSection(ConfigSection):
         Without a key and a server of its own, a model has limits of its own.
         """
         keys = ", ".join(self.api_keys) or None
-        return self.model.split("/", 1)[0] if keys or self.api_base else self.model, keys, self.api_base
+        return self.provider.prefix if keys or self.api_base else self.model, keys, self.api_base

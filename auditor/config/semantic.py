@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field
 
 from auditor.config.base import ConfigSection, PromptForm
-from auditor.config.model_section import REPLAY_PREFIX, ModelSection
+from auditor.config.model_section import ModelSection
 from auditor.config.probe_section import ProbeParts, ProbeSection
+from auditor.config.providers.table import REPLAY
 from auditor.domain import Purpose
 from auditor.domain.semantic import MoralFoundation
 from auditor.errors import did_you_mean
@@ -170,7 +171,7 @@ class SemanticProbe(ProbeSection):
 
     def has_given_answers(self, config: AuditConfig, model: ModelSection) -> bool:
         """Whether a model's answers come from the probe `direct` or from a file, so that it is asked no question."""
-        is_recorded = model.model.startswith(REPLAY_PREFIX) and config.probes.direct is None
+        is_recorded = model.provider is REPLAY and config.probes.direct is None
         return is_recorded or self.questions == TASK_QUESTIONS
 
     def check(self, config: AuditConfig) -> None:

@@ -25,10 +25,8 @@ from auditor.config.credential_bindings import (
     extract_host,
     parse_binding,
 )
-from auditor.config.model_section import REPLAY_PREFIX
+from auditor.config.providers.table import PROVIDERS, REPLAY, unsupported_reason
 from auditor.config.secret_headers import refuse_literal_secrets, secret_header_variables
-from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider, find_signed_provider
-from auditor.config.supported_providers import PROVIDERS_WITHOUT_ADDRESS, unsupported_reason
 from auditor.config.value_checks import check_base_url
 from auditor.errors import ConfigError
 from auditor.input_files import read_text
@@ -55,7 +53,7 @@ def required_bindings(config: AuditConfig, storage_servers: Iterable[str] = ()) 
 def describe_destinations(config: AuditConfig) -> str:
     """Describe in a sentence where an audit's requests and telemetry go."""
     host_by_model = {
-        model.name: extract_host(model.api_base) if model.api_base else model.model.split("/", 1)[0]
+        model.name: extract_host(model.api_base) if model.api_base else model.provider.prefix
         for model in config.models_by_name.values()
     }
     destination_phrases = [
@@ -68,7 +66,7 @@ def describe_destinations(config: AuditConfig) -> str:
         else ""
     )
     if config.is_simulated:
-        has_recorded = any(model.model.startswith(REPLAY_PREFIX) for model in config.models_by_name.values())
+        has_recorded = any(model.provider is REPLAY for model in config.models_by_name.values())
         kinds = "simulated or recorded" if has_recorded else "simulated"
         return f"All models are {kinds}: no request leaves this process.{telemetry_phrase}"
     return f"Requests go to: {'; '.join(destination_phrases)}.{telemetry_phrase}"
@@ -85,12 +83,11 @@ def require_trust(config: AuditConfig) -> None:
     require_supported_providers(config)
     for model in config.models_by_name.values():
         refuse_literal_secrets(model)
-        signed_provider = find_signed_provider(model.model, model.api_key)
+        credentials = model.used_credentials
         for binding in model_bindings(model):
-            is_signing = signed_provider is not None and binding.key == signed_provider.credentials
             use_phrase = (
-                f"use {signed_provider.description} at"
-                if signed_provider and is_signing
+                f"use {credentials.description} at"
+                if credentials is not None and binding.key == credentials.name
                 else f"send the key {binding.key} to"
             )
             _require_binding(binding, trusted, f"model '{model.name}' would {use_phrase}")
@@ -186,30 +183,29 @@ def require_supported_providers(config: AuditConfig) -> None:
 
 def _require_supported_provider(model: ModelSection) -> None:
     """Raise ConfigError if the provider of a model is not supported, or needs an address that is not set."""
-    provider = extract_provider(model.model)
-    if provider in PROVIDERS_WITHOUT_ADDRESS and model.api_base is None:
+    provider = model.provider
+    if provider.address_advice and model.api_base is None:
         raise ConfigError(
-            f"model '{model.name}': the provider '{provider}' has no address of its own, and `api_base` is not set.",
-            "Write ai21_chat/MODEL." if provider == "ai21" else "Set it, for example to http://localhost:8000/v1.",
+            f"model '{model.name}': the provider '{provider.prefix}' has no address of its own, and `api_base` is not "
+            "set.",
+            provider.address_advice,
         )
     if (reason := unsupported_reason(provider)) is not None:
+        signed = ", ".join(sorted(row.prefix for row in PROVIDERS if row.is_signed))
         raise ConfigError(
             f"model '{model.name}': {reason}",
-            (f"Use an OpenAI-compatible endpoint: openai/MODEL with api_base. Or use {', '.join(SIGNED_PROVIDERS)}."),
+            f"Use an OpenAI-compatible endpoint: openai/MODEL with api_base. Or use {signed}.",
         )
 
 
 def model_bindings(model: ModelSection) -> list[CredentialBinding]:
     """Bindings of the keys, or credentials, that a model sends; none for keys that go to its provider's own servers."""
-    signed_provider = find_signed_provider(model.model, model.api_key)
-    names = list(secret_header_variables(model).values())
-    if signed_provider is not None:
-        names.insert(0, signed_provider.credentials)
-    else:
-        names = [*(key.removeprefix(ENV_PREFIX) for key in model.api_keys), *names]
+    credentials = model.used_credentials
+    keys = [key.removeprefix(ENV_PREFIX) for key in model.api_keys] if credentials is None else [credentials.name]
+    names = [*keys, *secret_header_variables(model).values()]
     if model.api_base is not None:
         return [binding_for_url(name, model.api_base) for name in names]
-    return [] if signed_provider is None else [CredentialBinding(name, signed_provider.host) for name in names]
+    return [] if credentials is None else [CredentialBinding(name, credentials.host) for name in names]
 
 
 def _telemetry_bindings(config: AuditConfig) -> list[CredentialBinding]:

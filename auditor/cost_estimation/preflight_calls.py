@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from auditor.agents.call_builders import build_direct_call, plan_stand_ins
-from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, AuditConfig
+from auditor.config import EMBEDDED, REPLAY, SIMULATED, AuditConfig
 from auditor.cost_estimation.planned_calls import PlannedCalls
 from auditor.domain import Call, Cell, Purpose, Survey
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, CapabilityRegistry
@@ -41,7 +41,7 @@ def plan_preflight_calls(
     stand_ins = {call.name: call for call in plan_stand_ins(config, survey, cell)}
     shown_forms = {call.capability_key for call in direct_calls.values() if call.schema is not None}
     for name, model in config.models_by_name.items():
-        if model.model.startswith((EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX)):
+        if model.provider in (EMBEDDED, REPLAY, SIMULATED):
             continue
         planned_call, stand_in = direct_calls.get(name), stand_ins.get(name)
         n_stand_ins = int(

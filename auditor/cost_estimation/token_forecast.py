@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib import metadata
 
-from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, BatchSection, ModelSection
+from auditor.config import EMBEDDED, REPLAY, SIMULATED, BatchSection, ModelSection
 from auditor.cost_estimation.planned_calls import PlannedCalls
 from auditor.domain import Call, Purpose
 from auditor.models.batches import find_batch_provider
@@ -112,9 +112,9 @@ def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
     price = token_price(model)
     if price is None:
         return None, "unknown"
-    if model.model.startswith((EMBEDDED_PREFIX, SIMULATED_PREFIX)):
+    if model.provider in (EMBEDDED, SIMULATED):
         return price, "local model"
-    if model.model.startswith(REPLAY_PREFIX):
+    if model.provider is REPLAY:
         return price, "recorded answers"
     if model.price is not None:
         return price, f"config{f', {model.price.as_of}' if model.price.as_of else ', undated'}"

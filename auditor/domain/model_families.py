@@ -34,6 +34,12 @@ def load_families() -> tuple[ModelFamily, ...]:
     )
 
 
+def split_model_id(model: str) -> tuple[str, str]:
+    """The provider of a model's id, such as `openai/gpt-4o`, and the rest; both are the id if it names no provider."""
+    parts = model.split("/", 1)
+    return parts[0], parts[-1]
+
+
 @functools.lru_cache(maxsize=4096)
 def family_of(model: str) -> str:
     """Name of the family of a model id.
@@ -45,7 +51,7 @@ def family_of(model: str) -> str:
     Returns:
         The family's name; for an unknown family the id without its provider, so that equal ids are one family.
     """
-    model_id = model.split("/", 1)[-1].lower()
+    model_id = split_model_id(model)[1].lower()
     return next(
         (family.name for family in load_families() if any(pattern.search(model_id) for pattern in family.id_patterns)),
         model_id,

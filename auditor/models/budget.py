@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from auditor.config import Limits, ModelSection
-from auditor.config.signed_providers import extract_provider
 from auditor.domain import Answer, Call, Capability, total_cost
 from auditor.errors import ConfigError
 from auditor.models.endpoint import DEFAULT_CAPABILITY
@@ -25,7 +24,6 @@ DEFAULT_MAX_OUTPUT_TOKENS = 16_384
 MAX_PLAUSIBLE_TOKENS = 10_000_000
 MAX_PLAUSIBLE_TOKEN_RATIO = 100
 """Reported counts above `MAX_PLAUSIBLE_TOKENS`, or this many times the estimate, are taken for an error."""
-AZURE_PROVIDERS = ("azure", "azure_ai", "azure_text")
 """Providers at which a model is a deployment, whose name its owner chose."""
 
 
@@ -206,16 +204,14 @@ def price_advice(unpriced_models: Sequence[ModelSection]) -> str:
 def _price_advice(unpriced_models: Sequence[ModelSection]) -> Iterator[str]:
     """Yield a sentence for each key that gives some of the models a price."""
     misnamed_models = [model for model in unpriced_models if model.base_model]
-    deployments = [
-        model for model in unpriced_models if not model.base_model and extract_provider(model.model) in AZURE_PROVIDERS
-    ]
+    deployments = [model for model in unpriced_models if not model.base_model and model.provider.base_model_example]
     if misnamed_models:
         base_models = ", ".join(f"'{model.base_model}'" for model in misnamed_models)
         yield f"Correct base_model of {join_names(misnamed_models)}: {base_models} has no listed price."
     if deployments:
         yield (
             f"For {join_names(deployments)}, add the model behind the Azure deployment, such as "
-            'base_model = "azure/gpt-4o".'
+            f'base_model = "{deployments[0].provider.base_model_example}".'
         )
     others = [model for model in unpriced_models if model not in [*misnamed_models, *deployments]]
     start = f"For {join_names(others)}, add" if others else "Or add"

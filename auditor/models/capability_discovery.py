@@ -6,7 +6,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from auditor.config import EMBEDDED_PREFIX
+from auditor.config import EMBEDDED
+from auditor.config.providers.record import LENGTH_BOUNDS, NUMBER_BOUNDS
+from auditor.config.providers.table import provider_of
 from auditor.domain import AnswerForm, Call, Capability, DeclaredCapabilities
 from auditor.models import litellm_client
 from auditor.models.endpoint import STREAM_OPTIONS
@@ -20,9 +22,6 @@ FORM_STEPS = (AnswerForm.JSON_SCHEMA, AnswerForm.JSON_OBJECT, AnswerForm.TOOL, A
 """Forms of structured answers, from the richest to the poorest."""
 THINKING_STEPS_TOKENS = (4096, 16384)
 """Room for thinking that is tried after an answer was cut off while the model thought."""
-LENGTH_BOUNDS, NUMBER_BOUNDS = frozenset({"maxLength", "minLength"}), frozenset({"maximum", "minimum"})
-"""Keywords that small models need. A server that refuses one of a pair refuses the other too: OpenAI, Anthropic and
-Bedrock document them together, and each further refusal costs a request."""
 STRICT_KEYWORD = "strict"
 """Stands for the strict mode among the dropped keywords."""
 FORM_FIELDS = frozenset(
@@ -54,20 +53,17 @@ def initial_capability(model: str, server: str | None) -> Capability:
         model: provider and model name for litellm.
         server: base URL if the config sets one; None for the provider's own.
     """
-    if model.startswith(EMBEDDED_PREFIX):
+    provider = provider_of(model)
+    if provider is EMBEDDED:
         return Capability(form=AnswerForm.JSON_SCHEMA)  # llama.cpp's server, with a grammar
     supported = litellm_client.supported_params(model)
-    provider = model.split("/", 1)[0]
     if "response_format" in supported or (not supported and litellm_client.speaks_openai(model)):
         form = AnswerForm.JSON_SCHEMA
     else:
         form = AnswerForm.TOOL if {"tools", "tool_choice"} <= supported else AnswerForm.TEXT
-    # Azure always needs an address; another provider's address is another server's.
-    has_listed_keywords = server is None or provider == "azure"
-    keywords = litellm_client.UNSUPPORTED_SCHEMA_KEYWORDS.get(provider, set()) if has_listed_keywords else set()
     return Capability(
         form=form,
-        dropped_keywords=tuple(sorted(keywords)),
+        dropped_keywords=tuple(sorted(provider.refused_keywords)) if provider.owns_server(server) else (),
         dropped_params=tuple(name for name in OPTIONAL_PARAMS if name not in supported),
     )
 

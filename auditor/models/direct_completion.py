@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from auditor.config.providers.table import provider_of
 from auditor.models.transport import CURRENT_EXCHANGE, SERVER_STUB, HttpExchange
 
 PUBLIC_ONLY_VARIABLE = "AUDITOR_PUBLIC_LITELLM"
@@ -37,22 +38,6 @@ SEED_MARKER = 7_046_029_254_386_353
 """A seed that no audit uses: it marks where the prepared arguments hold the seed, and under which name."""
 MAX_PREPARED_REQUESTS = 512
 """A run needs a few for each model; all are dropped when there are more."""
-DIRECT_BUILD_PROVIDERS = frozenset(
-    (
-        "openai",
-        "azure",
-        "anthropic",
-        "gemini",
-        "mistral",
-        "openrouter",
-        "groq",
-        "deepseek",
-        "together_ai",
-        "hosted_vllm",
-    )
-)
-"""Providers whose requests litellm builds without waiting for a file, a token or a server, if it is given a key."""
-
 Request = dict[str, Any]
 """Keyword arguments of litellm's `acompletion`."""
 log = logging.getLogger(__name__)
@@ -94,7 +79,7 @@ async def build_directly(litellm: ModuleType, request: Request) -> Awaitable[Any
     """
     if _public_only or os.environ.get(PUBLIC_ONLY_VARIABLE) == "1":
         return None
-    if request["model"].split("/", 1)[0] not in DIRECT_BUILD_PROVIDERS or not request.get("api_key"):
+    if not provider_of(request["model"]).builds_directly or not request.get("api_key"):
         return None
     if (kind := _request_kind(request)) is None:
         return None

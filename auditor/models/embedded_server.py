@@ -18,12 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from auditor.domain.model_families import split_model_id
 from auditor.errors import ModelSetupError
 from auditor.models import weights
 from auditor.models.connections import bypass_proxies
 from auditor.redaction import register_secrets
 
-EMBEDDED_PREFIX = "embedded/"
 SLOTS = 8
 """Requests processed at the same time, by all servers of a model together."""
 CONTEXT_TOKENS = 2048
@@ -166,7 +166,7 @@ def start_server(model: str, replica: int = 0) -> tuple[str, str]:
     Raises:
         ModelSetupError: no such model, its weights are not on this machine, or xllamacpp is not installed.
     """
-    name = model.removeprefix(EMBEDDED_PREFIX)
+    _, name = split_model_id(model)
     with _servers_lock:
         if (name, replica) not in _servers or not _servers[name, replica].is_running:
             path = weights.locate_weights(name)

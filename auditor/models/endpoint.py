@@ -7,27 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.config import EMBEDDED_PREFIX, ENV_PREFIX, ModelSection, resolve_secret
+from auditor.config import EMBEDDED, ENV_PREFIX, ModelSection, resolve_secret
+from auditor.config.providers.table import COMPLETIONS, OPENAI, provider_of
 from auditor.config.secret_headers import secret_header_variables
-from auditor.config.signed_providers import find_signed_provider, uses_entra_id
 from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
+from auditor.domain.model_families import split_model_id
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
-from auditor.models.entra_id import SECRET_VARIABLES, EntraIdTokens, require_azure_identity
+from auditor.models.entra_id import EntraIdTokens, require_azure_identity
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
 from auditor.models.reasoning import add_reasoning
 from auditor.models.structured import SCHEMA_BY_NAME, enumerate_bounded_numbers, response_format, to_required_tool
 from auditor.redaction import register_secrets
 
-COMPLETIONS_PROVIDER = "text-completion-openai"
-"""litellm's provider for a completions endpoint; with others, a known chat model's prompt is sent as a chat message."""
-
 PLACEHOLDER_KEY = "none"
 """Key sent to a user's own server that needs none; otherwise litellm would send the provider's from the environment."""
-
-SIGNING_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
-"""Environment variables whose values sign requests; registered for redaction, since a server might echo them."""
 
 OPENAI_PARAMS = frozenset(
     (
@@ -108,7 +103,7 @@ class Endpoint:
         if base_url is not None:
             kwargs["api_base"] = base_url
         # A signed provider's requests carry a signature in place of a key.
-        if api_key is None and base_url is not None and find_signed_provider(self.model, api_key) is None:
+        if api_key is None and base_url is not None and provider_of(self.model).used_credentials(api_key) is None:
             api_key = PLACEHOLDER_KEY
         if api_key is not None:
             kwargs["api_key"] = api_key
@@ -191,8 +186,7 @@ def _to_completions_request(kwargs: dict[str, Any], call: Call) -> dict[str, Any
     Changes `kwargs` in place and returns it.
     """
     kwargs.pop("messages")
-    # The part of the model's name before the first slash is the provider, which is replaced.
-    kwargs["model"] = f"{COMPLETIONS_PROVIDER}/{kwargs['model'].split('/', 1)[1]}"
+    kwargs["model"] = COMPLETIONS.model_id(split_model_id(kwargs["model"])[1])
     if "prompt_logprobs" in kwargs:  # not a parameter of OpenAI's, so its client accepts it only in `extra_body`
         kwargs["extra_body"] = {"prompt_logprobs": kwargs.pop("prompt_logprobs"), **kwargs.get("extra_body", {})}
     kwargs["prompt"] = [call.messages[0].content + continuation for continuation in call.continuations]
@@ -206,13 +200,13 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
         ConfigError: the key is not in the environment, or streams are not supported.
         ModelSetupError: an embedded model's weights or package are missing.
     """
-    if section.model.startswith(EMBEDDED_PREFIX):
+    if section.provider is EMBEDDED:
         from auditor.models.embedded_server import SLOTS, start_server_replicas  # loads httpx (0.1 s)
 
-        weights_name = section.model.removeprefix(EMBEDDED_PREFIX)
+        weights_name = section.unprefixed_model
         replicas = start_server_replicas(weights_name)
         return Endpoint(
-            model=f"openai/{weights_name}",
+            model=OPENAI.model_id(weights_name),
             # A replica is (base URL, API key); each request chooses its own replica.
             base_url=replicas[0][0],
             price=token_price(section),
@@ -223,13 +217,12 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
         name: resolve_secret(f"{ENV_PREFIX}{variable}") for name, variable in secret_header_variables(section).items()
     }
     api_key = resolve_secret(section.api_keys[0]) if section.api_keys else None
-    tokens = None
-    if uses_entra_id(section.model, section.api_key):
+    tokens, credentials = None, section.used_credentials
+    if credentials is not None:
+        register_secrets(*(os.environ.get(variable) for variable in credentials.secret_variables))
+    if credentials is not None and credentials.is_access_token:
         require_azure_identity(section.name)
         api_key, tokens = PLACEHOLDER_KEY, EntraIdTokens()  # litellm would take a key from the environment
-        register_secrets(*(os.environ.get(variable) for variable in SECRET_VARIABLES))
-    elif find_signed_provider(section.model, section.api_key):
-        register_secrets(*(os.environ.get(variable) for variable in SIGNING_VARIABLES))
     if section.stream and not litellm_client.speaks_openai(section.model):
         raise ConfigError(
             f"model '{section.name}': stream = true is for servers with OpenAI's protocol only.",
@@ -248,7 +241,7 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
 
 def embedded_slots(model: str) -> int | None:
     """Number of requests that an embedded model's servers process at the same time; None for other models."""
-    if not model.startswith(EMBEDDED_PREFIX):
+    if provider_of(model) is not EMBEDDED:
         return None
     from auditor.models.embedded_server import SLOTS  # loads httpx (0.1 s)
 

@@ -19,8 +19,6 @@ DEFAULT_SCOPE = "https://cognitiveservices.azure.com/.default"
 SCOPE_VARIABLE = "AZURE_SCOPE"
 """Environment variable with another scope, as litellm names it; national clouds have scopes of their own."""
 AUTHORITY_VARIABLE = "AZURE_AUTHORITY_HOST"
-SECRET_VARIABLES = ("AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PASSWORD", "AZURE_PASSWORD")
-"""Environment variables with secrets; registered for redaction, since an error might repeat them."""
 REFRESH_BEFORE_S = 300.0
 """A token is replaced so long before it expires."""
 MAX_REASON_CHARS = 300

@@ -14,14 +14,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from auditor import bootstrap
-
-# JSON Schema keywords that a provider's strict mode refuses. Others are sent them, since small models need the bounds.
-UNSUPPORTED_SCHEMA_KEYWORDS = {
-    "openai": {"maxLength", "minLength"},
-    "azure": {"maxLength", "minLength"},
-    "anthropic": {"maxLength", "minLength", "minimum", "maximum"},
-}
-
+from auditor.config.providers.table import provider_of
+from auditor.domain.model_families import split_model_id
 
 ROUTING_PARAMS = frozenset({"base_url", "model", "messages", "timeout", "stream", "deployment_id"})
 CREDENTIAL_PARAM_PREFIXES = ("aws_", "vertex_", "azure_", "s3_", "use_")
@@ -84,12 +78,6 @@ def translates_param(model: str, param: str) -> bool:
     return param in (litellm.get_supported_openai_params(model=name, custom_llm_provider=provider) or ())
 
 
-NATIVE_BODY_PROVIDERS = frozenset({"cohere", "cohere_chat", "snowflake"})
-"""Providers with a body of their own, although litellm's class for them is derived from OpenAI's."""
-AZURE_PROVIDERS = frozenset({"azure", "azure_ai"})
-"""Providers with OpenAI's body, although litellm's classes for them are not derived from OpenAI's."""
-
-
 @functools.cache
 def speaks_openai(model: str) -> bool:
     """Whether litellm sends a model's requests in OpenAI's format, so that any of its parameters can be passed on."""
@@ -101,16 +89,15 @@ def speaks_openai(model: str) -> bool:
         chat_config = litellm.ProviderConfigManager.get_provider_chat_config(name, litellm.LlmProviders(provider))
     except (litellm.BadRequestError, ValueError):
         return False
-    return provider in AZURE_PROVIDERS or (
-        isinstance(chat_config, OpenAIGPTConfig) and provider not in NATIVE_BODY_PROVIDERS
-    )
+    known = provider_of(provider).speaks_openai
+    return isinstance(chat_config, OpenAIGPTConfig) if known is None else known
 
 
 @functools.cache
 def replaces_json_schema(model: str) -> bool:
-    """Whether litellm sends a tool in place of a JSON schema, since its table has no entry for a model of Groq's."""
-    provider, _, name = model.partition("/")
-    return provider == "groq" and not load_litellm().supports_response_schema(name, provider)
+    """Whether litellm sends a tool in place of a JSON schema, since its table has no entry for the model."""
+    provider, name = split_model_id(model)
+    return provider_of(model).replaces_schema and not load_litellm().supports_response_schema(name, provider)
 
 
 def is_routing_param(param_name: str) -> bool:
@@ -172,7 +159,7 @@ def _resolve_alias(entry: dict[str, Any], entries: dict[str, dict[str, Any]]) ->
 def _listed_entry(model: str) -> dict[str, Any]:
     """The entry of a model in litellm's list, with or without its provider; empty if it is not listed."""
     price_list = load_litellm().model_cost if load_litellm.cache_info().currsize else _read_price_list()
-    return price_list.get(model) or price_list.get(model.split("/", 1)[-1]) or {}
+    return price_list.get(model) or price_list.get(split_model_id(model)[1]) or {}
 
 
 @functools.cache

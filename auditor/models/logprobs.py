@@ -14,10 +14,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
+from auditor.config import EMBEDDED, REPLAY, SIMULATED, ModelSection
 from auditor.domain import Answer, Call, LogprobMeasure, Outcome
 from auditor.models import litellm_client
-from auditor.models.endpoint import COMPLETIONS_PROVIDER
 from auditor.models.finish_reasons import FinishCategory
 from auditor.models.responses import NO_CHOICE_ERROR, ResponseBody, build_answer, finish_category
 from auditor.models.thinking import starts_thinking
@@ -26,16 +25,6 @@ N_TOP_LOGPROBS = 20
 """Number of candidates for the next token to request; the maximum of OpenAI's protocol."""
 ECHO_MEASURES = (LogprobMeasure.ECHO, LogprobMeasure.PROMPT)
 """Two request formats of the same measure; a server that lacks the first may support the second."""
-COMPLETIONS_SERVER_PROVIDERS = (
-    "openai",
-    "hosted_vllm",
-    "vllm",
-    "custom_openai",
-    "openai_like",
-    "llamafile",
-    "lm_studio",
-)
-"""Providers for the user's own servers, which may have a completions endpoint besides the chat endpoint."""
 MAX_LOGPROB = 0.001
 """Highest log-probability in nats; it is at most 0, apart from rounding."""
 MIN_LOGPROB = -1000.0
@@ -61,19 +50,19 @@ def supported_measures(section: ModelSection, method: str) -> tuple[LogprobMeasu
     Returns:
         Empty if none is supported, as for recorded answers that are replayed.
     """
-    if section.model.startswith(REPLAY_PREFIX):
+    if section.provider is REPLAY:
         return ()
-    if section.model.startswith(SIMULATED_PREFIX):
+    if section.provider is SIMULATED:
         return (LogprobMeasure.CHOICE,)
     if method == LogprobMeasure.ECHO:
         return ECHO_MEASURES
     if method != "auto":
         return (LogprobMeasure(method),)
-    if section.weights or section.model.startswith(EMBEDDED_PREFIX):
+    if section.weights or section.provider is EMBEDDED:
         return (LogprobMeasure.CONTINUATION,)
-    provider = section.model.split("/", 1)[0]
+    completions = section.provider.completions
     measures: list[LogprobMeasure] = []
-    if provider == COMPLETIONS_PROVIDER or (provider in COMPLETIONS_SERVER_PROVIDERS and section.api_base):
+    if completions == "always" or (completions == "own_server" and section.api_base):
         measures += ECHO_MEASURES
     if "top_logprobs" in litellm_client.supported_params(section.model):
         measures.append(LogprobMeasure.CHOICE)

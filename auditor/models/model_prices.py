@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
+from auditor.config import EMBEDDED, REPLAY, SIMULATED, ModelSection
 from auditor.models import litellm_client
 from auditor.models.litellm_client import TokenPrice
 
@@ -13,7 +13,7 @@ def token_price(section: ModelSection) -> TokenPrice | None:
     It is 0 for an embedded, replayed or simulated model. The listed price is that of `base_model` if the config names
     one.
     """
-    if section.model.startswith((EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX)):
+    if section.provider in (EMBEDDED, REPLAY, SIMULATED):
         return TokenPrice(0.0, 0.0, 0.0)
     if (price := section.price) is not None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from auditor.config.providers.table import provider_of
 from auditor.domain import Answer, Attempt, Call, Capability, Outcome
 from auditor.models import litellm_client
 from auditor.models.answer_details import add_exchange_details, redact_response_body
@@ -148,13 +149,13 @@ async def _send_and_repair(
     try:
         response = await _call_litellm(endpoint, call, timeout_s, capability)
         is_lossy = exchange.json_body is not None and is_responses_body(exchange.json_body)
-        return read_response(exchange.json_body or {}, "openai") if is_lossy else response
+        return read_response(exchange.json_body or {}, provider_of(endpoint.model)) if is_lossy else response
     except Exception as error:
         if exchange.json_body is None or exchange.json_body.get("error"):
             raise
         repaired_body = fill_missing_fields(exchange.json_body)
         response = repaired_body and await _reread_body(endpoint, call, timeout_s, capability, repaired_body)
-        response = response or read_response(exchange.json_body, endpoint.model.split("/", 1)[0])
+        response = response or read_response(exchange.json_body, provider_of(endpoint.model))
         if response is None:
             raise error
         return response

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from auditor.config.providers.record import Reasoning
+from auditor.config.providers.table import provider_of
 from auditor.domain import Answer, Call, Capability, Outcome, ReasoningSettings, TokenLimitParam
 from auditor.models import litellm_client
 from auditor.models.thinking import strip_thinking
@@ -41,10 +42,6 @@ EFFORT_ROOM_TOKENS: Mapping[str, int] = {
 litellm sends these as the budget of Anthropic's and Gemini's models that take a number of tokens instead of an effort,
 and Anthropic refuses a budget that is not below the limit on output tokens.
 """
-BUDGET_PROVIDERS = frozenset({"anthropic", "azure_ai", "bedrock", "gemini", "vertex_ai"})
-"""Providers that take a budget of thinking tokens, which litellm translates from Anthropic's `thinking`."""
-_EFFORT_ONLY_MODELS = re.compile(r"gemini-(?!1|2)\d")
-"""Models of such providers that take an effort instead of a budget and refuse both together: Gemini from 3 on."""
 
 
 def add_reasoning(request_kwargs: dict[str, Any], call: Call, capability: Capability) -> dict[str, Any]:
@@ -79,41 +76,34 @@ def _reasoning_kwargs(call: Call, model: str, capability: Capability) -> dict[st
         model: litellm's name of the model that the request goes to.
         capability: what the model's server accepts.
     """
-    settings, provider = call.reasoning, model.split("/", 1)[0]
+    settings, provider = call.reasoning, provider_of(model)
     if settings is None or (call.measure is not None and call.measure.needs_completions_endpoint):
         return {}
     effort = None if "reasoning_effort" in capability.dropped_params else settings.effort
     budget = None if "thinking" in capability.dropped_params else settings.max_tokens
-    if provider == "openrouter":
-        return _openrouter_kwargs(effort, budget)
+    if provider.reasoning is Reasoning.OBJECT:
+        return _object_kwargs(effort, budget)
     kwargs: dict[str, Any] = {} if effort is None else _effort_kwargs(model, effort)
-    takes_budget = provider in BUDGET_PROVIDERS and litellm_client.translates_param(model, "thinking")
-    if budget is not None and takes_budget and not (effort and _EFFORT_ONLY_MODELS.search(model)):
+    takes_budget = provider.reasoning is Reasoning.BUDGET and litellm_client.translates_param(model, "thinking")
+    is_excluded = effort and provider.effort_only_models and provider.effort_only_models.search(model)
+    if budget is not None and takes_budget and not is_excluded:
         kwargs["thinking"] = {"type": "enabled", "budget_tokens": budget}
     return kwargs
 
 
-def _openrouter_kwargs(effort: str | None, budget: int | None) -> dict[str, Any]:
-    """Arguments for OpenRouter, which takes a budget or an effort, not both, in an object of its own.
-
-    https://openrouter.ai/docs/use-cases/reasoning-tokens
-    """
+def _object_kwargs(effort: str | None, budget: int | None) -> dict[str, Any]:
+    """Arguments for a budget or an effort, not both, in an object of its own."""
     reasoning = {"max_tokens": budget} if budget is not None else {"effort": effort} if effort is not None else None
     return {} if reasoning is None else {"extra_body": {"reasoning": reasoning}}
 
 
 def _effort_kwargs(model: str, effort: str) -> dict[str, Any]:
-    """Arguments that request an effort: for litellm to translate or, if its table does not list the model, as it is.
-
-    To Mistral it is always sent as it is: litellm replaces an effort that its table does not list by the nearest one,
-    and puts a prompt of its own before the messages for Magistral.
-    """
-    provider = model.split("/", 1)[0]
-    is_translated = litellm_client.translates_param(model, "reasoning_effort") and provider != "mistral"
+    """Arguments that request an effort: for litellm to translate or, if its table does not list the model, as it is."""
+    style = provider_of(model).reasoning
+    is_translated = style is not Reasoning.UNTRANSLATED and litellm_client.translates_param(model, "reasoning_effort")
     if is_translated or not litellm_client.speaks_openai(model):
         kwargs: dict[str, Any] = {"reasoning_effort": effort}
-        if provider == "hosted_vllm" and effort == "none":
-            # https://docs.vllm.ai/en/v0.26.0/features/reasoning_outputs: hybrid models are switched by their template.
+        if style is Reasoning.TEMPLATE and effort == "none":
             kwargs["extra_body"] = {"chat_template_kwargs": {"enable_thinking": False}}
         return kwargs
     return {"extra_body": {"reasoning_effort": effort}}

@@ -8,7 +8,6 @@ from typing import Any
 
 from auditor.config import Limits, ModelSection
 from auditor.config.secret_headers import refuse_literal_secrets
-from auditor.config.signed_providers import find_signed_provider
 from auditor.domain import Call, Capability
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
@@ -179,7 +178,7 @@ async def require_effect(section: ModelSection, endpoint: Endpoint, call: Call) 
         ConfigError: a parameter would not be sent; the message names it.
     """
     unsure = [name for name in section.params if not _is_always_sent(name)]
-    if not unsure or find_signed_provider(section.model, section.api_key) is not None:
+    if not unsure or section.used_credentials is not None:
         return
     request = await _build_request(section, endpoint, call, section.params)
     if not request:  # litellm refuses the parameters, and says why when the request is sent

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from auditor.config.providers.record import Provider
 from auditor.models.response_body import (
     TokenUsage,
     has_integer_counts,
@@ -20,21 +21,19 @@ from auditor.models.response_body import (
     responses_status,
 )
 
-GEMINI_PROVIDERS = frozenset({"gemini", "vertex_ai"})
 
-
-def read_response(body: Mapping[str, Any], provider: str) -> Any:
+def read_response(body: Mapping[str, Any], provider: Provider) -> Any:
     """Read a body into an object with the attributes of litellm's response that the parsers use.
 
     Args:
         body: JSON object of a successful response.
-        provider: litellm's name of the provider.
+        provider: which sent it.
 
     Returns:
         None if the body has none of OpenAI's formats, nor Gemini's from Gemini or Vertex AI.
     """
     choices = [_read_responses_output(body)] if is_responses_body(body) else _read_openai_choices(body.get("choices"))
-    if not choices and provider in GEMINI_PROVIDERS:
+    if not choices and provider.has_candidates:
         choices = _read_gemini_candidates(body.get("candidates"))
     if not choices:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.config.providers import PROVIDERS
+from auditor.config.providers.table import PROVIDERS, provider_of
 from auditor.errors import UsageError
 from auditor.replications.presets import Paper
 
@@ -47,7 +47,7 @@ def build_named_models(named: Mapping[str, str], sections: Sequence[Mapping[str,
     for name, model in named.items():
         if name in {section["name"] for section in sections}:
             raise UsageError(f"--as {name}={model}: the file has another model '{name}'.", "Leave one out.")
-        provider = model.partition("/")[0]
+        provider = provider_of(model).prefix
         same = [section for section in sections if section["model"].startswith(f"{provider}/")]
         setups = [setup for setup in PROVIDERS if setup.prefix == provider]
         if not same and setups and all(setup.api_base for setup in setups):

@@ -10,9 +10,9 @@ from typing import Any
 
 import pydantic
 
-from auditor.config import AuditConfig
-from auditor.config.model_section import SIMULATED_PREFIX
+from auditor.config import SIMULATED, AuditConfig
 from auditor.config.models_file import ModelsFile, load_models_file
+from auditor.config.providers.table import provider_of
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
 from auditor.replications.experiment import Experiment, Part
@@ -228,7 +228,7 @@ def _build_config(
         settings = merge_settings(settings, experiment.small.config)
         settings = merge_settings(settings, experiment.small.audits.get(audit_name, {}))
     judges = settings["judges"] if isinstance(settings.get("judges"), list) else []
-    is_simulated = any(model["model"].startswith(SIMULATED_PREFIX) for model in [*settings["models"], *judges])
+    is_simulated = any(provider_of(model["model"]) is SIMULATED for model in [*settings["models"], *judges])
     prefixes = ["simulated"] if is_simulated else []  # the name says so in every list of audits
     settings["name"] = "-".join([*prefixes, AUDIT_PREFIX, paper_id, *filter(None, suffixes)])
     data_files = list_data_files(experiment, options)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor import bootstrap
-from auditor.config import REPLAY_PREFIX, AuditConfig, load_config, load_stored_config
+from auditor.config import REPLAY, AuditConfig, load_config, load_stored_config
 from auditor.config.trust import describe_destinations
 from auditor.domain import Outcome, Survey
 from auditor.errors import NotAllowedError, UsageError
@@ -115,7 +115,7 @@ def _select_repeated(
     return frozenset(
         (name, outcome)
         for name, model in config.models_by_name.items()
-        if (not names or name in names) and not model.model.startswith(REPLAY_PREFIX)
+        if (not names or name in names) and model.provider is not REPLAY
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from auditor.config import REPLAY_PREFIX, SIMULATED_PREFIX, AuditConfig, ModelSection
+from auditor.config import REPLAY, SIMULATED, AuditConfig, ModelSection
 from auditor.config.trust import require_trust
 from auditor.domain import Answer, AnswerForm, Call, Capability, Cell, LogprobMeasure, Outcome, Purpose, Survey
 from auditor.errors import AuditorError, ConfigError, ModelSetupError
@@ -97,7 +97,7 @@ def _plan_ping(config: AuditConfig, survey: Survey, model: ModelSection) -> Plan
     from auditor.agents.sentence_pairs import build_sentence_pairs
     from auditor.models.logprobs import supported_measures
 
-    if model.model.startswith((REPLAY_PREFIX, SIMULATED_PREFIX)) or not has_key(model):
+    if model.provider in (REPLAY, SIMULATED) or not has_key(model):
         return PlannedPing(model, None, None, None, None)
     cells = planned_cells(survey)
     cell = cells[0] if cells else Cell("", "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Literal
 
-from auditor.config import ENV_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
+from auditor.config import ENV_PREFIX, REPLAY, SIMULATED, ModelSection
 from auditor.config.loader import describe_unset_variable
 from auditor.domain import Answer, AnswerForm, Call, Outcome
 from auditor.error_messages import how_to_fix
@@ -75,9 +75,9 @@ def describe_unasked(model: ModelSection) -> PingResult:
         key=" and ".join(f"{variable} is set" for variable in _list_variables(model)) or "not needed",
         price="unknown" if price is None else f"${price.prompt_usd * 1e6:g} / ${price.completion_usd * 1e6:g}",
     )
-    if model.model.startswith(REPLAY_PREFIX):
+    if model.provider is REPLAY:
         return replace(known, key="answers from a file", price="none")
-    if model.model.startswith(SIMULATED_PREFIX):
+    if model.provider is SIMULATED:
         return replace(known, key="simulated", price="none")
     if not has_key(model):
         variable = _list_unset_variables(model)[0]

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, AuditConfig
+from auditor.config import EMBEDDED, REPLAY, AuditConfig
 from auditor.domain import LogprobMeasure
 from auditor.run import ray_cluster
 from auditor.run.api_keys import list_secret_variables
@@ -45,17 +45,13 @@ async def open_ray_dispatcher(config: AuditConfig, notify: Callable[[str], None]
 
 def _network_models(config: AuditConfig) -> tuple[str, ...]:
     """Names of the models that any host can reach: neither embedded nor replayed."""
-    return tuple(
-        name
-        for name, model in config.models_by_name.items()
-        if not model.model.startswith((EMBEDDED_PREFIX, REPLAY_PREFIX))
-    )
+    return tuple(name for name, model in config.models_by_name.items() if model.provider not in (EMBEDDED, REPLAY))
 
 
 def _max_local_workers(config: AuditConfig) -> int:
     """Workers that a cluster of this machine alone has room for: those of the network, and one for each weights."""
     n_dedicated = sum(
-        model.model.startswith(EMBEDDED_PREFIX) or model.weights is not None for model in config.models_by_name.values()
+        model.provider is EMBEDDED or model.weights is not None for model in config.models_by_name.values()
     )
     return (config.run.workers or _default_local_workers()) + n_dedicated
 
@@ -70,7 +66,7 @@ def dedicated_model_selector(config: AuditConfig) -> Callable[[Call], str | None
 
     Embedded models, and log-probabilities of continuations, need a worker that has loaded the model's weights.
     """
-    embedded = {name for name, model in config.models_by_name.items() if model.model.startswith(EMBEDDED_PREFIX)}
+    embedded = {name for name, model in config.models_by_name.items() if model.provider is EMBEDDED}
     return lambda call: call.name if call.measure is LogprobMeasure.CONTINUATION or call.name in embedded else None
 
 

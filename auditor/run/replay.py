@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.config import REPLAY_PREFIX, AuditConfig, ModelSection
+from auditor.config import REPLAY, AuditConfig, ModelSection
 from auditor.domain import Answer, Call, Cell, Outcome, Purpose, Survey, Verdict
 from auditor.errors import ImportFileError
 from auditor.panel_assignment import TraceKey
@@ -56,7 +56,7 @@ def load_records(config: AuditConfig, survey: Survey) -> dict[str, ReplayRecord]
     Raises:
         ImportFileError: a file cannot be read, has an unusable row, or has no row of the model.
     """
-    replayed_models = [model for model in config.models_by_name.values() if model.model.startswith(REPLAY_PREFIX)]
+    replayed_models = [model for model in config.models_by_name.values() if model.provider is REPLAY]
     asked_names = {model.name for model in config.models} if config.probes.direct is not None else set()
     return {model.name: _load_record(model, survey) if model.name in asked_names else {} for model in replayed_models}
 
@@ -72,7 +72,7 @@ def load_recorded_verdicts(config: AuditConfig, survey: Survey) -> dict[str, dic
             of the audit.
     """
     judges = [judge for judge in config.judge_models if judge.verdicts is not None]
-    authors = {model.model.removeprefix(REPLAY_PREFIX): model.name for model in config.models}
+    authors = {model.unprefixed_model: model.name for model in config.models}
     cells = {survey_cell.cell for survey_cell in survey.cells}
     spell_country = make_country_speller(survey)
     rows_by_file = {
@@ -115,12 +115,12 @@ def _select_verdicts(
     judge: ModelSection, rows: Sequence[Verdict], authors: Mapping[str, str], cells: Collection[Cell]
 ) -> dict[TraceKey, Verdict]:
     """One judge's verdicts by trace, with the names of the audit; ImportFileError if there is none."""
-    name = judge.model.removeprefix(REPLAY_PREFIX)
+    name = judge.unprefixed_model
     rows = [row for row in rows if row.judge == name]
     if not rows:
         raise ImportFileError(
             f"{judge.verdicts} has no row of the judge '{name}'.",
-            f"{REPLAY_PREFIX}NAME uses the rows with that name in the column judge.",
+            f"{REPLAY.prefix}/NAME uses the rows with that name in the column judge.",
         )
     verdicts = {
         TraceKey(authors[row.model], row.cell, row.sample): replace(row, judge=judge.name, model=authors[row.model])
@@ -142,7 +142,7 @@ def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:
     Raises:
         ImportFileError: the file cannot be read, has no row of the model, or has a cell and sample twice.
     """
-    name, file = model.model.removeprefix(REPLAY_PREFIX), Path(model.answers or "")
+    name, file = model.unprefixed_model, Path(model.answers or "")
     spell_country = make_country_speller(survey)
     record: dict[tuple[Cell, int], str] = {}
     for row in read_rows(file, REPLAY_COLUMNS, ["score"]):
@@ -158,7 +158,7 @@ def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:
     if not record:
         raise ImportFileError(
             f"{file} has no row for the model '{name}'.",
-            f"{REPLAY_PREFIX}NAME uses the rows with that name in the column model.",
+            f"{REPLAY.prefix}/NAME uses the rows with that name in the column model.",
         )
     return record
 

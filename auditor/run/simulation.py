@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from auditor.config import SIMULATED_PREFIX, AuditConfig, ModelSection
+from auditor.config import SIMULATED, AuditConfig, ModelSection
 from auditor.domain import Cell, Survey
 from auditor.surveys import region_of
 
@@ -29,7 +29,7 @@ def bind_simulated_models(config: AuditConfig, survey: Survey) -> AuditConfig:
 
     def bind(model: ModelSection) -> ModelSection:
         """Copy a simulated model's section with the parameter; one with recorded answers stays as it is."""
-        if not model.model.startswith(SIMULATED_PREFIX):
+        if model.provider is not SIMULATED:
             return model
         return model.model_copy(update={"params": {**model.params, WORLD_PARAM: world_id}})
 

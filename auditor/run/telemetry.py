@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from auditor.config import AuditConfig, TelemetrySection, resolve_secret
+from auditor.config.providers.table import provider_of
 from auditor.config.trust import resolve_collector_url
 from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome
+from auditor.domain.model_families import split_model_id
 from auditor.extras import load_extra
 from auditor.models.finish_reasons import opentelemetry_finish_reason
 from auditor.storage import ledger
@@ -29,18 +31,6 @@ if TYPE_CHECKING:
     from auditor.agents.recording import CallRecorder
     from auditor.agents.run_context import ModelClient
 
-PROVIDER_NAMES = {
-    "azure": "azure.ai.openai",
-    "azure_ai": "azure.ai.inference",
-    "bedrock": "aws.bedrock",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "moonshot": "moonshot_ai",
-    "vertex_ai": "gcp.vertex_ai",
-    "watsonx": "ibm.watsonx.ai",
-    "xai": "x_ai",
-}
-"""The conventions' name of a provider by litellm's name, if they differ."""
 RECORDED_PARAMS = ("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty")
 SCORE_EVALUATION_NAME, VERDICT_EVALUATION_NAME = "moral_score", "peer_review"
 SpanAttributes = dict[str, Any]
@@ -197,10 +187,10 @@ def span_ids(key: str, attempt_number: int, started_at: str) -> tuple[int, int]:
 
 def request_attributes(call: Call) -> SpanAttributes:
     """Attributes of a request: provider, model, parameters, purpose and cell; no text."""
-    provider, model = call.model.split("/", 1)
+    provider, (_, model) = provider_of(call.model), split_model_id(call.model)
     attributes: SpanAttributes = {
         "gen_ai.operation.name": "text_completion" if call.measure is LogprobMeasure.ECHO else "chat",
-        "gen_ai.provider.name": PROVIDER_NAMES.get(provider, provider),
+        "gen_ai.provider.name": provider.telemetry_name or provider.prefix,
         "gen_ai.request.model": model,
         "auditor.call.key": call.key,
         "auditor.purpose": call.purpose.value,

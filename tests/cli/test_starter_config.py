@@ -17,7 +17,8 @@ from auditor.cli.starter_config import (
     read_starter,
 )
 from auditor.config import AuditConfig, load_config
-from auditor.config.providers import PROVIDERS, ProviderSetup
+from auditor.config.providers.record import Provider
+from auditor.config.providers.table import PROVIDER_BY_NAME
 from auditor.config.trust import required_bindings
 from auditor.errors import UsageError
 from tests.support.cli_runner import run
@@ -27,14 +28,14 @@ OPENAI = find_provider("openai")
 ADDRESS = "https://ours.openai.azure.com"
 
 
-def build(provider: ProviderSetup, *models: str, judges: tuple[str, ...] = (), **others: ProviderSetup) -> AuditConfig:
+def build(provider: Provider, *models: str, judges: tuple[str, ...] = (), **others: Provider) -> AuditConfig:
     api_base = ADDRESS if provider.needs_address else None
     text = build_provider_config(models, judges, provider, others.get("judge_provider", provider), api_base)
     return AuditConfig.model_validate(tomllib.loads(text))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
-def test_each_provider_gets_a_valid_config_with_its_key_address_and_params(provider: ProviderSetup) -> None:
+@pytest.mark.parametrize("provider", PROVIDER_BY_NAME.values(), ids=lambda provider: provider.name)
+def test_each_provider_gets_a_valid_config_with_its_key_address_and_params(provider: Provider) -> None:
     config = build(provider, provider.example_model, judges=("a-judge",))
     [model], [judge] = config.models, config.judge_models
     assert model.model == f"{provider.prefix}/{provider.example_model}"
@@ -45,14 +46,14 @@ def test_each_provider_gets_a_valid_config_with_its_key_address_and_params(provi
     assert needs_trust(provider) == bool(required_bindings(config))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
-def test_a_provider_is_found_by_its_name_and_by_litellms_prefix(provider: ProviderSetup) -> None:
+@pytest.mark.parametrize("provider", PROVIDER_BY_NAME.values(), ids=lambda provider: provider.name)
+def test_a_provider_is_found_by_its_name_and_by_litellms_prefix(provider: Provider) -> None:
     assert find_provider(provider.name) is provider
     assert find_provider(provider.prefix).prefix == provider.prefix
 
 
-@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
-def test_a_budget_is_set_only_if_every_price_is_known(provider: ProviderSetup) -> None:
+@pytest.mark.parametrize("provider", PROVIDER_BY_NAME.values(), ids=lambda provider: provider.name)
+def test_a_budget_is_set_only_if_every_price_is_known(provider: Provider) -> None:
     from auditor.models.budget import require_prices
 
     config = build(provider, provider.example_model)
@@ -108,7 +109,7 @@ def test_what_cannot_be_used_is_named(provider: str, models: list[str], message:
 
 
 def test_set_keys_are_listed_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for provider in PROVIDERS:
+    for provider in PROVIDER_BY_NAME.values():
         if provider.key_variable:
             monkeypatch.delenv(provider.key_variable, raising=False)
     assert list_set_keys() == []

@@ -10,7 +10,8 @@ import pytest
 from auditor.cli.starter_config import build_provider_config, read_starter
 from auditor.cli.yaml_config import convert_to_yaml
 from auditor.config import load_config
-from auditor.config.providers import PROVIDERS, ProviderSetup
+from auditor.config.providers.record import Provider
+from auditor.config.providers.table import PROVIDER_BY_NAME
 from auditor.config.strict_yaml import parse_yaml
 from tests.support.cli_runner import auditor
 
@@ -30,8 +31,8 @@ def test_settings_in_comments_are_converted_too() -> None:
     assert convert_to_yaml(text) == ('# models:\n#   - name: "gpt"\n#     model: "openai/gpt-4o"\n\n#   - name: "x"\n')
 
 
-@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
-def test_the_config_of_every_provider_says_the_same_in_yaml(provider: ProviderSetup) -> None:
+@pytest.mark.parametrize("provider", PROVIDER_BY_NAME.values(), ids=lambda provider: provider.name)
+def test_the_config_of_every_provider_says_the_same_in_yaml(provider: Provider) -> None:
     text = build_provider_config(["a", "b"], ["c"], provider, provider, BASE if provider.needs_address else None)
     assert parse_yaml(convert_to_yaml(text), "audit.yaml") == tomllib.loads(text)
 

@@ -17,7 +17,7 @@ from auditor import bootstrap, run_audit
 from auditor.cli.audit_checks import run_doctor_checks
 from auditor.config import AuditConfig, Limits, ModelSection, TelemetrySection
 from auditor.config.credential_bindings import CredentialBinding
-from auditor.config.server_owners import describe_owner
+from auditor.config.providers.table import describe_owner, provider_of
 from auditor.config.trust import (
     add_trusted_bindings,
     describe_destinations,
@@ -293,7 +293,7 @@ LOOK_ALIKES = {
     ],
 )
 def test_servers_of_other_customers_of_a_cloud_are_not_the_providers(provider: str, host: str, owner: str) -> None:
-    assert describe_owner(host, provider) == owner
+    assert describe_owner(host, provider_of(provider)) == owner
 
 
 @pytest.mark.parametrize("url", LOOK_ALIKES)

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from auditor.config import Limits, ModelSection
+from auditor.config.providers.table import PROVIDERS
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.errors import ConfigError, ModelSetupError, RunInterrupted
-from auditor.models import direct_completion, litellm_client
+from auditor.models import litellm_client
 from auditor.models.gateway import Gateway
 from auditor.models.provider_request import ProviderReply as Answered
 from auditor.models.worker_messages import REPLIES_ADAPTER, WorkerReply
@@ -440,7 +441,7 @@ async def test_calls_that_waited_for_the_first_answer_are_sent_together(server: 
     assert {a.outcome for a in answers} == {Outcome.OK}
 
 
-@pytest.mark.parametrize("provider", sorted(direct_completion.DIRECT_BUILD_PROVIDERS))
+@pytest.mark.parametrize("provider", sorted(row.prefix for row in PROVIDERS if row.builds_directly))
 async def test_building_a_request_does_not_block_on_the_network(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     litellm_client.open_http_clients()
 

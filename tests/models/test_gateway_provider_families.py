@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from auditor.config import Limits, ModelSection
-from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider
+from auditor.config.providers.table import provider_of
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.errors import ModelSetupError
 from auditor.models import litellm_client
@@ -65,7 +65,7 @@ FAMILIES: dict[str, Callable[[str], Reply]] = {
 
 @pytest.fixture(params=list(FAMILIES))
 def family(request: pytest.FixtureRequest) -> str:
-    if extract_provider(request.param) in SIGNED_PROVIDERS:
+    if provider_of(request.param).is_signed:
         request.getfixturevalue("credentials")
     return str(request.param)
 
@@ -84,7 +84,7 @@ async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply],
     reply_in_format = FAMILIES[model]
     before = len(server.requests)
     server.script = lambda r: reply_in_format("hello") if r.number == before else reply(r)
-    key = None if extract_provider(model) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
+    key = None if provider_of(model).is_signed else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=model, api_base=server.url, api_key=key)
     gateway = Gateway([section], Limits(max_attempts=2))
     call_params = {"temperature": 0.0, "max_tokens": 50, "seed": 3, **params}
@@ -188,11 +188,11 @@ ENDPOINTS = {"chat": None, "completions": LogprobMeasure.ECHO, "next token": Log
 def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
     """A model section of each protocol, without its api_base, and a call to it."""
     model, endpoint = request.param
-    if extract_provider(model) in SIGNED_PROVIDERS:
+    if provider_of(model).is_signed:
         request.getfixturevalue("credentials")
     measure = ENDPOINTS[endpoint]
     params = {"api_version": "2024-10-21"} if model.startswith("azure/") else {}
-    key = None if extract_provider(model) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
+    key = None if provider_of(model).is_signed else f"os.environ/{KEY_VARIABLE}"
     continuations = (" a", " b") if measure is LogprobMeasure.ECHO else ()
     call_params = measure_params(measure) if measure else {"max_tokens": 50}
     call = Call(
@@ -294,7 +294,7 @@ async def test_a_failure_before_the_status_line_has_no_http_status(
     server: FakeServer, family: str, url: str, reply: Reply, outcome: Outcome
 ) -> None:
     server.script = lambda _: reply
-    key = None if extract_provider(family) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
+    key = None if provider_of(family).is_signed else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=family, api_key=key, timeout_s=0.5 if outcome is Outcome.TIMEOUT else 60)
     call = Call("m", family, (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 5})
     failed_answer = await ask_first(section, call, url if "." in url else server.url.replace("http", url))
@@ -302,7 +302,7 @@ async def test_a_failure_before_the_status_line_has_no_http_status(
 
 
 async def test_signed_providers_send_a_signature_and_no_secret(server: FakeServer, credentials: None) -> None:
-    bedrock, vertex = (name for name in FAMILIES if extract_provider(name) in SIGNED_PROVIDERS)
+    bedrock, vertex = (name for name in FAMILIES if provider_of(name).is_signed)
     await ask(server, bedrock, lambda _: converse("there"))
     assert server.requests[-1].headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIATEST/")
     await ask(server, vertex, lambda _: gemini("there"))
@@ -324,7 +324,7 @@ async def test_a_bedrock_api_key_replaces_the_machines_credentials(server: FakeS
 
 
 async def test_a_signing_secret_is_redacted_from_echoed_errors(server: FakeServer, credentials: None) -> None:
-    bedrock = next(name for name in FAMILIES if extract_provider(name) == "bedrock")
+    bedrock = next(name for name in FAMILIES if provider_of(name).prefix == "bedrock")
     _, failed_answer = await ask(server, bedrock, lambda _: Reply(403, {"message": f"the secret {KEY} is wrong"}))
     assert failed_answer.outcome is Outcome.CLIENT_ERROR
     assert KEY not in repr(failed_answer)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.config import ModelSection
+from auditor.config.providers.table import provider_of
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.dispatch import LocalDispatcher
 from auditor.models.provider_request import ProviderReply
@@ -131,16 +132,16 @@ JSON = st.recursive(
 @given(JSON, JSON, JSON)
 def test_any_json_is_read_or_left(choices: Any, candidates: Any, usage: Any) -> None:
     for body in ({"choices": choices, "usage": usage}, {"candidates": candidates, "usageMetadata": usage}):
-        response = read_response(body, "gemini")
+        response = read_response(body, provider_of("gemini"))
         assert response is None or response.choices
 
 
 def test_a_body_of_another_format_is_not_read() -> None:
-    assert read_response({"choices": {"0": {}}}, "openai") is None
-    assert read_response({"output": {"message": {}}}, "openai") is None
-    assert read_response({"choices": [{"message": {"content": 5}}]}, "openai") is None
-    assert read_response({"candidates": [{"finishReason": "STOP"}]}, "anthropic") is None
-    assert read_response({}, "openai") is None
+    assert read_response({"choices": {"0": {}}}, provider_of("openai")) is None
+    assert read_response({"output": {"message": {}}}, provider_of("openai")) is None
+    assert read_response({"choices": [{"message": {"content": 5}}]}, provider_of("openai")) is None
+    assert read_response({"candidates": [{"finishReason": "STOP"}]}, provider_of("anthropic")) is None
+    assert read_response({}, provider_of("openai")) is None
 
 
 # --- OpenAI's Responses API ---------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auditor.config import AuditConfig, BatchSection, ModelSection
-from auditor.config.providers import PROVIDERS, ProviderSetup
+from auditor.config.providers.record import Provider
+from auditor.config.providers.table import PROVIDER_BY_NAME
 from auditor.config.trust import required_bindings
 from auditor.domain import LogprobMeasure, Outcome
 from auditor.models.batches import find_batch_provider, needs_bucket
@@ -46,7 +47,7 @@ MEASURES = {
 class ProviderPage(NamedTuple):
     """Everything known of one provider."""
 
-    setup: ProviderSetup
+    setup: Provider
     dialect: Dialect
     expectations: Mapping[Situation, Expectation]
     notes: Mapping[str, str]
@@ -58,11 +59,11 @@ class ProviderPage(NamedTuple):
 
 
 def load_pages() -> list[ProviderPage]:
-    """Everything known of each provider, in the order of `PROVIDERS`."""
-    names = {setup.name: DIALECT_NAMES.get(setup.name, setup.name) for setup in PROVIDERS}
+    """Everything known of each provider, in the order of `PROVIDER_BY_NAME`."""
+    names = {setup.name: DIALECT_NAMES.get(setup.name, setup.name) for setup in PROVIDER_BY_NAME.values()}
     return [
         ProviderPage(setup, DIALECTS[name], load_expectations(name), NOTES[name])
-        for setup in PROVIDERS
+        for setup in PROVIDER_BY_NAME.values()
         for name in [names[setup.name]]
     ]
 

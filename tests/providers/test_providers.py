@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider
+from auditor.config.providers.table import provider_of
 from auditor.domain import Outcome
 from tests.providers.bodies import changed, has_field
 from tests.providers.conftest import WRONG_KEY
@@ -57,7 +57,7 @@ def key_of_provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         return
     if dialect.key_variable is not None:
         monkeypatch.setenv(dialect.key_variable, KEY)
-    elif extract_provider(dialect.model) in SIGNED_PROVIDERS:
+    elif provider_of(dialect.model).is_signed:
         request.getfixturevalue("credentials")
         if callspec is not None and callspec.params.get("situation") is Situation.WRONG_KEY:
             monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAWRONG")

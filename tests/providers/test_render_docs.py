@@ -6,7 +6,8 @@ import tomllib
 
 import pytest
 
-from auditor.config.providers import PROVIDERS, ProviderSetup
+from auditor.config.providers.record import Provider
+from auditor.config.providers.table import PROVIDER_BY_NAME
 from tests.providers.render_docs import PAGE, load_pages, page_with, render
 from tests.support.docs_blocks import blocks
 
@@ -20,8 +21,8 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_the_page_has_every_provider_of_the_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert len(PROVIDERS) >= MIN_DOCUMENTED_PROVIDERS
-    for setup in PROVIDERS:
+    assert len(PROVIDER_BY_NAME.values()) >= MIN_DOCUMENTED_PROVIDERS
+    for setup in PROVIDER_BY_NAME.values():
         assert f"\n### {setup.title}\n" in page
 
 
@@ -37,8 +38,8 @@ def test_the_lines_of_each_provider_are_those_that_are_tested() -> None:
         }
 
 
-@pytest.mark.parametrize("setup", PROVIDERS, ids=lambda setup: setup.name)
-def test_a_provider_is_tested_as_init_writes_it(setup: ProviderSetup) -> None:
+@pytest.mark.parametrize("setup", PROVIDER_BY_NAME.values(), ids=lambda setup: setup.name)
+def test_a_provider_is_tested_as_init_writes_it(setup: Provider) -> None:
     [page] = [page for page in load_pages() if page.setup is setup]
     section = page.section
     assert section.model.split("/", 1)[0] == setup.prefix

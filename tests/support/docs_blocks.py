@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor.config import REPLAY_PREFIX
+from auditor.config import REPLAY
+from auditor.config.providers.table import OPENAI, provider_of
+from auditor.domain.model_families import split_model_id
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.docs_workspace import COUNTRIES, ROOT, TOPICS
 
@@ -114,9 +116,9 @@ def _with_scripted_endpoint(table: Table, url: str) -> Table:
     scripted_endpoint = {"api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}", "price": {"input": 0, "output": 0}}
     for models in (table.get("models"), table.get("judges")):
         for model in models if isinstance(models, list) else ():
-            if model["model"].startswith(REPLAY_PREFIX):
+            if provider_of(model["model"]) is REPLAY:
                 continue
-            model.update(scripted_endpoint | {"model": f"openai/{model['model'].split('/', 1)[1]}"})
+            model.update(scripted_endpoint | {"model": OPENAI.model_id(split_model_id(model["model"])[1])})
     return table
 
 

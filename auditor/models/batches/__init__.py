@@ -13,42 +13,37 @@ import pkgutil
 from typing import TYPE_CHECKING, Any, cast
 
 from auditor.config import BatchSection, ModelSection
-from auditor.config.signed_providers import extract_provider
+from auditor.config.providers.record import BatchApi
 
 if TYPE_CHECKING:
     from auditor.models.batches.provider import BatchProvider
 
-_VERTEX_AI = "auditor.models.batches.vertex_ai:VertexBatches"
-_OPENAI = "auditor.models.batches.openai:OPENAI"
-_PROVIDERS = {
-    "openai": _OPENAI,
-    "groq": _OPENAI,
-    "hosted_vllm": _OPENAI,
-    "anthropic": "auditor.models.batches.anthropic:ANTHROPIC",
-    "gemini": "auditor.models.batches.gemini:GEMINI",
-}
-"""Where the batch API of each of litellm's providers is; its module loads httpx (0.1 s).
-
-A user's own server may lack batches, which `BatchProvider.has_batches` shows."""
-
 
 def find_batch_provider(section: ModelSection, settings: BatchSection) -> BatchProvider | None:
-    """The batch API of a model's provider, which is the part of its name before the slash.
+    """The batch API of a model's provider; a user's own server may lack it, which `BatchProvider.has_batches` shows.
 
     None if it is not supported, or if it needs a bucket and `batch.bucket` names none.
     """
-    if needs_bucket(section):
-        return None if settings.bucket is None else _load_provider(_VERTEX_AI)(settings.bucket)
-    place = _PROVIDERS.get(extract_provider(section.model))
-    return None if place is None else cast("BatchProvider", _load_provider(place))
+    api = _batch_api(section)
+    if api is None or (api.needs_bucket and settings.bucket is None):
+        return None
+    provider: Any = _load_attribute(f"{__name__}.{api.place}")
+    return cast("BatchProvider", provider(settings.bucket) if api.needs_bucket else provider)
 
 
 def needs_bucket(section: ModelSection) -> bool:
-    """Whether a model's batches are files in a bucket of the user's: those of Gemini on Vertex AI."""
-    return section.model.startswith("vertex_ai/gemini")
+    """Whether a model's batches are files in a bucket of the user's."""
+    api = _batch_api(section)
+    return api is not None and api.needs_bucket
+
+
+def _batch_api(section: ModelSection) -> BatchApi | None:
+    """What the table of providers says of a model's batches; None if it has none."""
+    api = section.provider.batches
+    return api if api is not None and section.unprefixed_model.startswith(api.models) else None
 
 
 @functools.cache
-def _load_provider(place: str) -> Any:
-    """Import the batch API at "module:attribute"."""
+def _load_attribute(place: str) -> Any:
+    """Import what is at "module:attribute"; a module of batches loads httpx (0.1 s)."""
     return pkgutil.resolve_name(place)

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
-from auditor.config import SIMULATED_PREFIX
 from auditor.domain import SCORE_MAX, SCORE_MIN, Call, Cell, Survey, canonical_hash, canonical_json
+from auditor.domain.model_families import split_model_id
 from auditor.domain.personas import Persona, find_persona
 
 WORLD_PARAM = "simulated_world"
@@ -119,7 +119,7 @@ class World:
 
 def model_name(call: Call) -> str:
     """Name of the simulated model that a call goes to, without the prefix."""
-    return call.model.removeprefix(SIMULATED_PREFIX)
+    return split_model_id(call.model)[1]
 
 
 def persona_of(name: str) -> Persona:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from auditor.config import EMBEDDED
 from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.providers.table import provider_of
 from auditor.reports.data.report_schema import AuditSummary, Report
 from auditor.reports.document import Callout, Document, Facts, Name, Paragraph, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd
@@ -109,7 +111,7 @@ def _label_models(audit: AuditSummary) -> list[Callout]:
     """Say which models the figures are about if they are simulated, or small ones that run on this machine."""
     if audit.simulated:
         return build_simulation_note(is_simulated=True)
-    if audit.models and all((model.model or "").startswith("embedded/") for model in audit.models):
+    if audit.models and all(provider_of(model.model or "") is EMBEDDED for model in audit.models):
         return [Callout("Live demo: small local models", [Paragraph(EMBEDDED_LABEL)])]
     return []
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from auditor.config import EMBEDDED_PREFIX, AuditConfig, BatchSection, ModelSection
+from auditor.config import EMBEDDED, AuditConfig, BatchSection, ModelSection
 from auditor.domain import Answer, Call, CapabilityKey, LogprobMeasure, total_cost
 from auditor.errors import AuditorError, ModelSetupError, RunInterrupted
 from auditor.models.batches import find_batch_provider, needs_bucket
@@ -200,7 +200,7 @@ class BatchingClient:
             reason = f"The batches of '{section.name}' need batch.bucket, such as \"gs://my-bucket/audits\""
         else:
             reason = f"The provider of '{section.name}' offers no batches"
-        if not section.model.startswith(EMBEDDED_PREFIX):
+        if section.provider is not EMBEDDED:
             self._manager.notify(f"{reason}: its calls are sent one by one, at the usual price.")
 
     # --- all pending calls --------------------------------------------------------------------------------------

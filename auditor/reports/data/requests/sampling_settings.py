@@ -10,7 +10,6 @@ from pydantic import Field
 
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.probes import SECTION_BY_PROBE
-from auditor.config.signed_providers import extract_provider
 from auditor.domain import Purpose
 from auditor.reports.data.report_model import ReportModel
 from auditor.storage.costs import CallCounts
@@ -170,7 +169,7 @@ def _describe_source(model: ModelSection, servers: Sequence[str]) -> str:
     Several servers are numbered, as their defaults need not be the same.
     """
     if model.api_base is None:
-        return f"{extract_provider(model.model)}’s"
+        return f"{model.provider.prefix}’s"
     return "the server’s" if len(servers) == 1 else f"server {servers.index(model.api_base) + 1}’s"
 
 
