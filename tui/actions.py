@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from string import ascii_letters
 from typing import Literal
 
 from textual.binding import Binding, BindingType
 
 from auditor.domain import Decision
 from auditor.domain.labels import LabelKind
-from auditor.domain.review_aspects import REVIEW_ASPECTS, ReviewAspect
+from auditor.domain.review_aspects import REVIEW_ASPECTS
 
 ScreenName = Literal["everywhere", "home", "queue", "conflict", "people", "errors", "label"]
-ASPECT_KEYS = ("x", "y", "z", "w")
-"""Keys of the aspects of a trace on the labelling screen, in their order."""
+ASPECT_KEYS = dict.fromkeys("xyzw" + ascii_letters)
+"""Keys of the aspects of a trace on the labelling screen, in their order; those that have another action are passed
+over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +67,26 @@ def _make_choose_action(number: int) -> Action:
     return Action("label", f"choose({number})", str(number), f"answer {number}", help_text, False, str(number))
 
 
-def _make_aspect_action(aspect: ReviewAspect, key: str) -> Action:
-    """Build the action of the labelling screen that answers the question about an aspect."""
-    help_text = f"Aspect '{aspect.label}' (optional): yes, no or none."
-    return Action("label", f"aspect('{aspect.name}')", key, aspect.label, help_text, False, "aspect")
+def make_aspect_actions(others: Iterable[Action]) -> Iterator[Action]:
+    """Build the actions of the labelling screen that answer the questions about aspects, with keys that are free."""
+    taken = {key for action in others if action.screen in ("label", "everywhere") for key in action.keys.split(",")}
+    free_keys = (key for key in ASPECT_KEYS if key not in taken)
+    for aspect in REVIEW_ASPECTS:
+        help_text = f"Aspect '{aspect.label}' (optional): yes, no or none."
+        yield Action("label", f"aspect('{aspect.name}')", next(free_keys), aspect.label, help_text, False, "aspect")
 
 
-ACTIONS = (
+def _make_scroll_actions(screen: ScreenName, page_down: str = "pagedown", *, in_footer: bool = False) -> list[Action]:
+    """Build the actions by which the text of a screen is scrolled."""
+    return [
+        Action(screen, "down", "j,down", "down", "Scroll down.", in_footer),
+        Action(screen, "up", "k,up", "up", "Scroll up.", in_footer),
+        Action(screen, "page_down", page_down, "page down", "Scroll down one page."),
+        Action(screen, "page_up", "pageup", "page up", "Scroll up one page."),
+    ]
+
+
+_SCREEN_ACTIONS = (
     Action("everywhere", "help", "question_mark,f1", "keys", "Show all keys of this screen.", True, "help"),
     Action("everywhere", "command_palette", "ctrl+p", "palette", "Search these actions by name."),
     Action("everywhere", "theme", "T", "dark or light", "Switch between the dark and the light theme."),
@@ -159,36 +175,28 @@ ACTIONS = (
         "Open the conflict before this one in the list.",
         plain_text_command="open",
     ),
-    Action("conflict", "down", "j,down", "down", "Scroll down."),
-    Action("conflict", "up", "k,up", "up", "Scroll up."),
-    Action("conflict", "page_down", "pagedown", "page down", "Scroll down one page."),
-    Action("conflict", "page_up", "pageup", "page up", "Scroll up one page."),
+    *_make_scroll_actions("conflict"),
     Action("conflict", "leave", "q,escape", "back", "Go back to the list.", plain_text_command="list"),
-    Action("people", "down", "j,down", "down", "Scroll down."),
-    Action("people", "up", "k,up", "up", "Scroll up."),
-    Action("people", "page_down", "pagedown,space", "page down", "Scroll down one page."),
-    Action("people", "page_up", "pageup", "page up", "Scroll up one page."),
+    *_make_scroll_actions("people", "pagedown,space"),
     Action("people", "contested", "enter", "contested", "List the contested conflicts.", True, "contested"),
     Action("people", "leave", "q,escape", "back", "Go back.", True, "list"),
-    Action("errors", "down", "j,down", "down", "Scroll down.", True),
-    Action("errors", "up", "k,up", "up", "Scroll up.", True),
-    Action("errors", "page_down", "pagedown,space", "page down", "Scroll down one page."),
-    Action("errors", "page_up", "pageup", "page up", "Scroll up one page."),
+    *_make_scroll_actions("errors", "pagedown,space", in_footer=True),
     Action("errors", "leave", "q,escape", "back", "Go back.", True, "list"),
     *map(_make_choose_action, range(1, 1 + max(len(kind.choices) for kind in LabelKind))),
-    *map(_make_aspect_action, REVIEW_ASPECTS, ASPECT_KEYS),
+)
+_LABEL_ACTIONS = (
     Action("label", "undo", "u", "undo", "Undo your last label, and show its text again.", True, "undo"),
     Action("label", "best", "space,enter", "next", "Open the next text that you have not labelled.", True, "next"),
     Action("label", "skip", "s", "skip", "Skip this text; it comes again at the end.", True, "skip"),
     Action("label", "note", "n", "note", "Write a note, which is saved with your label.", True, "note"),
     Action("label", "following", "right_square_bracket", "following", "Open the text after this one.", True, "open"),
     Action("label", "preceding", "left_square_bracket", "preceding", "Open the text before this one.", True, "open"),
-    Action("label", "down", "j,down", "down", "Scroll down."),
-    Action("label", "up", "k,up", "up", "Scroll up."),
-    Action("label", "page_down", "pagedown", "page down", "Scroll down one page."),
-    Action("label", "page_up", "pageup", "page up", "Scroll up one page."),
+    *_make_scroll_actions("label"),
     Action("label", "leave", "q,escape", "quit", "Quit. Everything is saved.", True, "quit"),
 )
+ACTIONS = (*_SCREEN_ACTIONS, *make_aspect_actions((*_SCREEN_ACTIONS, *_LABEL_ACTIONS)), *_LABEL_ACTIONS)
+DEFAULT_KEYS = {action.id: action.keys for action in ACTIONS}
+"""Keys of each action, by its id."""
 RENAMED_ACTIONS = {"people.disputed": "people.contested"}
 """New id of each action that earlier versions had under another id, for `review.toml`."""
 

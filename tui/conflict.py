@@ -19,7 +19,7 @@ from auditor.review.item import ReviewItem
 from auditor.review.progress import format_left
 from auditor.review.session import ReviewSession
 from auditor.storage.conflict_status import ConflictKey, QueueRow
-from auditor.tui.actions import bindings_for, key_name
+from auditor.tui.actions import bindings_for
 from auditor.tui.dialogs import HistoryWindow, TextWindow
 from auditor.tui.evidence import render_evidence
 from auditor.tui.formatting import DECISION_SYMBOLS, STATUS_LABELS, STATUS_SYMBOLS, to_content, to_single_line
@@ -154,7 +154,7 @@ class ConflictScreen(RatingScreen):
         n_shown = max(self.size.height // LINES_PER_QUESTION_LINE, 2)
         hint = Content("")
         if len(lines) > n_shown:
-            key = key_name(self.rater_app.settings.keys.get("conflict.question", "i").split(",")[0])
+            key = self.rater_app.settings.key_names("conflict.question")[0]
             hint = Content.assemble("   ", (key, "bold $text-accent"), (" whole question", "$text-muted"))
             last_line = lines[n_shown - 1].rstrip().truncate(width - 2) + to_content(" …", "italic $text-muted")
             lines = [*lines[: n_shown - 1], last_line]
@@ -257,21 +257,10 @@ class ConflictScreen(RatingScreen):
         self.highlight_differences = not self.highlight_differences
         self._update_panels()
 
-    def action_down(self) -> None:
-        self._scroll_panels(1)
+    @property
+    def page_height(self) -> int:
+        return self.query_one("#left").size.height - 1
 
-    def action_up(self) -> None:
-        self._scroll_panels(-1)
-
-    def action_page_down(self) -> None:
-        self._scroll_panels(self.query_one("#left").size.height - 1)
-
-    def action_page_up(self) -> None:
-        self._scroll_panels(1 - self.query_one("#left").size.height)
-
-    def _scroll_panels(self, lines: int) -> None:
+    def move_by(self, lines: int) -> None:
         for widget in (*self.query(SidePanel), self.query_one("#evidence")):
             widget.scroll_relative(y=lines, animate=False)
-
-    def action_leave(self) -> None:
-        self.review_app.go_back()

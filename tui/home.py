@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from auditor.reports.number_format import pluralize
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.overview import AuditOverview, load_overviews
 from auditor.tui.actions import bindings_for
@@ -91,8 +92,8 @@ class HomeScreen(ReviewScreen):
             overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
             for overview in self.audit_overviews
         )
-        audit_list.border_title = to_content(_pluralize(len(self.audit_overviews), "audit"))
-        audit_list.border_subtitle = to_content(f"{_pluralize(n_open, 'conflict')} not settled")
+        audit_list.border_title = to_content(pluralize(len(self.audit_overviews), "audit"))
+        audit_list.border_subtitle = to_content(f"{pluralize(n_open, 'conflict')} not settled")
         width = max(self.size.width - LIST_MARGIN_WIDTH, 40)
         names = [overview.audit.name for overview in self.audit_overviews]
         if [option.id for option in audit_list.options] == names:
@@ -122,9 +123,6 @@ class HomeScreen(ReviewScreen):
         return None if audit_list.highlighted is None else audit_list.get_option_at_index(audit_list.highlighted).id
 
     @on(OptionList.OptionSelected)
-    def _selected(self) -> None:
-        self.action_open()
-
     def action_open(self) -> None:
         if self.selected_audit:
             self.review_app.open_queue(self.selected_audit)
@@ -137,11 +135,9 @@ class HomeScreen(ReviewScreen):
         if self.selected_audit:
             self.review_app.open_errors(self.selected_audit)
 
-    def action_down(self) -> None:
-        self.query_one(AuditList).action_cursor_down()
-
-    def action_up(self) -> None:
-        self.query_one(AuditList).action_cursor_up()
+    def move_by(self, lines: int) -> None:
+        audit_list = self.query_one(AuditList)
+        (audit_list.action_cursor_down if lines > 0 else audit_list.action_cursor_up)()
 
     async def action_leave(self) -> None:
         await self.app.action_quit()
@@ -203,12 +199,8 @@ def _render_conflict_counts(overview: AuditOverview) -> Content:
         if overview.conflicts[status]
     ]
     return Content("   ").join(
-        [*pieces, to_content(f"of {_pluralize(overview.n_conflicts, 'conflict')}", "$text-muted")]
+        [*pieces, to_content(f"of {pluralize(overview.n_conflicts, 'conflict')}", "$text-muted")]
     )
-
-
-def _pluralize(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def _format_timestamp(timestamp: str) -> str:

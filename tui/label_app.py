@@ -18,6 +18,7 @@ class LabelApp(RaterApp):
     """
 
     TITLE = "auditor labels"
+    describe_open_next = staticmethod(describe_open_next_unit)
 
     def __init__(self, session: LabellingSession, settings: ReviewSettings | None = None) -> None:
         super().__init__(session.db, session.rater, settings)
@@ -30,7 +31,3 @@ class LabelApp(RaterApp):
     def go_back(self) -> None:
         """End the app; everything is saved."""
         self.exit()
-
-    def describe_open_next(self, is_on: bool) -> str:
-        """Describe what happens after a label."""
-        return describe_open_next_unit(is_on)

@@ -16,7 +16,7 @@ from auditor.domain.labels import LabelUnit
 from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.review.label_queue import LabelDraft, LabelQueue, OpenUnit
 from auditor.review.progress import ReviewProgress, format_pace
-from auditor.tui.actions import ASPECT_KEYS, bindings_for, key_name
+from auditor.tui.actions import bindings_for
 from auditor.tui.formatting import to_content, to_single_line
 from auditor.tui.saving_screen import SavingScreen
 from auditor.tui.wording import describe_label, describe_missing, describe_own_agreement
@@ -108,23 +108,23 @@ class LabelScreen(SavingScreen[OpenUnit]):
         parts = [to_content(item.item.question, "bold")]
         for number, choice in enumerate(item.unit.kind.choices, start=1):
             mark = "● " if choice is item.choice else ""
-            key = self._key_of(f"label.choose.{number}", choice.key)
+            key = self._key_of(f"label.choose.{number}")
             parts.append(Content.assemble((key, "bold $text-accent"), f" {mark}{choice.label}"))
         return Content("   ").join(parts)
 
     def _render_aspects(self, item: OpenUnit) -> Content:
         """Render key, name and answer of each aspect that the judge is asked about."""
         parts = [Content.styled("optional:", "$text-muted")]
-        for aspect, default_key in zip(REVIEW_ASPECTS, ASPECT_KEYS, strict=False):
+        for aspect in REVIEW_ASPECTS:
             if aspect.name in item.item.aspects:
-                key = self._key_of(f"label.aspect.{aspect.name}", default_key)
+                key = self._key_of(f"label.aspect.{aspect.name}")
                 answer = ANSWER_SYMBOLS[item.draft.aspects.get(aspect.name)]
                 parts.append(Content.assemble((key, "bold $text-accent"), f" {aspect.label}: ", (answer, "bold")))
         return Content("   ").join(parts)
 
-    def _key_of(self, action_id: str, default_key: str) -> str:
+    def _key_of(self, action_id: str) -> str:
         """Return the name of the first configured key of an action."""
-        return key_name(self.rater_app.settings.keys.get(action_id, default_key).split(",")[0])
+        return self.rater_app.settings.key_names(action_id)[0]
 
     def update_status_line(self) -> None:
         """Show whether the label is saved, what was saved before, and the note."""
@@ -261,24 +261,13 @@ class LabelScreen(SavingScreen[OpenUnit]):
         self.show_opened_item(opened)
         self.accepts_decisions_at = 0.0
 
-    def action_down(self) -> None:
-        self._scroll_text(1)
+    @property
+    def page_height(self) -> int:
+        return self.query_one("#label").size.height - 1
 
-    def action_up(self) -> None:
-        self._scroll_text(-1)
-
-    def action_page_down(self) -> None:
-        self._scroll_text(self.query_one("#label").size.height - 1)
-
-    def action_page_up(self) -> None:
-        self._scroll_text(1 - self.query_one("#label").size.height)
-
-    def _scroll_text(self, lines: int) -> None:
+    def move_by(self, lines: int) -> None:
         for selector in ("#label", "#material", "#instructions"):
             self.query_one(selector).scroll_relative(y=lines, animate=False)
-
-    def action_leave(self) -> None:
-        self.rater_app.go_back()
 
 
 def _render_request(text: str) -> Content:

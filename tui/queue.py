@@ -287,23 +287,15 @@ class QueueScreen(ReviewScreen):
 
         self.review_app.submit_write(job, show_undo)
 
-    def action_down(self) -> None:
-        self.queue_table.move_cursor(1)
+    @property
+    def page_height(self) -> int:
+        return self.queue_table.page_height
 
-    def action_up(self) -> None:
-        self.queue_table.move_cursor(-1)
-
-    def action_page_down(self) -> None:
-        self.queue_table.move_cursor(self.queue_table.page_height)
-
-    def action_page_up(self) -> None:
-        self.queue_table.move_cursor(-self.queue_table.page_height)
+    def move_by(self, lines: int) -> None:
+        self.queue_table.move_cursor(lines)
 
     def action_first(self) -> None:
         self.queue_table.move_cursor(-len(self.queue_table.conflict_keys))
 
     def action_last(self) -> None:
         self.queue_table.move_cursor(len(self.queue_table.conflict_keys))
-
-    def action_leave(self) -> None:
-        self.review_app.go_back()

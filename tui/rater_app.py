@@ -48,6 +48,8 @@ class RaterApp(App[None]):
     HORIZONTAL_BREAKPOINTS = WIDTH_BREAKPOINTS
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = actions.bindings_for("everywhere")
+    describe_open_next = staticmethod(describe_open_next)
+    """Describes what happens after a decision."""
 
     def __init__(self, db: Database, rater: str, settings: ReviewSettings | None = None) -> None:
         super().__init__()
@@ -176,10 +178,6 @@ class RaterApp(App[None]):
         self.settings.save_open_next(not self.settings.open_next)
         self.notify(self.describe_open_next(self.settings.open_next), markup=False)
 
-    def describe_open_next(self, is_on: bool) -> str:
-        """Describe what happens after a decision."""
-        return describe_open_next(is_on)
-
     def action_theme(self) -> None:
         """Change between dark and light, and save the choice."""
         self.theme = LIGHT.name if self.current_theme.dark else DARK.name
@@ -208,11 +206,7 @@ class RaterApp(App[None]):
 
     def _labelled_actions(self, screen: ScreenName) -> list[tuple[str, Action]]:
         """Actions of a screen, each with the names of its configured keys."""
-        labelled_actions = []
-        for action in actions.actions_for(screen):
-            keys = self.settings.keys.get(action.id, action.keys).split(",")
-            labelled_actions.append((" ".join(actions.key_name(key) for key in keys), action))
-        return labelled_actions
+        return [(" ".join(self.settings.key_names(action.id)), action) for action in actions.actions_for(screen)]
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Commands of the palette: the actions of the screen and of the app, then Textual's own commands."""

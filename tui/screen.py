@@ -101,6 +101,32 @@ class ReviewScreen(Screen[None]):
     def on_resize(self) -> None:
         self.call_after_refresh(self.refresh_title_bar)
 
+    # --- moving
+
+    @property
+    def page_height(self) -> int:
+        """Lines or rows of a page."""
+        raise NotImplementedError
+
+    def move_by(self, lines: int) -> None:
+        """Move down by a number of lines or rows; up if it is negative."""
+        raise NotImplementedError
+
+    def action_down(self) -> None:
+        self.move_by(1)
+
+    def action_up(self) -> None:
+        self.move_by(-1)
+
+    def action_page_down(self) -> None:
+        self.move_by(self.page_height)
+
+    def action_page_up(self) -> None:
+        self.move_by(-self.page_height)
+
+    async def action_leave(self) -> None:
+        self.rater_app.go_back()
+
     def refresh_title_bar(self) -> None:
         """Update the title bar; each screen sets its content."""
 
@@ -135,8 +161,7 @@ class KeyBar(Widget):
 
     def _format_key(self, action: Action) -> Content:
         """Return the first configured key of an action, followed by its label."""
-        app = cast("RaterApp", self.app)
-        key = actions.key_name(app.settings.keys.get(action.id, action.keys).split(",")[0])
+        key = cast("RaterApp", self.app).settings.key_names(action.id)[0]
         return Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
 
     async def on_click(self, event: Click) -> None:

@@ -25,7 +25,7 @@ from auditor.atomic_files import make_folder, write_atomically
 from auditor.errors import ConfigError, UsageError, did_you_mean
 from auditor.input_files import read_toml
 from auditor.review.filters import parse_filter
-from auditor.tui.actions import ACTIONS, RENAMED_ACTIONS
+from auditor.tui.actions import ACTIONS, DEFAULT_KEYS, RENAMED_ACTIONS, key_name
 from auditor.tui.theme import DARK
 
 SETTINGS_FOLDER_VARIABLE = "AUDITOR_REVIEW_DIR"
@@ -51,6 +51,10 @@ class ReviewSettings:
     keys: Mapping[str, str] = field(default_factory=dict)
     filters: dict[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+
+    def key_names(self, action_id: str) -> list[str]:
+        """Names of an action's configured keys, for display."""
+        return [key_name(key) for key in self.keys.get(action_id, DEFAULT_KEYS[action_id]).split(",")]
 
     def save_filter(self, name: str, filter_text: str) -> None:
         """Save a filter under a name."""
@@ -141,10 +145,9 @@ def _read_saved_state(path: Path) -> dict[str, Any]:
 
 def _check_key_bindings(key_by_action: Mapping[str, str]) -> None:
     """Raise ConfigError for an unknown action, or a key with two actions on the same screen."""
-    known_ids = {action.id: action for action in ACTIONS}
     for action_id in key_by_action:
-        if action_id not in known_ids:
-            raise ConfigError(f"review.toml: there is no action '{action_id}'.", _suggest_name(action_id, known_ids))
+        if action_id not in DEFAULT_KEYS:
+            raise ConfigError(f"review.toml: there is no action '{action_id}'.", _suggest_name(action_id, DEFAULT_KEYS))
     for screen in {action.screen for action in ACTIONS}:
         action_by_key: dict[str, str] = {}
         for action in ACTIONS:

@@ -36,20 +36,9 @@ class TextScreen(ReviewScreen):
         """Replace the text."""
         self.query_one("#text", Static).update(text)
 
-    def action_down(self) -> None:
-        self._scroll(1)
+    @property
+    def page_height(self) -> int:
+        return self._page.size.height - 1
 
-    def action_up(self) -> None:
-        self._scroll(-1)
-
-    def action_page_down(self) -> None:
-        self._scroll(self._page.size.height - 1)
-
-    def action_page_up(self) -> None:
-        self._scroll(1 - self._page.size.height)
-
-    def _scroll(self, lines: int) -> None:
+    def move_by(self, lines: int) -> None:
         self._page.scroll_relative(y=lines, animate=False)
-
-    def action_leave(self) -> None:
-        self.review_app.go_back()

@@ -21,12 +21,10 @@ class LabelChoice(NamedTuple):
 
     Attributes:
         value: as stored and exported.
-        key: key of the review screen.
-        label: what the key means, in the screen.
+        label: what it is called on the screen, where its key is its number.
     """
 
     value: str
-    key: str
     label: str
 
 
@@ -41,17 +39,17 @@ class LabelKind(StrEnum):
 
     TRACE = (
         "trace",
-        (LabelChoice(Ruling.VALID.value, "1", "valid"), LabelChoice(Ruling.INVALID.value, "2", "invalid")),
+        (LabelChoice(Ruling.VALID.value, "valid"), LabelChoice(Ruling.INVALID.value, "invalid")),
     )
     """A sampled chain of thought, as a judge reviews it."""
-    ANSWER_PAIR = ("answer_pair", (LabelChoice("yes", "1", "yes"), LabelChoice("no", "2", "no")))
+    ANSWER_PAIR = ("answer_pair", (LabelChoice("yes", "yes"), LabelChoice("no", "no")))
     """Two answers of a model to one question, as a judge of consistency compares them."""
     COMPARISON = (
         "comparison",
         (
-            LabelChoice(ComparisonChoice.FIRST.value, "1", "A"),
-            LabelChoice(ComparisonChoice.SECOND.value, "2", "B"),
-            LabelChoice(ComparisonChoice.TIE.value, "3", "neither"),
+            LabelChoice(ComparisonChoice.FIRST.value, "A"),
+            LabelChoice(ComparisonChoice.SECOND.value, "B"),
+            LabelChoice(ComparisonChoice.TIE.value, "neither"),
         ),
     )
     """Two items of a set, as a judge of the probe `logic` compares them."""
@@ -63,7 +61,7 @@ class LabelKind(StrEnum):
         member = str.__new__(cls, value)
         member._value_ = value
         # any number in the signature, which type checkers also apply to `LabelKind("trace")`
-        [member.choices] = ((*choices, LabelChoice(UNSURE, str(len(choices) + 1), UNSURE)) for choices in specs)
+        [member.choices] = ((*choices, LabelChoice(UNSURE, UNSURE)) for choices in specs)
         return member
 
     @property

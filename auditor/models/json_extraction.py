@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from typing import Any, NamedTuple, NoReturn
 
 import json5
@@ -173,7 +172,7 @@ def _read_json5(text: str, start: int, n_chars: int) -> tuple[JsonValue | None, 
         node, problem, length = json5.parse(
             part,
             strict=False,
-            object_pairs_hook=_to_object,
+            object_pairs_hook=JsonObject,
             parse_float=NumberText,
             parse_int=_parse_json5_int,
             parse_constant=_refuse,
@@ -192,10 +191,6 @@ def _to_json_spelling(match: re.Match[str]) -> str:
     if match[2] is not None:
         return f'"{match[2]}"'
     return match[1] or _JSON_SPELLING[match[0]]
-
-
-def _to_object(members: Iterable[tuple[str, Any]]) -> JsonObject:
-    return JsonObject(members)
 
 
 def _is_too_deep(node: object) -> bool:

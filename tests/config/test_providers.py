@@ -40,7 +40,7 @@ MODELS = {"bedrock": "bedrock/anthropic.claude-3-haiku-20240307-v1:0", "ragflow"
 SUPPORTED = {row.prefix for row in PROVIDERS if not row.refusal} - {EMBEDDED.prefix, REPLAY.prefix, SIMULATED.prefix}
 WITHOUT_ADDRESS = {row.prefix for row in PROVIDERS if row.address_advice}
 SERVER_FIELDS = {
-    *("prefix", "name", "title", "example_model", "key_variable", "environment", "api_base", "params", "notes"),
+    *("prefix", "short_name", "title", "example_model", "key_variable", "environment", "api_base", "params", "notes"),
     *("hosts", "service_hosts"),
 }
 """What a record says about a server, and not about the requests of its prefix."""

@@ -11,11 +11,13 @@ import pytest
 
 from auditor.domain import Decision
 from auditor.domain.labels import LabelKind
+from auditor.domain.review_aspects import ReviewAspect
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter, QueueSort
 from auditor.storage.database import Database
+from auditor.tui import actions
 from auditor.tui.actions import ACTIONS
 from auditor.tui.agreement import AgreementScreen
 from auditor.tui.conflict import ConflictScreen
@@ -277,3 +279,13 @@ def _disagree(db: Database) -> None:
         session = ReviewSession(db, audits.get_audit(db, "moral"), rater, second_rater_share=1.0)
         for key in sorted(session.conflict_keys())[:3]:
             session.decide(session.load_item(key), decision)
+
+
+def test_every_aspect_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [action for action in ACTIONS if not action.name.startswith("aspect(")]
+    taken = [key for action in others if action.screen in ("label", "everywhere") for key in action.keys.split(",")]
+    aspects = [ReviewAspect(f"aspect_{number}", f"label {number}") for number in range(12)]
+    monkeypatch.setattr(actions, "REVIEW_ASPECTS", aspects)
+    keys = [action.keys for action in actions.make_aspect_actions(others)]
+    assert keys[:4] == ["x", "y", "z", "w"]
+    assert len({*keys, *taken}) == len(aspects) + len(taken)

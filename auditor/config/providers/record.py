@@ -173,4 +173,4 @@ class Provider:
         """Whether a host, without a port, is one of the provider's own servers."""
         if self.service_hosts is not None and self.service_hosts.fullmatch(host):
             return True
-        return any(host == own or (own.startswith(".") and host.endswith(own)) for own in self.hosts)
+        return any(host == name or (name.startswith(".") and host.endswith(name)) for name in self.hosts)

@@ -8,7 +8,6 @@ batches use the same guarded transport as calls.
 
 from __future__ import annotations
 
-import functools
 import pkgutil
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,7 +26,7 @@ def find_batch_provider(section: ModelSection, settings: BatchSection) -> BatchP
     api = _batch_api(section)
     if api is None or (api.needs_bucket and settings.bucket is None):
         return None
-    provider: Any = _load_attribute(f"{__name__}.{api.place}")
+    provider: Any = pkgutil.resolve_name(f"{__name__}.{api.place}")  # loads httpx (0.1 s)
     return cast("BatchProvider", provider(settings.bucket) if api.needs_bucket else provider)
 
 
@@ -41,9 +40,3 @@ def _batch_api(section: ModelSection) -> BatchApi | None:
     """What the table of providers says of a model's batches; None if it has none."""
     api = section.provider.batches
     return api if api is not None and section.unprefixed_model.startswith(api.models) else None
-
-
-@functools.cache
-def _load_attribute(place: str) -> Any:
-    """Import what is at "module:attribute"; a module of batches loads httpx (0.1 s)."""
-    return pkgutil.resolve_name(place)
