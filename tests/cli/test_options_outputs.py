@@ -18,8 +18,8 @@ from tests.support.cli_runner import auditor
 from tests.support.synthetic_audit import populate
 
 INPUTS = {
-    "config", "thresholds_path", "file", "items", "models", "people", "permutations", "recorded", "source", "target",
-    "task",
+    "add_published", "config", "thresholds_path", "file", "items", "models", "people", "permutations", "preset",
+    "recorded", "source", "target", "task",
 }  # fmt: skip
 """Parameters of commands that are paths of inputs."""
 
