@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ from auditor.agents.audit_state import AuditState, Batch
 from auditor.agents.conflict_nodes import detect, resolve
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
 from auditor.agents.preflight import preflight
+from auditor.agents.probe_stage import build_probe_graph
 from auditor.agents.run_context import RunContext
 from auditor.config.probes import SECTION_BY_PROBE
 
@@ -23,8 +25,15 @@ RECURSION_LIMIT = 500
 AuditGraph: TypeAlias = CompiledStateGraph[AuditState, RunContext, AuditState, AuditState]
 
 
-def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGraph:
-    """Build the audit's graph; only with a checkpointer it can wait for a person."""
+def build_graph(
+    checkpointer: BaseCheckpointSaver[Any] | None = None, *, installed_probes: Iterable[str] = ()
+) -> AuditGraph:
+    """Build the audit's graph.
+
+    Args:
+        checkpointer: only with one, the graph can wait for a person.
+        installed_probes: names of the probes of other packages that the audit uses, in the order of their stages.
+    """
     graph = StateGraph(AuditState, context_schema=RunContext)
     for node in (
         nodes.plan,
@@ -39,8 +48,11 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
         graph.add_node(node)
     for branch in (nodes.elicit, nodes.review):
         graph.add_node(branch, input_schema=Batch)
+    installed_probes = list(installed_probes)
     for name, section_class in SECTION_BY_PROBE.items():
         graph.add_node(name, section_class.parts.load("build_graph")())
+    for name in installed_probes:
+        graph.add_node(name, build_probe_graph(name))
     graph.add_node(score_logprobs, input_schema=LogprobBatch)
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "preflight")
@@ -48,7 +60,7 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
     graph.add_edge("elicit", "check_precision")
     graph.add_edge("score_logprobs", "check_precision")
     graph.add_conditional_edges("check_precision", nodes.route_precision_check, ["elicit", "measure"])
-    stages = ["measure", *SECTION_BY_PROBE]
+    stages = ["measure", *SECTION_BY_PROBE, *installed_probes]
     for stage, next_stage in pairwise(stages):
         graph.add_edge(stage, next_stage)
     graph.add_conditional_edges(stages[-1], nodes.route_review, ["review", "detect"])

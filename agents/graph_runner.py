@@ -24,13 +24,13 @@ async def run_graph(context: RunContext) -> None:
     A run always starts at the first node: completed calls are read from the ledger. Checkpoints are in memory, since
     langgraph interrupts no graph without them; the stored stage says where the audit stands.
     """
-    graph = build_graph(InMemorySaver())
+    graph = build_graph(InMemorySaver(), installed_probes=context.config.probes.plugins)
     await graph.ainvoke(AuditState(), RUNNABLE_CONFIG, context=context, durability="exit")
 
 
 async def resume_graph(context: RunContext) -> None:
     """Run the rest of the graph of an audit that waited for a person, once no conflict is open."""
-    graph = build_graph(InMemorySaver())
+    graph = build_graph(InMemorySaver(), installed_probes=context.config.probes.plugins)
     await graph.aupdate_state(RUNNABLE_CONFIG, AuditState(open=0), as_node="await_human")
     await graph.ainvoke(None, RUNNABLE_CONFIG, context=context, durability="exit")
 

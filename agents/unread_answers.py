@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from auditor.domain import Answer, Call, Outcome
-from auditor.models.structured import SCHEMA_BY_NAME
+from auditor.models.structured import find_schema
 from auditor.models.structured_reading import read_structured_answer
 
 MAX_UNREAD_ANSWERS = 20
@@ -56,7 +56,7 @@ class IgnoredKeys:
         """Count the ignored keys of an answer by its model."""
         if call.schema is None or answer.outcome is not Outcome.OK or answer.text is None:
             return
-        schema = SCHEMA_BY_NAME[call.schema]
+        schema = find_schema(call.schema)
         keys = read_structured_answer(schema, answer.text, call.request_text, explains=False).ignored_keys
         if keys:
             self._n_answers[call.name] += 1

@@ -123,6 +123,11 @@ class Turn:
     text: str
     result: ProbeResult
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of the question, followed by the answer: the beginning of the next question."""
+        return (*self.question.messages, Message("assistant", self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class GateFigure:
@@ -168,6 +173,11 @@ class ProbeAudit(Generic[S]):
     def cells(self) -> Sequence[Cell]:
         """The countries and topics that models are asked about, or a task's items."""
         return list(self.survey.asked_cells)
+
+    @property
+    def people(self) -> Mapping[Cell, float | None]:
+        """People's score of each cell, in [-1, 1]; None where people were not asked."""
+        return {survey_cell.cell: survey_cell.score for survey_cell in self.survey.cells}
 
     @property
     def models(self) -> Sequence[str]:
@@ -288,6 +298,6 @@ class Probe(Generic[S, F]):
         """Compare the figures of two audits, for `auditor compare`; None for no section."""
         return None
 
-    def export(self, figures: F) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Build further tables for `auditor export tables`: rows by the name of the table."""
-        return {}
+    def export_tables(self, figures: F) -> Iterable[Table]:
+        """Build tables that `auditor export tables` writes as CSV besides those of the section."""
+        return ()

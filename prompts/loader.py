@@ -74,15 +74,22 @@ def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
 
 
 @functools.cache
-def load_prompt(name: str, language: str = "en") -> Prompt:
-    """Load a built-in template.
+def load_prompt(name: str, language: str = "en", package: str | None = None) -> Prompt:
+    """Load a template.
+
+    Args:
+        name: of the template.
+        language: ISO 639-1 code of its folder.
+        package: the package of a probe, whose template is `prompts/LANGUAGE/NAME.md`; None for a built-in template.
 
     Raises:
         ConfigError: it does not exist, or its front matter and its placeholders differ.
     """
-    file = resources.files("auditor.prompts") / language / f"{name}.md"
+    folder = resources.files("auditor.prompts") if package is None else resources.files(package) / "prompts"
+    file = folder / language / f"{name}.md"
     if not file.is_file():
-        raise ConfigError(f"there is no prompt '{name}' in the language '{language}'.")
+        suffix = "" if package is None else f" of the package '{package}'"
+        raise ConfigError(f"there is no prompt '{name}' in the language '{language}'{suffix}.")
     return parse_prompt(file.read_text(encoding="utf-8"), language, source=f"prompts/{language}/{name}.md")
 
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select, update
 
-from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Conflict, Rating, Trace, Verdict
 from auditor.errors import UsageError
 from auditor.storage.audit_tables import AuditRow
@@ -15,7 +14,7 @@ from auditor.storage.call_tables import BatchRow
 from auditor.storage.database import Database
 from auditor.storage.label_tables import LabelRow
 from auditor.storage.ledger import utc_now
-from auditor.storage.probe_answers import count_probe_answers
+from auditor.storage.probe_answers import count_probe_answers, name_answers
 from auditor.storage.row_classes import DerivedRow, MutableRow
 from auditor.storage.row_writing import replace_rows, table_of
 
@@ -47,8 +46,7 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
             samples=_count_rows(connection, Trace, audit_id),
             verdicts=_count_rows(connection, Verdict, audit_id),
             probe_answers={
-                SECTION_BY_PROBE[name].parts.answers_noun: count.n
-                for name, count in count_probe_answers(connection, audit_id).items()
+                name_answers(name): count.n for name, count in count_probe_answers(connection, audit_id).items()
             },
             conflicts=_count_rows(connection, Conflict, audit_id),
             decisions=_count_rows(connection, Rating, audit_id),

@@ -6,12 +6,13 @@ It serves as cache, lets a run resume, replays audits, and is the record of what
 from __future__ import annotations
 
 import functools
+import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, insert, select
 from sqlmodel import SQLModel
@@ -48,6 +49,27 @@ def load_answers(db: Database, keys: Iterable[str]) -> dict[str, Answer]:
             rows = connection.execute(select(table).where(table.c.key.in_(chunk))).mappings()
             answers.update((row["key"], _parse_answer(row)) for row in rows)
     return answers
+
+
+class RecordedRequest(NamedTuple):
+    """What a recorded answer was asked: the messages that are not the model's, as one text, and the schema's name."""
+
+    text: str
+    schema: str | None
+
+
+def load_requests(db: Database, keys: Iterable[str]) -> dict[str, RecordedRequest]:
+    """Load what the recorded answers of calls were asked, by key; calls without an answer are left out."""
+    requests: dict[str, RecordedRequest] = {}
+    c = table_of(AnswerRow).c
+    remaining_keys = iter(keys)
+    with db.read() as connection:
+        while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
+            for key, text in connection.execute(select(c.key, c.request).where(c.key.in_(chunk))):
+                request = json.loads(text)
+                shown = [message["content"] for message in request["messages"] if message["role"] != "assistant"]
+                requests[key] = RecordedRequest("\n\n".join(shown), request["schema"][0])
+    return requests
 
 
 def find_answered_keys(db: Database, keys: Iterable[str]) -> set[str]:

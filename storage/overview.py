@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from auditor.config import AuditConfig, load_stored_config
-from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Trace, Verdict
 from auditor.errors import ConfigError
 from auditor.storage import costs
@@ -17,7 +16,7 @@ from auditor.storage.audit_tables import SurveyCellRow
 from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database, find_runner
-from auditor.storage.probe_answers import AnswerCount, count_answers, count_probe_answers
+from auditor.storage.probe_answers import AnswerCount, count_answers, count_probe_answers, name_answers
 from auditor.storage.review_queue import ConflictQueue
 from auditor.storage.row_writing import table_of
 
@@ -72,9 +71,8 @@ class AuditOverview:
 
     def describe_probe_answers(self) -> list[str]:
         """Name the number of answers of each probe that has some, such as "1,200 comparisons"."""
-        nouns = {name: section_class.parts.answers_noun for name, section_class in SECTION_BY_PROBE.items()}
         return [
-            f"{count.n:,} {nouns[name]}{'' if count.n == 1 else 's'}"
+            f"{count.n:,} {name_answers(name)}{'' if count.n == 1 else 's'}"
             for name, count in self.probe_answers.items()
             if count.n
         ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, select
 from sqlmodel import SQLModel
 
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Outcome
 from auditor.storage.database import Database
+from auditor.storage.result_tables import ProbeResultRow
 from auditor.storage.row_writing import table_of
 
 
@@ -46,8 +47,18 @@ def count_answers(connection: Connection, audit_id: int, record_class: type) -> 
 
 
 def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, AnswerCount]:
-    """Count an audit's answers of each probe, by the probe's name."""
-    return {name: count_answers(connection, audit_id, row_class) for name, row_class in ANSWER_ROWS.items()}
+    """Count an audit's answers of each built-in probe, and of each other probe that has some, by the probe's name."""
+    counts = {name: count_answers(connection, audit_id, row_class) for name, row_class in ANSWER_ROWS.items()}
+    c = table_of(ProbeResultRow).c
+    is_ok = case((c.outcome == Outcome.OK.value, 1), else_=0)
+    query = select(c.probe, func.count(), func.sum(is_ok)).where(c.audit_id == audit_id).group_by(c.probe)
+    others = {name: AnswerCount(int(n), int(ok)) for name, n, ok in connection.execute(query.order_by(c.probe))}
+    return {**counts, **others}
+
+
+def name_answers(probe: str) -> str:
+    """Name one answer of a probe, in the singular, for lists of what an audit has."""
+    return SECTION_BY_PROBE[probe].parts.answers_noun if probe in SECTION_BY_PROBE else f"{probe} answer"
 
 
 def list_stored_probes(db: Database, audit_id: int) -> list[str]:

@@ -39,7 +39,7 @@ COMMANDS = {
 COMMAND_GROUPS = {
     GET_STARTED: {"models": "models:models_app"},
     MOVE_DATA: {"surveys": "surveys:app", "import": "opinion_imports:import_app", "export": "exports:export_app"},
-    RESEARCH: {"experiment": "experiments:app", "logic": "logic:logic_app"},
+    RESEARCH: {"experiment": "experiments:app", "logic": "logic:logic_app", "probe": "probe:probe_app"},
 }
 """Apps of the commands that have commands of their own, by name."""
 COMMAND_CLASSES = {"review": "labelling:LabelCommand"}

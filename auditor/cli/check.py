@@ -103,7 +103,7 @@ def check(
     from auditor.config import CheckSection, load_config
     from auditor.run import open_audit
 
-    options = {name: context.params[name] for name in CheckSection.model_fields}
+    options = {name: context.params.get(name) for name in CheckSection.model_fields}
     thresholds = load_config(thresholds_path).check.model_dump() if thresholds_path else {}
     thresholds |= {name: value for name, value in options.items() if value is not None}
     result = open_audit(audit, storage=storage).check(uncorrected=uncorrected, **thresholds)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib import metadata, util
 from typing import Literal, NamedTuple
 
-from auditor.errors import AuditorError, EmptyStorageError
+from auditor.errors import AuditorError, EmptyStorageError, ProbeError
 
 SAFE_SQLITE_VERSIONS = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 """Releases with a fixed write-ahead log; older ones can corrupt a file that two processes write at once."""
@@ -37,7 +37,14 @@ class DoctorCheck(NamedTuple):
 def check_environment(url: str | None) -> list[DoctorCheck]:
     """Check what every audit needs: Python, packages, SQLite, the database (unless `url` is None) and local weights."""
     storage = [] if url is None else [_check_storage(url), *_check_permissions(url)]
-    return [_check_python(), *_check_packages(), _check_sqlite_version(), *storage, *_check_model_weights()]
+    return [
+        _check_python(),
+        *_check_packages(),
+        _check_sqlite_version(),
+        *storage,
+        *_check_model_weights(),
+        *_check_probes(),
+    ]
 
 
 def _check_python() -> DoctorCheck:
@@ -55,6 +62,22 @@ def _check_packages() -> Iterator[DoctorCheck]:
         yield _check_package(name, "FAIL", "Install auditor again: pip install auditor")
     yield _check_package("xllamacpp", "warn", "For embedded models: pip install 'auditor[embedded]'")
     yield _check_package("sentence-transformers", "warn", "For self-consistency: pip install 'auditor[embeddings]'")
+
+
+def _check_probes() -> Iterator[DoctorCheck]:
+    """List the installed probes of other packages; one that cannot be used warns, since only its audits need it."""
+    from auditor.config.installed_probes import list_probe_sources, load_probe
+
+    for key, source in list_probe_sources().items():
+        version = f"{source.package} {source.version}".strip()
+        try:
+            if source.problem:
+                raise ProbeError(source.problem, f"Rename the probe, or uninstall {source.package}.")
+            probe = load_probe(key).probe
+        except ProbeError as error:
+            yield DoctorCheck("warn", f"probe {source.name}", error.message, error.how_to_fix)
+        else:
+            yield DoctorCheck("ok", f"probe {source.name}", f"{version}, reader version {probe.reader_version}")
 
 
 def _check_package(name: str, state_if_missing: Literal["warn", "FAIL"], how_to_fix: str) -> DoctorCheck:

@@ -18,7 +18,7 @@ from auditor.cli.options import (
     output_folder,
     resolve_output,
 )
-from auditor.cli.output import print_data, print_json, print_message
+from auditor.cli.output import print_data, print_json, print_message, print_missing_probes
 from auditor.cli.tracker_exports import export_inspect, export_mlflow, export_wandb
 
 export_app = typer.Typer(
@@ -162,6 +162,7 @@ def export_tables(
     with open_stored_audit(audit, storage) as (db, stored_audit):
         folder = resolve_output(output, f"{audit}-tables")
         table_export = export(db, stored_audit.name, folder, file_format.value, keep_rater_names=keep_names)
+        print_missing_probes(stored_audit.config)
     if as_json:
         print_json(
             {"folder": str(table_export.folder), "rows": table_export.row_counts, "files": table_export.file_hashes}

@@ -96,6 +96,19 @@ def print_error(error: AuditorError) -> None:
     print_message(f"auditor: {' '.join(str(error).split())}")
 
 
+def print_missing_probes(config: str | None) -> None:
+    """Say which probes of a stored audit cannot be used now; nothing if all can.
+
+    Args:
+        config: the stored configuration as JSON; None for an audit of imported scores.
+    """
+    from auditor.config import load_stored_config
+
+    stored_config = load_stored_config(config)
+    for reason in stored_config.probes.missing.values() if stored_config is not None else ():
+        print_message(f"{reason[0].upper()}{reason[1:]} Its results are left out.")
+
+
 def format_command(*arguments: str, storage: str | None = None) -> str:
     """A command for the user to copy, with `--storage` if the storage is not the default.
 

@@ -63,6 +63,11 @@ def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Seque
             f"{key.replace('_', ' ')} ok": [_format_count(status, key) for status in statuses]
             for key in (section_class.parts.answers_key for section_class in SECTION_BY_PROBE.values())
         },
+        **{
+            f"{key.removeprefix('probe_')} ok": [_format_count(status, key) for status in statuses]
+            for key in sorted({key for status in statuses for key in status if key.startswith("probe_")})
+            if not key.endswith("_ok")
+        },
         "conflicts": [
             status["conflicts"] if status["conflicts_looked_for"] else "not looked for" for status in statuses
         ],
@@ -91,6 +96,8 @@ def _print_remarks(audit_status: dict[str, Any]) -> None:
             f"{name}: {pluralize(preflight['requests'], 'request')} tested which parameters models and judges "
             f"accept; cost (USD): {_format_cost(preflight['cost_usd'], preflight['unpriced'])}."
         )
+    for reason in audit_status.get("unavailable_probes", {}).values():
+        print_message(f"{name}: {reason}")
     for model in audit_status["drift"]:
         print_message(
             f"{name}: the provider changed the version of {model} while the audit ran, so its answers are of several "
@@ -106,7 +113,7 @@ def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str | No
 
 def _format_count(audit_status: dict[str, Any], record_kind: str) -> str | None:
     """Usable records of the recorded ones; None if there are none."""
-    recorded = audit_status[record_kind]
+    recorded = audit_status.get(record_kind)
     return f"{audit_status[f'{record_kind}_ok']} of {recorded}" if recorded else None
 
 

@@ -25,6 +25,7 @@ from auditor.config.cross_table_rules import (
     require_usable_weights,
     require_weights_source,
 )
+from auditor.config.installed_probes import load_probe
 from auditor.config.model_section import ModelSection
 from auditor.config.probes import DirectProbe, Probes
 from auditor.config.providers.table import REPLAY, SIMULATED
@@ -45,6 +46,7 @@ from auditor.config.sections import (
     TelemetrySection,
 )
 from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
+from auditor.errors import did_you_mean
 
 
 class AuditConfig(ConfigSection):
@@ -253,6 +255,9 @@ class AuditConfig(ConfigSection):
         """Check the rules between the tables of probes with a stage of their own and the other tables."""
         for probe in (*self.probes.stages.values(), *self.probes.plugins.values()):
             probe.check(self)
+        for name, thresholds in self.check.probes.items():
+            if name not in self.probes.missing:
+                _check_thresholds(name, list(thresholds), self.probes)
         return self
 
     @property
@@ -308,3 +313,19 @@ class AuditConfig(ConfigSection):
     def hash(self) -> str:
         """SHA-256 of the settings that determine the results; see `select_result_settings`."""
         return canonical_hash(select_result_settings(self))
+
+
+def _check_thresholds(probe: str, names: Sequence[str], probes: Probes) -> None:
+    """Require that a probe is configured, and that it declares thresholds of these names.
+
+    Raises:
+        ValueError: it does not; the message says how to fix it.
+    """
+    if probe not in probes.plugins:
+        advice = did_you_mean(probe, probes.plugins, f"Remove [check.probes.{probe}], or add the probe.")
+        raise ValueError(f"check.probes: there is no table 'probes.{probe}'. How to fix: {advice}")
+    gates = load_probe(probe).probe.gates
+    for name in names:
+        if name not in gates:
+            advice = did_you_mean(name, gates, f"Known: {', '.join(gates) or 'none'}.")
+            raise ValueError(f"check.probes.{probe}: there is no threshold '{name}'. How to fix: {advice}")

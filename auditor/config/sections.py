@@ -293,3 +293,5 @@ class CheckSection(ConfigSection):
     confident: bool = False
     """Whether a requirement is met only if the whole 95% confidence interval meets it (true), or already if the
     estimate does (false)."""
+    probes: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """Requirements of probes of other packages, by the probe's name, such as `[check.probes.confidence]`."""

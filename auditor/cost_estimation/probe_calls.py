@@ -6,16 +6,22 @@ from collections.abc import Callable, Iterator, Sequence
 
 from auditor.agents.call_builders import build_direct_call
 from auditor.agents.localization import first_samples
+from auditor.agents.probe_questions import build_probe_call
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import AuditConfig, ModelSection
+from auditor.config.installed_probes import load_probe
 from auditor.cost_estimation.call_counts import count_direct_calls
 from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
 from auditor.cost_estimation.preflight_calls import plan_preflight_calls
 from auditor.cost_estimation.review_calls import plan_review_calls
-from auditor.domain import Call, Cell, LogprobMeasure, Purpose, Survey
+from auditor.domain import Call, Cell, LogprobMeasure, Outcome, Purpose, Survey, Trace
 from auditor.models.logprobs import supported_measures
+from auditor.probe_interface import ProbeAudit
+from auditor.prompts.preflight import load_stand_in_trace
 from auditor.reports.data.cost.forecast import ForecastRange
 
+EXPECTED_WORDS = 30
+"""Words of an answer to a question of another package's probe, as long as none is recorded."""
 MAX_LOGPROB_CELLS = 5
 """Cells whose calls for log-probabilities are built."""
 
@@ -33,6 +39,34 @@ def plan_calls(
     for probe in config.probes.stages.values():
         if probe.unestimated_reason is None:
             yield from probe.parts.load("plan_calls")(config, survey, cells)
+    for name in config.probes.plugins:
+        yield from plan_installed_probe_calls(config, survey, name)
+
+
+def plan_installed_probe_calls(config: AuditConfig, survey: Survey, name: str) -> Iterator[PlannedCalls]:
+    """Yield the calls of a probe of another package, of each model or judge that it asks.
+
+    Each planned answer to a direct question has the text of a stand-in.
+    """
+    probe = load_probe(name)
+    samples = config.samples_by_cell(survey)
+    stand_in = load_stand_in_trace().text
+
+    def list_traces(model: str) -> list[Trace]:
+        """The planned answers of a model."""
+        return [
+            Trace(model, cell, sample, Outcome.OK, 0.0, stand_in) for cell, n in samples.items() for sample in range(n)
+        ]
+
+    audit = ProbeAudit(config.probes.plugins[name], config, survey, list_traces)
+    units = probe.plan(audit)
+    for respondent in probe.call_each("respondents", audit, item=str):
+        model = config.model(respondent)
+        questions = probe.ask(audit, respondent, units)
+        counted = probe.call_optional("count_calls", audit, respondent, returns=tuple)
+        low, high = counted or (len(questions), len(questions) * probe.probe.max_turns)
+        examples = [build_probe_call(config, probe, model, question) for question in sample_evenly(questions)]
+        yield PlannedCalls(model, probe.purpose, ForecastRange.from_bounds(low, high, high), examples, EXPECTED_WORDS)
 
 
 def find_first_call(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Call | None:

@@ -14,7 +14,7 @@ from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
 from auditor.models.reasoning import thinking_room
 from auditor.models.request_params import max_output_tokens
-from auditor.models.structured import SCHEMA_BY_NAME, limited_schema
+from auditor.models.structured import find_schema, limited_schema
 from auditor.reports.data.cost.forecast import ForecastRange, ForecastRow
 from auditor.storage.costs import MeanAnswerLength
 
@@ -75,7 +75,7 @@ def _count_prompt_bytes(call: Call) -> int:
     n_message_bytes = sum(len(message.content.encode()) for message in call.messages)
     if call.schema is None:
         return n_message_bytes
-    schema = limited_schema(SCHEMA_BY_NAME[call.schema], call.max_words or 0)
+    schema = limited_schema(find_schema(call.schema), call.max_words or 0)
     # As `structured.response_format`, which loads instructor (1 s).
     schema_format = {"type": "json_schema", "json_schema": {"name": call.schema, "schema": schema, "strict": True}}
     return n_message_bytes + len(json.dumps(schema_format))

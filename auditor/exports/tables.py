@@ -108,15 +108,17 @@ def export_tables(
 
 
 def _write_report_tables(db: Database, name: str, folder: NewFolder) -> None:
-    """Write each table of the report as CSV in full precision, with all its rows."""
+    """Write each table of the report, and of probes of other packages, as CSV in full precision, with all its rows."""
     from auditor.reports.data.build import build_report
     from auditor.reports.document import Table
     from auditor.reports.document.traversal import iterate_blocks
     from auditor.reports.render.csv_tables import render_csv
     from auditor.reports.render.shortened_tables import name_table_file
+    from auditor.reports.sections.probe_sections import build_exported_tables
     from auditor.reports.sections.report import build_report_document
 
-    for block in iterate_blocks(build_report_document(build_report(db, name))):
+    report = build_report(db, name)
+    for block in (*iterate_blocks(build_report_document(report)), *build_exported_tables(report)):
         if isinstance(block, Table):
             folder.write(name_table_file(block), render_csv(block))
 

@@ -14,7 +14,7 @@ from auditor.models import litellm_client
 from auditor.models.endpoint import STREAM_OPTIONS
 from auditor.models.reasoning import OUTPUT_LIMIT_PARAMS, output_limit, thinking_room
 from auditor.models.refused_features import ALL_BOUNDS, ANY_FORM, Feature, Refusal
-from auditor.models.structured import SCHEMA_BY_NAME, limited_schema
+from auditor.models.structured import find_schema, limited_schema
 
 OPTIONAL_PARAMS = ("seed",)
 """Parameters that are left out from the beginning for a provider that litellm lists as not supporting them."""
@@ -193,7 +193,7 @@ def _schema_keywords(schema: str, max_words: int) -> frozenset[str]:
         return {*node, *iter_keywords(subschemas)}
 
     structural = {"type", "properties", "items", "enum"}
-    keywords = iter_keywords(limited_schema(SCHEMA_BY_NAME[schema], max_words))
+    keywords = iter_keywords(limited_schema(find_schema(schema), max_words))
     return frozenset({STRICT_KEYWORD, *keywords} - structural)
 
 

@@ -30,7 +30,7 @@ from auditor.models.refused_features import (
     find_refusals,
     flatten_error,
 )
-from auditor.models.structured import SCHEMA_BY_NAME, limited_schema
+from auditor.models.structured import find_schema, limited_schema
 from auditor.models.structured_reading import parse_structured_answer
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ Resend = Callable[[Answer], Awaitable[Answer]]
 
 def describe_schema(schema: str, max_words: int, language: str) -> str:
     """The JSON schema of a structure, as compact JSON; it is the same in every language."""
-    return json.dumps(limited_schema(SCHEMA_BY_NAME[schema], max_words))
+    return json.dumps(limited_schema(find_schema(schema), max_words))
 
 
 def prepare_call(call: Call, capability: Capability, describe_structure: StructureDescriber) -> Call:
@@ -275,7 +275,7 @@ def _refusal_text(reply: ProviderReply) -> tuple[int | None, str]:
 def _is_readable(call: Call, answer: Answer) -> bool:
     """Whether an answer can be read as the requested structure."""
     assert call.schema is not None
-    parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], answer.text or "", call.request_text)
+    parsed = parse_structured_answer(find_schema(call.schema), answer.text or "", call.request_text)
     return answer.outcome in READABLE_OUTCOMES and not isinstance(parsed, str)
 
 

@@ -18,7 +18,7 @@ from auditor.models.entra_id import EntraIdTokens, require_azure_identity
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
 from auditor.models.reasoning import add_reasoning
-from auditor.models.structured import SCHEMA_BY_NAME, enumerate_bounded_numbers, response_format, to_required_tool
+from auditor.models.structured import enumerate_bounded_numbers, find_schema, response_format, to_required_tool
 from auditor.redaction import register_secrets
 
 PLACEHOLDER_KEY = "none"
@@ -126,7 +126,7 @@ class Endpoint:
 
         Args:
             kwargs: arguments of the request.
-            schema: name of the structure, a key of `SCHEMA_BY_NAME`.
+            schema: name of the structure, see `find_schema`.
             max_words: limit on each text of the structure.
             capability: what the model's server accepts.
         """
@@ -135,7 +135,7 @@ class Endpoint:
             return kwargs
         if form is AnswerForm.JSON_OBJECT:
             return {**kwargs, "response_format": {"type": form.value}}
-        requested_format = response_format(SCHEMA_BY_NAME[schema], max_words)
+        requested_format = response_format(find_schema(schema), max_words)
         if self.slots is not None:
             requested_format = dict(enumerate_bounded_numbers(requested_format))
         elif capability.dropped_keywords:

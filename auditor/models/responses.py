@@ -182,9 +182,11 @@ def _tool_call_arguments(call: Call, message: Any) -> str | None:
     None if the model called no tool.
     """
     functions = [getattr(tool_call, "function", None) for tool_call in getattr(message, "tool_calls", None) or []]
-    candidates = [function for function in functions if function is not None and function.name == call.schema] or [
-        function for function in functions if function is not None
-    ]
+    candidates = [
+        function
+        for function in functions
+        if function is not None and function.name == (call.schema or "").rpartition(".")[2]
+    ] or [function for function in functions if function is not None]
     return str(candidates[0].arguments or "") if candidates else None
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from auditor.config.installed_probes import load_probe
+from auditor.domain import SCORE_MAX, SCORE_MIN
 from auditor.models.answer_schemas import ANSWER_SCHEMAS, Structure
 from auditor.models.instructor_client import build_request
 from auditor.models.review_schemas import MAX_WORDS_FIELD, REVIEW_SCHEMAS
@@ -17,6 +19,21 @@ CHARS_PER_WORD = 8
 
 ALL_SCHEMAS: tuple[type[Structure], ...] = (*ANSWER_SCHEMAS, *REVIEW_SCHEMAS)
 SCHEMA_BY_NAME: dict[str, type[Structure]] = {s.__name__: s for s in ALL_SCHEMAS}
+
+
+def find_schema(name: str) -> type[BaseModel]:
+    """The structure of a name: a built-in one, or `PROBE.CLASS` for a structure of another package's probe.
+
+    Raises:
+        KeyError: there is no such structure.
+        ProbeError: the probe cannot be used.
+    """
+    if name in SCHEMA_BY_NAME:
+        return SCHEMA_BY_NAME[name]
+    probe, separator, class_name = name.partition(".")
+    if not separator:
+        raise KeyError(name)
+    return {schema.__name__: schema for schema in load_probe(probe).probe.schemas}[class_name]
 
 
 @functools.cache
@@ -32,7 +49,7 @@ def limited_schema(structure: type[BaseModel], max_words: int) -> dict[str, Any]
     """
     schema = structure.model_json_schema()
     for field in schema["properties"].values():
-        if field["type"] == "string" and "enum" not in field:
+        if field.get("type") == "string" and "enum" not in field:
             field["maxLength"] = CHARS_PER_WORD * max_words
         if "description" in field:
             field["description"] = field["description"].replace(MAX_WORDS_FIELD, str(max_words))
@@ -53,8 +70,8 @@ def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any
 
 @functools.cache
 def _tool_request(name: str) -> dict[str, Any]:
-    """instructor's request for a tool of this name, which must be called."""
-    return build_request(name, limited_schema(SCHEMA_BY_NAME[name], 0), "TOOLS")
+    """instructor's request for a tool of this name, which must be called, without parameters."""
+    return build_request(name, {"title": name, "type": "object", "properties": {}}, "TOOLS")
 
 
 def to_required_tool(requested_format: dict[str, Any]) -> dict[str, Any]:
@@ -73,13 +90,12 @@ def to_required_tool(requested_format: dict[str, Any]) -> dict[str, Any]:
 
 
 def enumerate_bounded_numbers(schema: Any) -> Any:
-    """Copy a JSON schema with every bounded number restricted to the 21 tenths from -1 to 1.
+    """Copy a JSON schema with every number from -1 to 1, which is a score, restricted to the 21 tenths.
 
     For llama.cpp, whose grammar ignores the bounds of a number.
     """
     if isinstance(schema, dict):
-        if schema.get("type") == "number" and "minimum" in schema:
-            # Every bounded number of the structures is a score, which is in [-1, 1].
+        if schema.get("type") == "number" and (schema.get("minimum"), schema.get("maximum")) == (SCORE_MIN, SCORE_MAX):
             return {**schema, "enum": [round(i / 10, 1) for i in range(-10, 11)]}
         return {k: enumerate_bounded_numbers(v) for k, v in schema.items()}
     return [enumerate_bounded_numbers(v) for v in schema] if isinstance(schema, list) else schema

@@ -28,7 +28,7 @@ from auditor.models.json_extraction import (
     parse_number,
     to_plain,
 )
-from auditor.models.structured import SCHEMA_BY_NAME
+from auditor.models.structured import find_schema
 from auditor.models.thinking import strip_thinking
 from auditor.text_safety import map_strings
 
@@ -211,7 +211,7 @@ def read_structured_answer(structure: type[S], text: str, request: str = "", *, 
 def is_complete_structure(schema_name: str, text: str) -> bool:
     """Whether all that is visible of a text, and not only a part of it, is valid JSON for the schema of this name."""
     try:
-        SCHEMA_BY_NAME[schema_name].model_validate_json(strip_thinking(text))
+        find_schema(schema_name).model_validate_json(strip_thinking(text))
     except ValidationError:
         return False
     return True

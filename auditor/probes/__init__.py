@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from auditor.domain import Call, Cell, Message, Outcome, Survey, Trace
     from auditor.errors import ConfigError
     from auditor.metrics.estimate import Estimate
+    from auditor.metrics.unit_means import mean_over_units
     from auditor.models.answer_schemas import Structure
     from auditor.probe_interface import (
         INTERFACE_VERSION,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     )
     from auditor.prompts import load_prompt
     from auditor.reports.data.report_model import ReportModel
+    from auditor.reports.data.sampling_units import cell_units
     from auditor.reports.document import (
         Callout,
         Column,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
         Section,
         Table,
     )
+    from auditor.run import open_audit
 
 __all__ = [
     "INTERFACE_VERSION",
@@ -67,7 +70,10 @@ __all__ = [
     "Trace",
     "Turn",
     "Unit",
+    "cell_units",
     "load_prompt",
+    "mean_over_units",
+    "open_audit",
 ]
 
 _MODULES = {
@@ -76,7 +82,10 @@ _MODULES = {
     "auditor.errors": ("ConfigError",),
     "auditor.metrics.estimate": ("Estimate",),
     "auditor.models.answer_schemas": ("Structure",),
+    "auditor.metrics.unit_means": ("mean_over_units",),
     "auditor.prompts": ("load_prompt",),
+    "auditor.reports.data.sampling_units": ("cell_units",),
+    "auditor.run": ("open_audit",),
     "auditor.reports.data.report_model": ("ReportModel",),
     "auditor.reports.document": (
         *("Callout", "Column", "CountShare", "Disclosure", "Facts", "Paragraph", "Section", "Table"),

@@ -50,7 +50,7 @@ def render_report(report: Report, output_format: str, *, is_brief: bool = False)
     if output_format == "json" and is_brief:
         raise UsageError("the brief report has no JSON form.", "Use html, markdown or text, or leave out --brief.")
     if output_format == "json":
-        return report.model_dump_json(indent=2) + "\n"
+        return report.model_dump_json(indent=2, exclude=None if report.probes else {"probes"}) + "\n"
     if output_format not in REPORT_FORMATS.values():
         raise UsageError(f"'{output_format}' is not a report format.", "Use html, markdown, text or json.")
     # Not at the top: JSON needs no sections, which load the charts.

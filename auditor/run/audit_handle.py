@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.config.trust import require_trusted_storage
+from auditor.probe_interface import ProbeResult
 from auditor.storage import audits, results
 from auditor.storage.database import STORAGE_VARIABLE, Database, open_database, resolve_database_url
 from auditor.storage.engine import remote_servers
+from auditor.storage.probe_results import load_probe_results
 
 if TYPE_CHECKING:
     from auditor.reports.data.gates.schema import CheckResult
@@ -107,6 +109,11 @@ class AuditHandle:
                 (cell_score.model, *cell_score.cell, cell_score.method): cell_score.score
                 for cell_score in results.load_scores(db, audit.id)
             }
+
+    def probe_results(self, probe: str) -> list[ProbeResult]:
+        """What a probe of another package read from the answers, by model, unit, sample and turn."""
+        with open_stored_audit(self.name, self.storage) as (db, audit):
+            return load_probe_results(db, audit.id, probe)
 
 
 def open_audit(name: str, *, storage: str | None = None) -> AuditHandle:

@@ -8,9 +8,12 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 
 from auditor.config import AuditConfig
+from auditor.config.installed_probes import load_probe
 from auditor.domain import ENGLISH, LANGUAGES, canonical_hash
+from auditor.probe_interface import ProbeAudit
 from auditor.prompts import load_prompt
 from auditor.prompts.sentence_pairs import load_sentence_pairs
+from auditor.run.survey_plan import EMPTY_SURVEY
 from auditor.storage.audits import Audit
 
 RECORDED_PACKAGES = (
@@ -71,6 +74,7 @@ def fingerprint(config: AuditConfig, *, version: str | None = None) -> str:
             describe_aspects(for_task=config.task is not None),
             *_logprob_inputs(config),
             *_stage_probe_inputs(config, folders),
+            *_installed_probe_inputs(config),
             *(file_digest(judge.verdicts) for judge in config.judge_models if judge.verdicts is not None),
         ]
     )
@@ -107,6 +111,18 @@ def _stage_probe_inputs(config: AuditConfig, folders: Sequence[str]) -> Iterator
     for probe in config.probes.stages.values():
         if probe.parts.fingerprint_inputs is not None:
             yield from probe.parts.load("fingerprint_inputs")(config, folders)
+
+
+def _installed_probe_inputs(config: AuditConfig) -> Iterator[object]:
+    """Yield what determines the answers of probes of other packages: name, reader version, prompts and other inputs."""
+    for name, settings in config.probes.plugins.items():
+        installed = load_probe(name)
+        prompts = [load_prompt(prompt, package=installed.package) for prompt in installed.probe.prompts]
+        texts = [[prompt.system, *(prompt.opening or ()), prompt.user] for prompt in prompts]
+        audit = ProbeAudit(settings, config, EMPTY_SURVEY)
+        inputs = installed.call_each("fingerprint_inputs", audit, item=object)
+        schemas = [schema.model_json_schema() for schema in installed.probe.schemas]
+        yield [name, installed.probe.reader_version, texts, schemas, inputs]
 
 
 def describe_environment() -> dict[str, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from auditor.config import AuditConfig
+from auditor.config.installed_probes import load_probe
 from auditor.config.sections import SurveySection
 from auditor.domain import Cell, Survey
 from auditor.errors import SurveyError
+from auditor.probe_interface import ProbeAudit
 
 EMPTY_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), cells=())
 
@@ -84,4 +86,6 @@ def check_probe_input(config: AuditConfig, survey: Survey) -> list[str]:
         ConfigError, ImportFileError: something is missing or invalid; the message names it.
     """
     plans = [probe.parts.load("check_input")(config, survey) for probe in config.probes.stages.values()]
+    for name, settings in config.probes.plugins.items():
+        plans.append(load_probe(name).call_optional("check_input", ProbeAudit(settings, config, survey), returns=str))
     return [plan for plan in plans if plan is not None]

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from auditor.config.installed_probes import load_probe
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Capability, Outcome, Purpose, canonical_json
 from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
+from auditor.domain.terms import PROBE_PURPOSE_PREFIX
 from auditor.models.answer_schemas import (
     BinaryPreference,
     Choice,
@@ -159,6 +161,9 @@ class SimulatedDispatcher:
 
 def answer_text(world: World, call: Call) -> str:
     """The text of a model's answer, in the form that the call asks for."""
+    if call.purpose.value.startswith(PROBE_PURPOSE_PREFIX):
+        probe = load_probe(call.purpose.value.removeprefix(PROBE_PURPOSE_PREFIX))
+        return probe.call("simulate", call, returns=str)
     if call.purpose is Purpose.OPINION:
         return opinions.answer_opinion(world, call)
     if call.measure is not None:

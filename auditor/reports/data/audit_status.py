@@ -34,6 +34,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
       traces are the maximum until sampling has ended.
     - `conflicts_looked_for`: False for imported scores, whose numbers of conflicts are 0 for no other reason.
     - `cost_usd`: sum of the known prices, None if none is known; `unpriced`: number of answers without a price.
+    - `unavailable_probes`: why probes of other packages cannot be used; left out if all can.
     - `preflight`: requests, and the part of these costs, that only found out what judges accept.
     """
     config = load_stored_config(audit.config)
@@ -67,13 +68,14 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         "served": [row.model_dump() for row in versions],
         "drift": find_models_with_version_changes(versions),
         "batches": [_format_batch(open_batch) for open_batch in batches.load_uncollected_batches(db, audit.id)],
+        **({"unavailable_probes": config.probes.missing} if config is not None and config.probes.missing else {}),
         "limits": [change._asdict() for change in limit_changes.load_limit_changes(db, audit.id)],
     }
 
 
 def _name_counts(probe: str, count: AnswerCount) -> dict[str, int]:
     """The entries on the answers of a probe: how many there are, and how many can be used."""
-    key = SECTION_BY_PROBE[probe].parts.answers_key
+    key = SECTION_BY_PROBE[probe].parts.answers_key if probe in SECTION_BY_PROBE else f"probe_{probe}"
     return {key: count.n, f"{key}_ok": count.ok}
 
 

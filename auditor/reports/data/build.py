@@ -38,7 +38,12 @@ from auditor.reports.data.judge_quality.pair_schema import PairKind, PairLabelsR
 from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
-from auditor.reports.data.probe_reports import build_probe_reports, measure_probe_coverage
+from auditor.reports.data.probe_reports import (
+    build_probe_reports,
+    measure_installed_coverage,
+    measure_installed_probes,
+    measure_probe_coverage,
+)
 from auditor.reports.data.report_schema import (
     AuditSummary,
     CellReport,
@@ -100,7 +105,9 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     countries = compute_country_errors(source)
     return Report(
         audit=_summarize_audit(source),
-        coverage=build_coverage_report(source, measure_probe_coverage(probe_reports)),
+        coverage=build_coverage_report(
+            source, [*measure_probe_coverage(probe_reports), *measure_installed_coverage(db, source)]
+        ),
         alignment=alignment,
         sensitivity=build_sensitivity_rows(source),
         gain=compute_gains(source),
@@ -137,6 +144,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
             source, alignment, methods, self_consistency, peer_agreement, regions, countries
         ),
         **probe_reports,
+        probes=measure_installed_probes(db, source),
     )
 
 

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from pydantic import BaseModel
+
+from auditor.config.installed_probes import InstalledProbe, load_probe
 from auditor.config.probes import SECTION_BY_PROBE
+from auditor.errors import ProbeError
+from auditor.probe_interface import ProbeAudit, ProbeResult
 from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
+from auditor.storage import results
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import list_stored_probes
+from auditor.storage.probe_results import list_probes_with_results, load_probe_results
 
 ProbeReports = Mapping[str, ReportModel | None]
-"""Report of each probe, by the probe's name; None without results."""
+"""Report of each built-in probe, by the probe's name; None without results."""
+
+
+class UnavailableProbe(ReportModel):
+    """A probe of another package whose results cannot be reported."""
+
+    unavailable: str
+    """Why, as a sentence."""
 
 
 def build_probe_reports(db: Database, source: ReportSource, sampling: SamplingReport) -> ProbeReports:
-    """Build the report of each probe; the modules of a probe without stored rows are not loaded."""
+    """Build the report of each built-in probe; the modules of a probe without stored rows are not loaded."""
     stored_probes = list_stored_probes(db, source.audit.id)
     return {
         name: section_class.parts.load("build_report")(db, source, sampling) if name in stored_probes else None
@@ -26,10 +42,73 @@ def build_probe_reports(db: Database, source: ReportSource, sampling: SamplingRe
 
 
 def measure_probe_coverage(probe_reports: ProbeReports) -> list[StageCoverage]:
-    """Measure the coverage of each probe's answers."""
+    """Measure the coverage of each built-in probe's answers."""
     return [
         stage
         for name, report in probe_reports.items()
         if report is not None
         for stage in SECTION_BY_PROBE[name].parts.load("measure_coverage")(report)
     ]
+
+
+def measure_installed_probes(db: Database, source: ReportSource) -> dict[str, BaseModel]:
+    """Compute the figures of the probes of other packages that an audit has results of, by the probe's name.
+
+    A probe that is missing or broken gives an `UnavailableProbe`: the rest of the report does not depend on it.
+    """
+    figures: dict[str, BaseModel] = {}
+    for name in list_probes_with_results(db, source.audit.id):
+        try:
+            probe, audit = _open_probe(db, source, name)
+            figures[name] = probe.call(
+                "measure", audit, load_probe_results(db, source.audit.id, name), returns=BaseModel
+            )
+        except ProbeError as error:
+            figures[name] = UnavailableProbe(unavailable=f"{error.message[0].upper()}{error.message[1:]}")
+    return figures
+
+
+def measure_installed_coverage(db: Database, source: ReportSource) -> Iterator[StageCoverage]:
+    """Yield the coverage of the probes of other packages; of a probe that cannot be used, only what is recorded."""
+    for name in list_probes_with_results(db, source.audit.id):
+        recorded = load_probe_results(db, source.audit.id, name)
+        try:
+            probe, audit = _open_probe(db, source, name)
+            planned = _count_planned(probe, audit, recorded)
+        except ProbeError:
+            planned = Counter(result.model for result in recorded)
+        rows = []
+        for model in planned:
+            outcomes = Counter(result.outcome.value for result in recorded if result.model == model)
+            rows.append((model, planned[model], outcomes.pop("ok", 0), outcomes))
+        yield StageCoverage.by_model(name, None, rows)
+
+
+def _count_planned(probe: InstalledProbe, audit: ProbeAudit[Any], recorded: Sequence[ProbeResult]) -> Counter[str]:
+    """Planned questions by model: the first ones, and those that followed recorded answers."""
+    units = probe.plan(audit)
+    planned = Counter(
+        {model: len(probe.ask(audit, model, units)) for model in probe.call_each("respondents", audit, item=str)}
+    )
+    planned.update(result.model for result in recorded if result.turn > 0)
+    return planned
+
+
+def _open_probe(db: Database, source: ReportSource, name: str) -> tuple[InstalledProbe, ProbeAudit[Any]]:
+    """A probe that an audit has results of, and the audit as the probe sees it.
+
+    Raises:
+        ProbeError: the probe is not in the audit's configuration, is not installed, or cannot be used.
+    """
+    settings = source.config.probes.plugins.get(name) if source.config is not None else None
+    if source.config is None or settings is None:
+        missing = source.config.probes.missing if source.config is not None else {}
+        raise ProbeError(missing.get(name, f"the configuration of the audit does not name the probe '{name}'."))
+    audit = ProbeAudit(
+        settings=settings,
+        config=source.config,
+        survey=source.survey,
+        load_traces=lambda model: results.load_traces(db, source.audit.id, model=model),
+        load_scores=lambda: source.scores,
+    )
+    return load_probe(name), audit

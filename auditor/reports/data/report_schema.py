@@ -206,3 +206,6 @@ class Report(LinkedReport):
     """Distributions of answers on the survey's scale, compared with people's; null where not measured."""
     over_models: OverModelsReport | None = None
     """Figures summarized over models, as papers report them; null without scores."""
+    probes: dict[str, Any] = Field(default_factory=dict)
+    """Figures of the probes of other packages, by the probe's name, in a form that the probe declares; with the key
+    `unavailable`, the reason why there are none. Left out where no such probe was used."""

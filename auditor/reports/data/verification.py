@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from auditor.domain import Outcome
 from auditor.reports.data.coverage.build import measure_coverage
 from auditor.reports.data.coverage.stage_coverage import CoverageUnit, StageCoverage
-from auditor.reports.data.probe_reports import build_probe_reports, measure_probe_coverage
+from auditor.reports.data.probe_reports import build_probe_reports, measure_installed_coverage, measure_probe_coverage
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
 from auditor.reports.data.source_loading import load_source
 from auditor.storage import count_queries as stored
@@ -81,7 +81,7 @@ def verify_audit(db: Database, audit_name: str) -> AuditVerification:
     balances = [_balance_stage(stage, model) for stage in measure_coverage(source) for model in source.models]
     balances += [
         _balance_stage(stage, name)
-        for stage in measure_probe_coverage(probe_reports)
+        for stage in [*measure_probe_coverage(probe_reports), *measure_installed_coverage(db, source)]
         for name in dict.fromkeys(unit.name for unit in stage.planned)
     ]
     return AuditVerification(balances, stored.count_missing_answers(db, source.audit.id), hash_chain.verify_chain(db))

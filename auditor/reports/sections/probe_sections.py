@@ -1,15 +1,68 @@
-"""Sections of the probes with a stage of their own."""
+"""Sections of the probes with a stage of their own, and what the probes of other packages add to a report."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from auditor.config.installed_probes import load_probe
 from auditor.config.probes import SECTION_BY_PROBE
+from auditor.errors import ProbeError
+from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Section
+from auditor.reports.document import Callout, Paragraph, Section, Table
 
 
 def build_probe_section(probe: str, report: Report) -> Section | None:
-    """Build the section of a probe; its modules are not loaded for an audit without results of the probe."""
+    """Build the section of a built-in probe; its modules are not loaded for an audit without results of the probe."""
     if getattr(report, probe) is None:
         return None
     section: Section | None = SECTION_BY_PROBE[probe].parts.load("build_section")(report)
     return section
+
+
+def build_installed_sections(report: Report) -> Iterator[Section]:
+    """Yield the sections of the probes of other packages; of a probe that cannot be used, the reason."""
+    for name, figures in report.probes.items():
+        if isinstance(figures, UnavailableProbe):
+            yield _explain_missing(name, figures.unavailable)
+            continue
+        try:
+            section = load_probe(name).call_optional("section", figures, returns=Section)
+        except ProbeError as error:
+            section = _explain_missing(name, str(error))
+        if section is not None:
+            yield section
+
+
+def build_installed_tables(report: Report) -> Iterator[Table]:
+    """Yield the tables that probes of other packages print at the end of a run."""
+    for name, figures in report.probes.items():
+        if not isinstance(figures, UnavailableProbe):
+            yield from load_probe(name).call_each("summary_tables", figures, item=Table)
+
+
+def build_exported_tables(report: Report) -> Iterator[Table]:
+    """Yield the tables that probes of other packages add to `auditor export tables`."""
+    for name, figures in report.probes.items():
+        if not isinstance(figures, UnavailableProbe):
+            yield from load_probe(name).call_each("export_tables", figures, item=Table)
+
+
+def list_headlines(report: Report) -> Iterator[str]:
+    """Yield the sentences of probes of other packages for page one, and why others have none."""
+    for name, figures in report.probes.items():
+        if isinstance(figures, UnavailableProbe):
+            yield f"{figures.unavailable} Its results are not in this report."
+            continue
+        try:
+            headline = load_probe(name).call_optional("headline", figures, returns=str)
+        except ProbeError as error:
+            headline = str(error)
+        if headline:
+            yield headline
+
+
+def _explain_missing(name: str, reason: str) -> Section:
+    """The section of a probe whose results cannot be shown."""
+    text = f"{reason} Its recorded answers are kept."
+    return Section(f"probe-{name}", name, [Callout("Not available", [Paragraph(text)])], name)

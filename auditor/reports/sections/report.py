@@ -26,7 +26,7 @@ from auditor.reports.sections.over_models import build_over_models_section
 from auditor.reports.sections.pair_labels import build_pair_labels_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
-from auditor.reports.sections.probe_sections import build_probe_section
+from auditor.reports.sections.probe_sections import build_installed_sections, build_probe_section
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.reports.sections.regions import build_regions_section
 from auditor.reports.sections.self_comparisons import (
@@ -73,7 +73,8 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_cost_section,
     build_provenance_section,
 )
-"""Sections of the report in their order; each builder returns None where nothing was measured."""
+"""Sections of the report in their order; each builder returns None where nothing was measured. The sections of other
+packages' probes come before the panel's."""
 
 EMBEDDED_LABEL = (
     "All models below are real but very small, and ran on this machine. They know little about the world, so expect "
@@ -118,7 +119,13 @@ def _label_models(audit: AuditSummary) -> list[Callout]:
 
 def _build_sections(report: Report) -> list[Section]:
     """All sections that have something to show, in their order."""
-    return [section for build_section in SECTION_BUILDERS if (section := build_section(report)) is not None]
+    sections: list[Section] = []
+    for build_section in SECTION_BUILDERS:
+        if build_section is build_panel_section:
+            sections += build_installed_sections(report)
+        if (section := build_section(report)) is not None:
+            sections.append(section)
+    return sections
 
 
 def list_key_figures(report: Report) -> list[tuple[str, str]]:

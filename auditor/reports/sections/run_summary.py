@@ -10,6 +10,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, CountShare, Table
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.sections.probe_sections import build_installed_tables
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.summary_columns import build_summary_columns
 
@@ -21,7 +22,7 @@ def build_run_summary(report: Report) -> list[Table]:
         for section_class in SECTION_BY_PROBE.values()
         for table in section_class.parts.load("build_summary_tables")(report)
     ]
-    return [*_alignment_table(report), *_task_table(report), *tables_of_probes]
+    return [*_alignment_table(report), *_task_table(report), *tables_of_probes, *build_installed_tables(report)]
 
 
 def _alignment_table(report: Report) -> Iterator[Table]:

@@ -32,7 +32,7 @@ from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_quality import describe_excess
 from auditor.reports.sections.next_steps import list_next_steps
 from auditor.reports.sections.phrasing import SeriesLabels, build_finding
-from auditor.reports.sections.probe_sections import build_probe_section
+from auditor.reports.sections.probe_sections import build_probe_section, list_headlines
 from auditor.reports.sections.task import build_task_section
 from auditor.reports.sections.tiers import describe_closest
 from auditor.reports.sections.weaknesses import list_weaknesses
@@ -175,6 +175,8 @@ def _answer_other_probes(report: Report) -> list[Block]:
         findings = None if section is None else _first_findings(section.blocks)
         if section is not None and findings is not None:
             blocks.append(Section(f"summary-{section.id}", section.title, [findings]))
+    if headlines := [ListItem(sentence) for sentence in list_headlines(report)]:
+        blocks.append(Section("summary-probes", "What other probes found", [List(headlines, is_findings=True)]))
     return blocks
 
 

@@ -14,9 +14,10 @@ from auditor.reports.data.report_model import ReportModel
 class CoverageRow(ReportModel):
     """Planned and recorded items of one group. Planned = ok + all losses + missing."""
 
-    stage: Annotated[str, Field(json_schema_extra={"enum": ["direct", "review", *SECTION_BY_PROBE]})]
+    stage: Annotated[str, Field(json_schema_extra={"examples": ["direct", "review", *SECTION_BY_PROBE]})]
     """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts. `semantic`: answers to
-    questions, rules of thumb, and judgements of pairs. `logic`: comparisons of items."""
+    questions, rules of thumb, and judgements of pairs. `logic`: comparisons of items. Any other: the answers of the
+    probe of this name, from another package."""
     method: str | None
     """Method of scores; `answers`, `rules` or `judgements` (of pairs) for the probe `semantic`; null for verdicts and
     comparisons of items."""
@@ -39,7 +40,10 @@ class CoverageRow(ReportModel):
         """Name of the counted items, in the plural."""
         if self.stage == "direct":
             return f"{self.method} {'comparisons' if self.method == Method.LOGPROB else 'samples'}"
-        return "verdicts" if self.stage == "review" else SECTION_BY_PROBE[self.stage].parts.counted_labels[self.method]
+        if self.stage == "review":
+            return "verdicts"
+        built_in = SECTION_BY_PROBE.get(self.stage)
+        return built_in.parts.counted_labels[self.method] if built_in is not None else f"{self.stage} answers"
 
 
 class FinishReasonRow(ReportModel):

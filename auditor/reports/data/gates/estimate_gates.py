@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 from auditor.config import CheckSection
+from auditor.config.installed_probes import load_probe
 from auditor.metrics.estimate import Estimate
+from auditor.probe_interface import GateFigure
 from auditor.reports.data.gates.gate_estimates import (
     SubjectEstimates,
     consistency_estimates,
@@ -19,6 +21,7 @@ from auditor.reports.data.gates.gate_estimates import (
     worst_topic_estimates,
 )
 from auditor.reports.data.gates.schema import Gate, GateStatus
+from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON
 from auditor.reports.number_format import describe_estimate
@@ -68,6 +71,26 @@ def build_estimate_gates(report: Report, thresholds: CheckSection, *, use_correc
                 message = f"{gate.message} (corrected by people’s labels)"
                 gate = gate.model_copy(update={"corrected": True, "message": message})
             yield gate.model_copy(update={"verdict": GateStatus.SKIPPED}) if is_skipped else gate
+
+
+def build_probe_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
+    """Yield a gate for each threshold of a probe of another package, and each subject that has the figure.
+
+    Raises:
+        ProbeError: the hook of the probe failed.
+    """
+    for probe, limits in thresholds.probes.items():
+        figures = report.probes.get(probe)
+        is_available = figures is not None and not isinstance(figures, UnavailableProbe)
+        listed = load_probe(probe).call_each("gate_figures", figures, item=GateFigure) if is_available else []
+        for name, threshold in limits.items():
+            bound_kind: BoundKind = "min" if name.startswith("min_") else "max"
+            missing = Estimate(value=None, n=0, reason="the audit does not measure it")
+            estimates = [(figure.subject, figure.estimate) for figure in listed if figure.name == name]
+            for subject, estimate in estimates or [("audit", missing)]:
+                yield build_estimate_gate(
+                    f"{probe}.{name}", subject, bound_kind, threshold, estimate, thresholds.confident
+                )
 
 
 def build_estimate_gate(

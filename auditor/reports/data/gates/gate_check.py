@@ -12,7 +12,7 @@ from auditor.errors import UsageError, did_you_mean
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.coverage.schema import CoverageRow
 from auditor.reports.data.gates.count_gates import build_count_gates
-from auditor.reports.data.gates.estimate_gates import build_estimate_gate, build_estimate_gates
+from auditor.reports.data.gates.estimate_gates import build_estimate_gate, build_estimate_gates, build_probe_gates
 from auditor.reports.data.gates.schema import NOT_PASSED, CheckResult, Gate, GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_percent
@@ -36,6 +36,7 @@ def check_report(report: Report, thresholds: CheckSection, *, use_corrections: b
         *_coverage_gates(report, thresholds.min_coverage),
         *build_estimate_gates(report, thresholds, use_corrections=use_corrections),
     ]
+    gates += build_probe_gates(report, thresholds)
     gates += build_count_gates(report, thresholds)
     coverage_gates = [gate for gate in gates if gate.name in ("complete", "min_coverage")]
     if any(gate.verdict is not GateStatus.PASSED for gate in coverage_gates):

@@ -1,0 +1,153 @@
+"""Questions of the probes of other packages: their calls, what their answers say, and reading recorded ones again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from auditor.agents.answer_parsing import is_refusal
+from auditor.agents.call_builders import blind_trace
+from auditor.agents.model_call import build_call, effective_temperature
+from auditor.config import AuditConfig, ModelSection, load_stored_config
+from auditor.config.installed_probes import InstalledProbe, load_probe
+from auditor.domain import LANGUAGES, Answer, Call, Message, Outcome, Survey, derive_seed
+from auditor.models.structured import find_schema
+from auditor.models.structured_reading import parse_structured_answer
+from auditor.models.thinking import strip_thinking
+from auditor.probe_interface import ProbeAnswer, ProbeAudit, ProbeResult, Question
+from auditor.storage import ledger, probe_results, results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+
+MAX_WORDS = 200
+"""Limit on each text of a structured answer."""
+
+
+def open_probe_audit(
+    probe: InstalledProbe, config: AuditConfig, survey: Survey, db: Database, audit_id: int
+) -> ProbeAudit[Any]:
+    """The audit as a probe sees it while it asks, with what is recorded."""
+    return ProbeAudit(
+        settings=config.probes.plugins[probe.name],
+        config=config,
+        survey=survey,
+        load_traces=lambda model: results.load_traces(db, audit_id, model=model),
+        load_scores=lambda: results.load_scores(db, audit_id),
+        mask=partial(blind_trace, config, survey),
+    )
+
+
+def build_probe_call(
+    config: AuditConfig, probe: InstalledProbe, model: ModelSection, question: Question, turn: int = 0
+) -> Call:
+    """Build the call of a question."""
+    identity = (probe.name, *question.unit, question.sample, turn)
+    return build_call(
+        model,
+        probe.purpose,
+        _with_preamble(model.system, question.messages),
+        temperature=effective_temperature(model, question.temperature),
+        max_tokens=question.max_tokens,
+        seed=derive_seed(config.seed, "probe", *identity),
+        sample=question.sample,
+        schema=None if question.schema is None else f"{probe.name}.{question.schema.__name__}",
+        max_words=MAX_WORDS,
+        language=question.language,
+    )
+
+
+def _with_preamble(preamble: str | None, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages with a model's own system message before that of the question."""
+    if not preamble:
+        return messages
+    if messages and messages[0].role == "system":
+        return (Message("system", f"{preamble}\n\n{messages[0].content}"), *messages[1:])
+    return (Message("system", preamble), *messages)
+
+
+def read_answer(probe: InstalledProbe, place: ProbeAnswer, schema: str | None, answer: Answer) -> ProbeResult:
+    """Read an answer by the probe; a failed call, and an answer without the structure, has no value.
+
+    Args:
+        place: who was asked what; its text is ignored.
+        schema: name of the structure that was asked for; None for free text.
+        answer: the recorded answer.
+    """
+    outcome, value = answer.outcome, None
+    if outcome is Outcome.OK:
+        outcome, value = _read_text(probe, replace(place, text=answer.text or ""), schema)
+    return ProbeResult(
+        place.model, place.unit, place.sample, place.turn, outcome, answer.key, value, probe.probe.reader_version
+    )
+
+
+def _read_text(probe: InstalledProbe, answer: ProbeAnswer, schema: str | None) -> tuple[Outcome, Any]:
+    """Outcome and value of a complete text; one that cannot be read is a refusal if it says so in any language."""
+    visible_text, structure = strip_thinking(answer.text), None
+    outcome, value = Outcome.UNPARSED, None
+    if schema is not None:
+        parsed = parse_structured_answer(find_schema(schema), answer.text, answer.request)
+        structure = None if isinstance(parsed, str) else parsed
+    if schema is None or structure is not None:
+        reading = probe.read(replace(answer, text=visible_text, structure=structure))
+        outcome, value = reading.outcome, reading.value
+    if outcome is Outcome.UNPARSED and any(is_refusal(visible_text, language) for language in LANGUAGES):
+        outcome = Outcome.REFUSED
+    return outcome, value
+
+
+@dataclass(frozen=True, slots=True)
+class Rereading:
+    """Rows of one probe, read again from the recorded answers.
+
+    Attributes:
+        read: rows of the present reader version that were read again.
+        earlier: rows of other reader versions, which are not read again.
+        changed: rows that say something else than their answer.
+    """
+
+    probe: str
+    read: int
+    earlier: int
+    changed: Sequence[ProbeResult]
+
+
+def reread_results(db: Database, audit: Audit) -> list[Rereading]:
+    """Read the recorded answers of all usable probes again, and compare them with the stored rows; nothing is written.
+
+    Raises:
+        ProbeError: a hook of a probe failed.
+    """
+    config = load_stored_config(audit.config)
+    return [
+        _reread_probe(db, audit.id, load_probe(name)) for name in (config.probes.plugins if config is not None else ())
+    ]
+
+
+def _reread_probe(db: Database, audit_id: int, probe: InstalledProbe) -> Rereading:
+    """Read the answers of one probe again."""
+    rows = probe_results.load_probe_results(db, audit_id, probe.name)
+    present = [row for row in rows if row.reader_version == probe.probe.reader_version and row.key is not None]
+    keys = [row.key for row in present if row.key is not None]
+    answers, requests = ledger.load_answers(db, keys), ledger.load_requests(db, keys)
+    changed = []
+    n_read = 0
+    for row in present:
+        answer = answers.get(row.key or "")
+        if answer is None:
+            continue  # a failed request has no recorded answer; a usable row without one is counted elsewhere
+        n_read += 1
+        request = requests[answer.key]
+        place = ProbeAnswer(row.model, row.unit, row.sample, row.turn, request.text, "")
+        reread = read_answer(probe, place, request.schema, answer)
+        if (reread.outcome, _to_json(reread.value)) != (row.outcome, _to_json(row.value)):
+            changed.append(row)
+    return Rereading(probe.name, n_read, len(rows) - len(present), changed)
+
+
+def _to_json(value: Any) -> str:
+    """A value as the table stores it."""
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,52 @@
+"""The commands `auditor probe NAME …`, which probes of other packages declare; loaded when they are typed."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+
+class ProbeCommands(TyperGroup):
+    """One group of commands for each installed probe."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the installed probes; no probe is imported."""
+        from auditor.config.installed_probes import list_probe_names
+
+        return list_probe_names()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The commands of a probe, which is imported now."""
+        from auditor.config.installed_probes import is_installed, load_probe
+
+        if not is_installed(cmd_name):
+            return None
+        probe = load_probe(cmd_name)
+        app = typer.Typer(name=cmd_name, help=f"{probe.title} ({probe.source.package})", no_args_is_help=True)
+        for name, function in probe.probe.commands.items():
+            app.command(name)(resolve_name(function) if isinstance(function, str) else function)
+        return typer.main.get_group(app)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the name and the package of each installed probe."""
+        from auditor.config.installed_probes import list_probe_sources
+
+        sources = list_probe_sources()
+        with formatter.section("Installed probes"):
+            formatter.write_dl([(name, sources[name].package) for name in self.list_commands(ctx)] or [("none", "")])
+
+
+probe_app = typer.Typer(
+    name="probe", cls=ProbeCommands, help="Commands of probes of other packages.", no_args_is_help=True
+)
+
+
+@probe_app.callback()
+def _explain() -> None:
+    """Run a command that a probe of another package declares.
+
+    Example: auditor probe confidence answers my-audit
+    """

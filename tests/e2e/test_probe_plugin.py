@@ -1,0 +1,192 @@
+"""The example of a probe in a package of its own: built, installed, and used as a user would, until it is removed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from auditor.cli.app import build_app
+from auditor.config import AuditConfig, installed_probes, load_config
+from auditor.cost_estimation.probe_calls import plan_installed_probe_calls
+from auditor.domain import Outcome
+from auditor.reports.output import render_report
+from auditor.reports.sections.run_summary import build_run_summary
+from auditor.run import load_planned_survey, open_audit, run_audit
+from auditor.run.fingerprints import fingerprint
+from auditor.storage import probe_results
+from auditor.storage.database import open_database
+from tests.support.probe_packages import use_packages
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "probe-plugin"
+NAME = "simulated-sure"
+CONFIG = f"""name = "{NAME}"
+survey = {{ source = "wvs7-sample", countries = ["Germany", "Japan"], topics = ["homosexuality", "divorce"] }}
+judges = []
+embedding = {{ model = "none" }}
+[[models]]
+name = "western"
+model = "simulated/western-everywhere"
+[[models]]
+name = "inconsistent"
+model = "simulated/inconsistent"
+[probes.direct]
+samples = 2
+[probes.confidence]
+[check.probes.confidence]
+max_overconfidence = 1.0
+min_confidence = 0.99
+"""
+N_CALLS = 2 * 4  # models, cells
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the built package is installed into."""
+    folder = tmp_path_factory.mktemp("plugin")
+    source = shutil.copytree(EXAMPLE, folder / "source")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--target", str(folder / "site"), str(source)], check=True, capture_output=True)
+    return folder / "site"
+
+
+@pytest.fixture
+def config(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AuditConfig:
+    use_packages(monkeypatch, installed)
+    (tmp_path / "audit.toml").write_text(CONFIG)
+    return load_config(tmp_path / "audit.toml")
+
+
+@pytest.fixture(scope="module")
+def database(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database with the audit, which was run."""
+    folder = tmp_path_factory.mktemp("database")
+    (folder / "audit.toml").write_text(CONFIG)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_packages(monkeypatch, installed)
+        run_audit(load_config(folder / "audit.toml"), storage=f"sqlite:///{folder / 'audits.db'}")
+    return folder / "audits.db"
+
+
+@pytest.fixture
+def storage(config: AuditConfig, database: Path, tmp_path: Path) -> str:
+    """A copy of the database."""
+    return f"sqlite:///{shutil.copy(database, tmp_path)}"
+
+
+@pytest.fixture(autouse=True)
+def forget_packages() -> Iterator[None]:
+    yield
+    installed_probes.list_probe_sources.cache_clear()
+
+
+def call(*arguments: str, exit_code: int = 0) -> str:
+    """Run a command; returns what it prints."""
+    result = CliRunner().invoke(build_app(arguments[0]), [*arguments], catch_exceptions=False)
+    assert result.exit_code == exit_code, result.output
+    return result.output
+
+
+def test_the_estimate_is_the_number_of_calls(config: AuditConfig, storage: str) -> None:
+    survey = load_planned_survey(config)
+    planned = list(plan_installed_probe_calls(config, survey, "confidence"))
+    assert [calls.calls.expected for calls in planned] == [N_CALLS / 2] * 2
+    assert planned[0].calls.low == planned[0].calls.high
+    results = open_audit(NAME, storage=storage).probe_results("confidence")
+    assert len({result.key for result in results}) == N_CALLS
+
+
+def test_a_second_run_sends_nothing(config: AuditConfig, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = installed_probes.load_probe("confidence").probe
+    monkeypatch.setattr(type(probe), "simulate", lambda self, call: pytest.fail("a request was sent"))
+    earlier = open_audit(NAME, storage=storage).probe_results("confidence")
+    run_audit(config, storage=storage)
+    assert open_audit(NAME, storage=storage).probe_results("confidence") == earlier
+
+
+def test_every_format_of_the_report_has_the_figures(storage: str) -> None:
+    report = json.loads(call("report", NAME, "--storage", storage, "--format", "json"))
+    [western, inconsistent] = report["probes"]["confidence"]["models"]
+    assert western["answers"] == inconsistent["answers"] == N_CALLS / 2
+    assert 0 < western["confidence"]["value"] < 1
+    [coverage] = [row for row in report["coverage"]["total"] if row["stage"] == "confidence"]
+    assert (coverage["planned"], coverage["ok"]) == (N_CALLS, N_CALLS)
+    stored_report = open_audit(NAME, storage=storage).report()
+    assert [table.id for table in build_run_summary(stored_report)] == ["alignment", "confidence"]
+    for output_format in ("html", "markdown", "text"):
+        text = render_report(stored_report, output_format)
+        assert "How sure are the models?" in text
+        assert "is the most overconfident model" in text
+        assert f"{western['confidence']['value']:.2f}" in text
+
+
+def test_the_table_and_the_figures_are_exported(storage: str, tmp_path: Path) -> None:
+    call("export", "tables", NAME, "--storage", storage, "-o", str(tmp_path / "tables"), "--format", "jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "tables" / "probe_result.jsonl").read_text().splitlines()]
+    assert {row["probe"] for row in rows} == {"confidence"}
+    assert len(rows) == N_CALLS
+    assert (tmp_path / "tables" / "report_confidence_refusals.csv").exists()
+
+
+def test_its_thresholds_are_gates(storage: str) -> None:
+    result = open_audit(NAME, storage=storage).check()
+    gates = {(gate.name, gate.subject): gate.verdict for gate in result.gates if gate.name.startswith("confidence.")}
+    assert gates["confidence.max_overconfidence", "western"] == "passed"
+    assert gates["confidence.min_confidence", "western"] == "failed"
+
+
+def test_a_refused_answer_is_no_number(config: AuditConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = installed_probes.load_probe("confidence").probe
+    monkeypatch.setattr(type(probe), "simulate", lambda self, call: "I'm sorry, but I can't help with that.")
+    url = f"sqlite:///{tmp_path / 'refusals.db'}"
+    run_audit(config, storage=url)
+    results = open_audit(NAME, storage=url).probe_results("confidence")
+    assert {(result.outcome, result.value) for result in results} == {(Outcome.REFUSED, None)}
+    [row, _] = open_audit(NAME, storage=url).report().probes["confidence"].models
+    assert (row.answers, row.refused, row.confidence.value) == (0, N_CALLS / 2, None)
+
+
+def test_verify_reads_the_answers_again(config: AuditConfig, storage: str) -> None:
+    assert f"confidence: {N_CALLS} answers were read again, and 0 say" in call("verify", NAME, "--storage", storage)
+    with open_database(storage) as db:
+        [first, *_] = probe_results.load_probe_results(db, 1, "confidence")
+        probe_results.save_probe_results(db, 1, "confidence", [replace(first, value=0.123)])
+    assert "and 1 say something else" in call("verify", NAME, "--storage", storage, exit_code=1)
+    with open_database(storage) as db:  # a result of another version of the reader is not compared
+        probe_results.save_probe_results(db, 1, "confidence", [replace(first, value=0.123, reader_version=0)])
+    assert "1 of other reader versions were not read" in call("verify", NAME, "--storage", storage)
+
+
+def test_its_commands_are_loaded_when_they_are_typed(storage: str) -> None:
+    assert "Germany\tdivorce\tok" in call("probe", "confidence", "answers", NAME, "--storage", storage)
+    assert "auditor-probe-confidence" in call("probe", "--help")
+    assert "probe confidence" in call("doctor", "--storage", storage)
+
+
+def test_the_fingerprint_holds_the_version_of_the_reader(config: AuditConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(config)
+    monkeypatch.setattr(type(installed_probes.load_probe("confidence").probe), "reader_version", 2)
+    assert fingerprint(config) != before
+
+
+def test_the_audit_opens_after_the_package_was_removed(
+    storage: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(installed)])
+    use_packages(monkeypatch, tmp_path / "empty")
+    sentence = "he probe 'confidence' is not installed."
+    options = (NAME, "--storage", storage)
+    assert sentence in call("status", *options)
+    assert sentence in call("verify", *options)
+    assert sentence in call("export", "tables", *options, "-o", str(tmp_path / "tables"))
+    assert sentence in render_report(open_audit(NAME, storage=storage).report(), "markdown")
+    report = json.loads(call("report", *options, "--format", "json"))
+    assert report["probes"] == {"confidence": {"unavailable": f"T{sentence}"}}
+    assert "8 confidence answers" in call("delete", *options, "--yes")
