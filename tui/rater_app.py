@@ -7,7 +7,7 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from textual.actions import ActionParseResult
 from textual.app import App, SystemCommand
@@ -57,6 +57,7 @@ class RaterApp(App[None]):
         self.rater = rater
         self.settings = settings or load_review_settings()
         self.collects_when_idle = False
+        self.is_ending = False
         self._last_input_time = 0.0
         self._write_executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-write")
         self._prefetch_executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-follow")
@@ -80,9 +81,16 @@ class RaterApp(App[None]):
         """Leave the screen in front; defined by the subclass."""
         raise NotImplementedError
 
+    def exit(self, *args: Any, **options: Any) -> None:
+        """End the app; see `textual.app.App.exit`. Further input has no effect: it would open screens that are gone."""
+        self.is_ending = True
+        super().exit(*args, **options)
+
     async def on_event(self, event: Event) -> None:
         """Note the time of each input, for `_collect_garbage`, before handling it."""
         if isinstance(event, (Key, MouseEvent)):
+            if self.is_ending:
+                return
             self._last_input_time = time.monotonic()
         await super().on_event(event)
 

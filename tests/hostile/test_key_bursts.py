@@ -75,8 +75,9 @@ SCENES = (
 KNOWN_PAIRS: dict[str, list[tuple[str, ...]]] = {
     "conflict": [("1", "q"), ("s", "q"), ("u", "q"), ("f", "escape"), ("1", "ctrl+q")],
     "label": [("1", "q"), ("u", "q")],
+    "queue": [("ctrl+q", "ctrl+p")],
 }
-"""Pairs that leave a screen before it has shown what was saved; the first once ended the app."""
+"""Pairs that leave a screen before it has shown what was saved, or open one while the app ends: once they failed."""
 
 
 def sample_pairs() -> dict[str, list[tuple[str, ...]]]:
