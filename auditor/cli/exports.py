@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -30,14 +29,7 @@ export_app.command("mlflow")(export_mlflow)
 export_app.command("wandb")(export_wandb)
 
 
-class RatingsFormatOption(StrEnum):
-    """File formats of exported ratings and labels."""
-
-    CSV = "csv"
-    JSONL = "jsonl"
-
-
-LogFormatOption: TypeAlias = Annotated[RatingsFormatOption, typer.Option("--format", "-f", help="csv or jsonl.")]
+LogFormatOption: TypeAlias = Annotated[Literal["csv", "jsonl"], typer.Option("--format", "-f", help="csv or jsonl.")]
 LogFileOption: TypeAlias = Annotated[Path | None, output_file()]
 RawOption: TypeAlias = Annotated[
     bool, typer.Option("--raw", help="Do not escape texts that a spreadsheet would read as formulas.")
@@ -47,7 +39,7 @@ RawOption: TypeAlias = Annotated[
 @export_app.command("ratings")
 def export_ratings(
     audit: AuditArgument,
-    file_format: LogFormatOption = RatingsFormatOption.CSV,
+    file_format: LogFormatOption = "csv",
     output: LogFileOption = None,
     raw: RawOption = False,
     storage: StorageOption = None,
@@ -63,7 +55,7 @@ def export_ratings(
 
     file = io.StringIO()
     with open_stored_audit(audit, storage) as (db, stored_audit):
-        n_ratings = write_ratings(db, stored_audit, file, file_format.value, keep_formulas=raw)
+        n_ratings = write_ratings(db, stored_audit, file, file_format, keep_formulas=raw)
     _write_log(file.getvalue(), output, f"{n_ratings} ratings")
 
 
@@ -72,8 +64,8 @@ def export_labels(
     audit: AuditArgument,
     kind: Annotated[
         LabelKindOption, typer.Option("--kind", help="What was labelled: trace, answer_pair or comparison.")
-    ] = LabelKindOption.TRACE,
-    file_format: LogFormatOption = RatingsFormatOption.CSV,
+    ] = "trace",
+    file_format: LogFormatOption = "csv",
     output: LogFileOption = None,
     raw: RawOption = False,
     storage: StorageOption = None,
@@ -90,7 +82,7 @@ def export_labels(
 
     file = io.StringIO()
     with open_stored_audit(audit, storage) as (db, stored_audit):
-        n_labels = write_labels(db, stored_audit, file, LabelKind(kind.value), file_format.value, keep_formulas=raw)
+        n_labels = write_labels(db, stored_audit, file, LabelKind(kind), file_format, keep_formulas=raw)
     _write_log(file.getvalue(), output, f"{n_labels} labels")
 
 
@@ -130,19 +122,12 @@ def export_weights(
         print_data(format_weights_toml(panel_weights))
 
 
-class TableFormatOption(StrEnum):
-    """File formats of exported tables."""
-
-    PARQUET = "parquet"
-    JSONL = "jsonl"
-
-
 @export_app.command("tables")
 def export_tables(
     audit: AuditArgument,
     file_format: Annotated[
-        TableFormatOption, typer.Option("--format", "-f", help="parquet or jsonl.")
-    ] = TableFormatOption.PARQUET,
+        Literal["parquet", "jsonl"], typer.Option("--format", "-f", help="parquet or jsonl.")
+    ] = "parquet",
     output: Annotated[Path | None, output_folder("Folder to write; AUDIT-tables by default.")] = None,
     keep_names: Annotated[
         bool, typer.Option("--names", help="Keep the names of human reviewers; by default they are numbered.")
@@ -161,7 +146,7 @@ def export_tables(
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         folder = resolve_output(output, f"{audit}-tables")
-        table_export = export(db, stored_audit.name, folder, file_format.value, keep_rater_names=keep_names)
+        table_export = export(db, stored_audit.name, folder, file_format, keep_rater_names=keep_names)
         print_missing_probes(stored_audit.config)
     if as_json:
         print_json(
@@ -196,22 +181,13 @@ def export_paper(
         print_message(str(path))
 
 
-class PlotFormatOption(StrEnum):
-    """File formats of exported plots."""
-
-    SVG = "svg"
-    PNG = "png"
-    PDF = "pdf"
-    VEGA = "vega"
-
-
 @export_app.command("plots")
 def export_plots(
     audit: AuditArgument,
     file_format: Annotated[
-        PlotFormatOption,
+        Literal["svg", "png", "pdf", "vega"],
         typer.Option("--format", "-f", help="svg, png or pdf; or vega for the Vega-Lite specification."),
-    ] = PlotFormatOption.SVG,
+    ] = "svg",
     output: Annotated[Path | None, output_folder("Folder to write; AUDIT-plots by default.")] = None,
     storage: StorageOption = None,
 ) -> None:
@@ -223,7 +199,7 @@ def export_plots(
     from auditor.run import open_audit
 
     audit_report = open_audit(audit, storage=storage).report()
-    for path in write_plots(audit_report, resolve_output(output, f"{audit}-plots"), file_format.value):
+    for path in write_plots(audit_report, resolve_output(output, f"{audit}-plots"), file_format):
         print_message(str(path))
 
 

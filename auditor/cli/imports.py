@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -19,15 +18,6 @@ if TYPE_CHECKING:
 import_app = typer.Typer(
     name="import", help="Import scores, answers or verdicts measured elsewhere.", no_args_is_help=True
 )
-
-
-class AnswerFileOption(StrEnum):
-    """Formats of a file of recorded answers."""
-
-    AUTO = "auto"
-    TABLE = "table"
-    INSPECT = "inspect"
-    PROMPTFOO = "promptfoo"
 
 
 NewAuditOption: TypeAlias = Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")]
@@ -51,7 +41,8 @@ TracesArgument: TypeAlias = Annotated[
     ),
 ]
 SourceFormatOption: TypeAlias = Annotated[
-    AnswerFileOption, typer.Option("--from", help="Format of FILE; by default recognized by its suffix and contents.")
+    Literal["auto", "table", "inspect", "promptfoo"],
+    typer.Option("--from", help="Format of FILE; by default recognized by its suffix and contents."),
 ]
 ScoreKeyOption: TypeAlias = Annotated[
     str | None,
@@ -105,7 +96,7 @@ def import_traces(
     file: TracesArgument,
     survey: SurveyOption,
     audit: NewAuditOption,
-    source_format: SourceFormatOption = AnswerFileOption.AUTO,
+    source_format: SourceFormatOption = "auto",
     country: Annotated[
         str,
         typer.Option(
@@ -135,7 +126,7 @@ def import_traces(
     from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys
     from auditor.imports.recorded_audits import import_traces as import_recorded_traces
 
-    file_format, keys = AnswerFileFormat(source_format.value), LogKeys(country, topic, score)
+    file_format, keys = AnswerFileFormat(source_format), LogKeys(country, topic, score)
     with show_reading_bar(file.name):
         counts = import_recorded_traces(
             file,
@@ -229,7 +220,7 @@ def import_labels(
     audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit whose traces were labelled.")],
     kind: Annotated[
         LabelKindOption, typer.Option("--kind", help="What was labelled: trace, answer_pair or comparison.")
-    ] = LabelKindOption.TRACE,
+    ] = "trace",
     storage: StorageOption = None,
 ) -> None:
     """Add people's labels from another program to an audit.
@@ -243,7 +234,7 @@ def import_labels(
     from auditor.domain.labels import LabelKind
     from auditor.imports.labels import import_labels as import_recorded_labels
 
-    label_kind = LabelKind(kind.value)
+    label_kind = LabelKind(kind)
     counts = import_recorded_labels(file, audit=audit, storage=storage, kind=label_kind)
     print_message(f"{pluralize(counts.rows, 'label')} of {pluralize(counts.raters, 'rater')} in audit '{audit}'.")
     if counts.unchanged:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from auditor.cli.output import print_message
 
-
-class LabelKindOption(StrEnum):
-    """Values of `auditor.domain.labels.LabelKind`."""
-
-    TRACE = "trace"
-    ANSWER_PAIR = "answer_pair"
-    COMPARISON = "comparison"
+LabelKindOption: TypeAlias = Literal["trace", "answer_pair", "comparison"]
+"""Values of `auditor.domain.labels.LabelKind`."""
 
 
 def select_audit(context: typer.Context, name: str) -> str:

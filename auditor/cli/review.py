@@ -96,7 +96,7 @@ def review(
     open_book: OpenBookOption = False,
     second_rater_share: SecondShareOption = None,
     sample: SampleOption = None,
-    kind: KindOption = LabelKindOption.TRACE,
+    kind: KindOption = "trace",
     stratify: StratifyOption = None,
     redraw: RedrawOption = False,
     raters: RatersOption = 2,
@@ -133,7 +133,7 @@ def review(
         return
     _check_sample_options(sample, kind, stratify, redraw=redraw, open_book=open_book)
     if sample is not None:
-        audit = prepare_label_sample(url, audit, sample, kind=kind.value, stratify=stratify, redraw=redraw)
+        audit = prepare_label_sample(url, audit, sample, kind=kind, stratify=stratify, redraw=redraw)
     share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
     if serve:
         with open_stored_database(url) as db:  # fails here, not on each page
@@ -142,19 +142,19 @@ def review(
         os.environ[STORAGE_VARIABLE] = url  # not an argument: other users of this machine can list those
         arguments = _served_command(audit, rater_name, open_book=open_book, second_rater_share=second_rater_share)
         if sample is not None:
-            arguments += [SAMPLE_OPTION, str(DRAWN_SAMPLE), "--kind", kind.value, "--raters", str(raters)]
+            arguments += [SAMPLE_OPTION, str(DRAWN_SAMPLE), "--kind", kind, "--raters", str(raters)]
         _serve(arguments, audit, rater_name, host=host, port=port, public_url=public_url)
     elif audit is not None and sample is not None:
         label_in_terminal(
             url,
             audit,
             rater_name,
-            kind=kind.value,
+            kind=kind,
             second_rater_share=share,
             raters=raters,
             plain_text=plain_text,
         )
-        if kind is LabelKindOption.TRACE:
+        if kind == "trace":
             print_label_progress(storage, audit)
     else:
         blind = not open_book
@@ -165,7 +165,7 @@ def _check_sample_options(
     sample: int | None, kind: LabelKindOption, stratify: str | None, *, redraw: bool, open_book: bool
 ) -> None:
     """Raise UsageError for an option of a sample without --sample, or one that samples do not have."""
-    options = {"--kind": kind is not LabelKindOption.TRACE, "--stratify": stratify is not None, "--redraw": redraw}
+    options = {"--kind": kind != "trace", "--stratify": stratify is not None, "--redraw": redraw}
     for name in (name for name, is_set in options.items() if is_set and sample is None):
         raise UsageError(
             f"{name} works only with {SAMPLE_OPTION}.",
