@@ -31,7 +31,7 @@ from auditor.models.review_schemas import BlindGuess, Restated
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
-from auditor.storage import judge_tests
+from auditor.storage.records import save_records
 
 MAX_GUESS_OPTIONS = 10
 """Maximum number of options in a list: a low chance level, yet short enough to read."""
@@ -50,7 +50,7 @@ async def ask_for_guesses(context: RunContext, traces: Iterable[Trace]) -> None:
         for judge, trace, options, call in requests
         if call.key in answers
     ]
-    await asyncio.to_thread(judge_tests.save_guesses, context.db, context.audit_id, guesses)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, guesses)
 
 
 def _first_trace_per_cell(traces: Iterable[Trace]) -> list[Trace]:
@@ -158,7 +158,7 @@ async def restate_traces(context: RunContext, traces: Iterable[Trace]) -> None:
         for call, trace in zip(calls, restatable_traces, strict=True)
         if call.key in answers
     ]
-    await asyncio.to_thread(judge_tests.save_restatements, context.db, context.audit_id, restatements)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, restatements)
     restated_texts = {
         (restatement.model, restatement.cell, restatement.sample): restatement.text
         for restatement in restatements
@@ -242,5 +242,5 @@ async def judge_altered_traces(
                     verdict.key,
                 )
             )
-    await asyncio.to_thread(judge_tests.save_altered_trace_verdicts, context.db, context.audit_id, altered_verdicts)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, altered_verdicts)
     return altered_verdicts

@@ -28,6 +28,7 @@ from auditor.agents.stages import enter_stage
 from auditor.domain import Answer, Call, Outcome
 from auditor.domain.opinions import Opinion
 from auditor.storage import opinions
+from auditor.storage.records import save_records
 from auditor.surveys import SurveyDistributions
 from auditor.surveys.distributions import format_distributions
 
@@ -99,7 +100,7 @@ async def ask_opinions(state: Batch, runtime: Runtime[RunContext]) -> Distributi
         for question in questions_about(subject, probe)
     ]
     new_opinions = await _collect_opinions(context, plan.distributions, requests)
-    await asyncio.to_thread(opinions.save_opinions, context.db, context.audit_id, new_opinions)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, new_opinions)
     return {}
 
 

@@ -20,7 +20,7 @@ from auditor.models.answer_schemas import MoralJudgement
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
-from auditor.storage import results
+from auditor.storage.records import save_records
 from auditor.text_safety import truncate_middle
 
 STAGE = "elicit"
@@ -155,7 +155,7 @@ async def _take_samples(
     final_traces = await _repeat_unusable(
         context, [(call, trace) for (call, _), trace in zip(traces, repaired_traces, strict=True)]
     )
-    await asyncio.to_thread(results.save_traces, context.db, context.audit_id, final_traces)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, final_traces)
     return {(final_trace.model, final_trace.cell, final_trace.sample): final_trace for final_trace in final_traces}
 
 

@@ -31,7 +31,8 @@ from auditor.models.review_schemas import SidePreference
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
-from auditor.storage import judge_tests, results
+from auditor.storage import results
+from auditor.storage.records import save_records
 
 T = TypeVar("T")
 
@@ -144,7 +145,7 @@ async def run_contests(context: RunContext, max_conflicts: int) -> None:
         for judge, conflict, swapped, call in requests
         if call.key in answers
     ]
-    await asyncio.to_thread(judge_tests.save_contests, context.db, context.audit_id, contests)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, contests)
     context.raise_if_stopped()
 
 

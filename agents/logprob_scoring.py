@@ -14,7 +14,7 @@ from auditor.config import ModelSection
 from auditor.domain import LogprobMeasure, Outcome
 from auditor.models.continuation import check_scoring_weights
 from auditor.models.logprobs import supported_measures
-from auditor.storage import results
+from auditor.storage.records import save_records
 
 STAGE = "logprobs"
 
@@ -76,7 +76,7 @@ async def score_logprobs(state: LogprobBatch, runtime: Runtime[RunContext]) -> A
         for pair, model_name in requests
     ]
     await asyncio.to_thread(
-        results.save_sentence_pairs,
+        save_records,
         context.db,
         context.audit_id,
         [pair_score for pair_score in pair_scores if pair_score],

@@ -26,6 +26,7 @@ from auditor.domain import Cell, CellScore, Method, Trace
 from auditor.failpoints import failpoint
 from auditor.metrics.stopping import is_narrow, next_interim_look
 from auditor.storage import audits, results
+from auditor.storage.records import save_records
 from auditor.surveys.languages import native_languages
 
 CELLS_PER_BATCH = 32
@@ -129,7 +130,7 @@ def save_scores(context: RunContext) -> None:
 def _save_logprob_scores(context: RunContext) -> None:
     """Compute and store log-probability scores."""
     pair_scores = results.load_sentence_pairs(context.db, context.audit_id)
-    results.save_scores(context.db, context.audit_id, compute_logprob_scores(pair_scores))
+    save_records(context.db, context.audit_id, compute_logprob_scores(pair_scores))
 
 
 def _save_direct_scores(context: RunContext) -> None:
@@ -144,7 +145,7 @@ def _save_direct_scores(context: RunContext) -> None:
         cells = context.cells[start : start + CELLS_PER_BATCH]
         traces = results.load_traces(context.db, context.audit_id, cells)
         scores = _compute_direct_scores(context, _group_by_model_and_cell(traces), old_scores)
-        results.save_scores(context.db, context.audit_id, scores)
+        save_records(context.db, context.audit_id, scores)
         failpoint("scores")
 
 

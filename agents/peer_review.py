@@ -17,6 +17,7 @@ from auditor.domain import Answer, Call, Cell, Conflict, Outcome, Ruling, Trace,
 from auditor.metrics.votes import can_still_change, min_majority
 from auditor.panel_assignment import TraceKey
 from auditor.storage import results
+from auditor.storage.records import save_records
 
 STAGE = "review"
 
@@ -107,7 +108,7 @@ async def ask_panel(context: RunContext, assignments: Sequence[Assignment]) -> l
         *(_find_recorded_verdict(context, assignment) for assignment in recorded),
         *(await _ask_judges(context, asked)),
     ]
-    await asyncio.to_thread(results.save_verdicts, context.db, context.audit_id, verdicts)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, verdicts)
     return verdicts
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select, update
 
 from auditor.domain import Conflict, Rating, Trace, Verdict
+from auditor.domain.audit_records import Audit
 from auditor.errors import UsageError
-from auditor.storage.audit_tables import AuditRow
-from auditor.storage.audits import Audit, deleted_name, find_audit
+from auditor.storage.audits import deleted_name, find_audit
 from auditor.storage.call_tables import BatchRow
 from auditor.storage.database import Database
 from auditor.storage.label_tables import LabelRow
@@ -87,7 +87,7 @@ def delete_audit(db: Database, audit: Audit) -> None:
         for row_class in row_classes:
             if "audit_id" in table_of(row_class).c:
                 replace_rows(connection, row_class, audit.id, [])
-        table = table_of(AuditRow)
+        table = table_of(Audit)
         values = {
             "name": deleted_name(audit.id),
             "config": None,
@@ -103,7 +103,7 @@ def delete_audit(db: Database, audit: Audit) -> None:
 
 def _update_row(db: Database, audit_id: int, values: dict[str, str | None]) -> None:
     """Change columns of an audit's row."""
-    table = table_of(AuditRow)
+    table = table_of(Audit)
     db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, case, func, insert, select, update
+from sqlalchemy import Connection, Select, case, func, insert, select, update
 
-from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, TopicQuestion, canonical_json
+from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, TaskItem, TopicQuestion, canonical_json
+from auditor.domain.audit_records import Audit as Audit
 from auditor.errors import StorageError, did_you_mean
 from auditor.storage import tasks
-from auditor.storage.audit_tables import AuditRow, SurveyCellRow
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
+from auditor.storage.records import load_records, read_records, replace_records
 from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import replace_rows, table_of
 from auditor.text_safety import truncate_text
@@ -30,25 +31,9 @@ FINAL_STAGES = (AWAITING_HUMAN, FINISHED)
 """Stages in which no more calls to models follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
-    """One audit as stored; `config` is canonical JSON, None for an audit of imported scores."""
-
-    id: int
-    name: str
-    config: str | None
-    config_hash: str | None
-    survey: str
-    stage: str
-    created_at: str
-    updated_at: str
-    finished_at: str | None
-    environment: str
-
-
 def find_audit(db: Database, name: str) -> Audit | None:
     """Load the audit of this name; None if there is none."""
-    table = table_of(AuditRow)
+    table = table_of(Audit)
     with db.read() as connection:
         row = connection.execute(_select_audits().where(table.c.name == name)).mappings().one_or_none()
     return None if row is None else Audit(**row)
@@ -71,7 +56,7 @@ def get_audit(db: Database, name: str) -> Audit:
 def load_audits(db: Database) -> list[Audit]:
     """Load all audits, oldest first."""
     with db.read() as connection:
-        query = _select_audits().order_by(table_of(AuditRow).c.id)
+        query = _select_audits().order_by(table_of(Audit).c.id)
         return [Audit(**row) for row in connection.execute(query).mappings()]
 
 
@@ -82,7 +67,7 @@ def deleted_name(audit_id: int) -> str:
 
 def _select_audits() -> Select[Any]:
     """Query of the audits that are not deleted."""
-    table = table_of(AuditRow)
+    table = table_of(Audit)
     return select(table).where(table.c.name.not_like(f"{DELETED_PREFIX}%"))
 
 
@@ -111,7 +96,7 @@ def save_audit(
     equal_hashes = {config_hash, config_hash if equal_hash is None else equal_hash}
 
     def job(connection: Connection) -> None:
-        table = table_of(AuditRow)
+        table = table_of(Audit)
         stored = connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
         values = {
             "config": config,
@@ -183,7 +168,7 @@ def set_stage(db: Database, audit_id: int, stage: str) -> None:
 
 def write_stage(connection: Connection, audit_id: int, stage: str) -> None:
     """Do what `set_stage` does within a transaction that has more to write."""
-    table = table_of(AuditRow)
+    table = table_of(Audit)
     now = utc_now()
     finished_at: Any = None
     if stage == REPORTING:
@@ -198,17 +183,13 @@ def write_stage(connection: Connection, audit_id: int, stage: str) -> None:
 def load_audit_survey(db: Database, audit: Audit) -> Survey:
     """Load the ground truth that the audit was planned with."""
     metadata = json.loads(audit.survey)
-    table = table_of(SurveyCellRow)
-    query = select(table).where(table.c.audit_id == audit.id).order_by(table.c.position)
-    with db.read() as connection:
-        cells = tuple(_parse_survey_cell(row) for row in connection.execute(query).mappings())
     return Survey(
         name=metadata["name"],
         title=metadata["title"],
         source=metadata["source"],
         wording=metadata["wording"],
         scale=(metadata["scale"][0], metadata["scale"][1]),
-        cells=cells,
+        cells=tuple(load_records(db, audit.id, SurveyCell)),
         words={topic: tuple(words) for topic, words in metadata["words"].items()},
         grouping=_parse_grouping(metadata.get("grouping")),
         topic_families={family: tuple(topics) for family, topics in metadata.get("topic_families", {}).items()},
@@ -239,7 +220,7 @@ def _parse_grouping(stored: dict[str, Any] | None) -> Grouping | None:
 
 def _find_audit_id(connection: Connection, name: str) -> int:
     """Load the id of the audit of this name, which must exist."""
-    table = table_of(AuditRow)
+    table = table_of(Audit)
     return int(connection.execute(select(table.c.id).where(table.c.name == name)).scalar_one())
 
 
@@ -276,33 +257,12 @@ def _has_same_description(stored: str, survey: Survey) -> bool:
     return stored == _serialize_survey(known)
 
 
-def _survey_cell_rows(audit_id: int, survey: Survey) -> list[dict[str, Any]]:
-    """Convert the cells of a survey to rows; `position` keeps their order."""
-    rows = []
-    names = [field.name for field in fields(SurveyCell) if field.name in SurveyCellRow.model_fields]
-    for position, cell in enumerate(survey.cells):
-        values = {name: getattr(cell, name) for name in names}
-        rows.append({"audit_id": audit_id, "position": position, **cell.cell._asdict(), **values})
-    return rows
-
-
 def _has_same_truth(connection: Connection, audit_id: int, survey: Survey) -> bool:
     """Whether the stored ground truth of an audit equals that of a survey."""
-    table = table_of(SurveyCellRow)
-    query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.position)
-    return [dict(row) for row in connection.execute(query).mappings()] == _survey_cell_rows(audit_id, survey)
+    return read_records(connection, audit_id, SurveyCell) == list(survey.cells)
 
 
 def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
     """Store the cells of a survey and the items of its task in place of those that the audit had."""
-    replace_rows(connection, SurveyCellRow, audit_id, _survey_cell_rows(audit_id, survey))
-    tasks.save_items(connection, audit_id, survey.task)
-
-
-def _parse_survey_cell(row: RowMapping) -> SurveyCell:
-    """Convert a row to a cell of the survey; the reverse of `_survey_cell_rows`."""
-    values = dict(row)
-    cell = Cell(values.pop("country"), values.pop("topic"))
-    for key in ("audit_id", "position"):
-        values.pop(key)
-    return SurveyCell(cell=cell, **values)
+    replace_records(connection, audit_id, SurveyCell, survey.cells)
+    replace_records(connection, audit_id, TaskItem, survey.task.items.values() if survey.task else ())

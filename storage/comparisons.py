@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, RowMapping, select
-from sqlmodel import SQLModel
+from sqlalchemy import Connection
 
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
+from auditor.domain.comparisons import ComparisonItem
 from auditor.metrics.preference import TIE_TOLERANCE
-from auditor.storage.comparison_tables import ComparisonItemRow, ComparisonRow, ComparisonSetRow
 from auditor.storage.database import Database
-from auditor.storage.record_parsing import parse_values
-from auditor.storage.row_writing import replace_rows, table_of, upsert
+from auditor.storage.records import load_records, replace_records
 
 Floats = NDArray[np.float64]
 PREFERENCE_VALUES = {ComparisonChoice.FIRST: 1.0, ComparisonChoice.TIE: 0.5, ComparisonChoice.SECOND: 0.0}
@@ -64,78 +62,29 @@ def replace_comparisons(
 ) -> None:
     """Store item sets and comparisons in place of those that an audit had, within a transaction."""
     _write_item_sets(connection, audit_id, item_sets)
-    rows = [{"audit_id": audit_id, **asdict(comparison)} for comparison in comparisons]
-    replace_rows(connection, ComparisonRow, audit_id, rows)
+    replace_records(connection, audit_id, Comparison, comparisons)
 
 
 def _write_item_sets(connection: Connection, audit_id: int, item_sets: Sequence[ItemSet]) -> None:
     """Do what `replace_item_sets` does within a transaction."""
-    set_rows, item_rows = [], []
-    for position, item_set in enumerate(item_sets):
-        set_key = {"audit_id": audit_id, "context": item_set.context}
-        set_columns = {
-            "position": position,
-            "text": item_set.text,
-            "criterion": item_set.criterion,
-            "language": item_set.language,
-        }
-        set_rows.append(set_key | set_columns)
-        item_rows += [
-            set_key | {"item": item.id, "position": i, "text": item.text, "human": item.human}
-            for i, item in enumerate(item_set.items)
-        ]
-    replace_rows(connection, ComparisonSetRow, audit_id, set_rows)
-    replace_rows(connection, ComparisonItemRow, audit_id, item_rows)
-
-
-def save_comparisons(db: Database, audit_id: int, comparisons: Sequence[Comparison]) -> None:
-    """Store comparisons; a stored one of the same judge and question is replaced."""
-    values = [{"audit_id": audit_id, **asdict(comparison)} for comparison in comparisons]
-    if values:
-        db.write(lambda connection: upsert(connection, ComparisonRow, values))
+    items = [
+        ComparisonItem(item_set.context, item.id, item.text, item.human)
+        for item_set in item_sets
+        for item in item_set.items
+    ]
+    replace_records(connection, audit_id, ItemSet, item_sets)
+    replace_records(connection, audit_id, ComparisonItem, items)
 
 
 def load_item_sets(db: Database, audit_id: int, context: str | None = None) -> list[ItemSet]:
     """Load an audit's item sets, in order, or the one of a context."""
     items: dict[str, list[Item]] = {}
-    for row in _load_rows(db, audit_id, ComparisonItemRow, "position", context):
-        items.setdefault(row["context"], []).append(Item(row["item"], row["text"], row["human"]))
+    for stored in load_records(db, audit_id, ComparisonItem, context=context):
+        items.setdefault(stored.context, []).append(Item(stored.item, stored.text, stored.human))
     return [
-        ItemSet(
-            context=row["context"],
-            text=row["text"],
-            criterion=row["criterion"],
-            items=tuple(items.get(row["context"], ())),
-            language=row["language"],
-        )
-        for row in _load_rows(db, audit_id, ComparisonSetRow, "position", context)
+        replace(item_set, items=tuple(items.get(item_set.context, ())))
+        for item_set in load_records(db, audit_id, ItemSet, context=context)
     ]
-
-
-def load_comparisons(db: Database, audit_id: int) -> list[Comparison]:
-    """Load all comparisons of an audit, in order of their key."""
-    names = {f.name for f in fields(Comparison)}
-    return [
-        Comparison(**parse_values(Comparison, {name: value for name, value in row.items() if name in names}))
-        for row in _load_rows(db, audit_id, ComparisonRow)
-    ]
-
-
-def _load_rows(
-    db: Database,
-    audit_id: int,
-    row_class: type[SQLModel],
-    order_column: str | None = None,
-    context: str | None = None,
-) -> Sequence[RowMapping]:
-    """Load an audit's rows of a class, of one context or all, in order of a column or else of the primary key."""
-    table = table_of(row_class)
-    order = [table.c[order_column]] if order_column else list(table.primary_key)
-    with db.read() as connection:
-        query = select(table).where(table.c.audit_id == audit_id).order_by(*order)
-        if context is not None:
-            query = query.where(table.c.context == context)
-        return connection.execute(query).mappings().all()
 
 
 # --- as arrays --------------------------------------------------------------------------------------------------

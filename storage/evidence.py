@@ -13,8 +13,19 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection, and_, case, func, select, tuple_
 
-from auditor.domain import Cell, Claim, Conflict, Method, Outcome, Ruling, SurveyCell, Trace, Verdict, parse_method_side
-from auditor.storage.audit_tables import SurveyCellRow, TaskItemRow
+from auditor.domain import (
+    Cell,
+    Claim,
+    Conflict,
+    Method,
+    Outcome,
+    Ruling,
+    SurveyCell,
+    TaskItem,
+    Trace,
+    Verdict,
+    parse_method_side,
+)
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
@@ -173,7 +184,7 @@ def _load_verdicts(connection: Connection, audit_id: int, key: ConflictKey, mode
 
 def _load_survey_cell(connection: Connection, audit_id: int, key: ConflictKey) -> SurveyCell | None:
     """Load the survey's result for the cell of a conflict; None if the survey has no such cell."""
-    table = table_of(SurveyCellRow)
+    table = table_of(SurveyCell)
     c = table.c
     query = select(table).where(c.audit_id == audit_id, c.country == key.country, c.topic == key.topic)
     row = connection.execute(query).mappings().one_or_none()
@@ -188,7 +199,7 @@ def _load_task_truth(connection: Connection, audit_id: int, key: ConflictKey) ->
 
     In an audit of a task, the topic is the item's id, and the country is empty.
     """
-    c = table_of(TaskItemRow).c
+    c = table_of(TaskItem).c
     query = select(c.truth).where(c.audit_id == audit_id, c.id == key.topic)
     return None if key.country else connection.execute(query).scalar_one_or_none()
 

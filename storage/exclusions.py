@@ -24,12 +24,12 @@ from auditor.domain import (
     Verdict,
     canonical_json,
 )
+from auditor.domain.opinions import Opinion
 from auditor.errors import UsageError
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.exclusion_tables import ExcludedContentRow, ExclusionRow
 from auditor.storage.ledger import utc_now
-from auditor.storage.opinion_tables import OpinionRow
 from auditor.storage.row_writing import coerce_values, table_of, upsert
 
 EXCLUDE, UNDO = "exclude", "undo"
@@ -37,7 +37,7 @@ EXCLUDE, UNDO = "exclude", "undo"
 VALUE_COLUMNS: dict[type, tuple[str, ...]] = {
     Trace: ("score", "text", "answer"),
     SentencePairScore: ("difference",),
-    OpinionRow: ("shares", "n", "is_rescaled", "mass"),
+    Opinion: ("shares", "n", "is_rescaled", "mass"),
 }
 """Classes of answers on cells, and their columns that an exclusion empties."""
 DEPENDENT_RECORDS: Sequence[type] = (Verdict, Guess, Restatement, AlteredTraceVerdict, Contest)
@@ -168,7 +168,7 @@ def _append(connection: Connection, audit_id: int, values: dict[str, Any]) -> in
 def _is_selected(record_class: type, audit_id: int, selection: AnswerSelection) -> ColumnElement[bool] | None:
     """Condition: a row matches a selection; None if no row of the class can."""
     c = table_of(record_class).c
-    if selection.sample is not None and record_class in (SentencePairScore, OpinionRow):
+    if selection.sample is not None and record_class in (SentencePairScore, Opinion):
         return None
     conditions = [c.audit_id == audit_id]
     for name, value in asdict(selection).items():

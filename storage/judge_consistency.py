@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from auditor.config import AuditConfig, LogicProbe
+from auditor.domain import Comparison
 from auditor.metrics.judge_consistency import ConsistencyMeasures, VoteWeight, consistency_weights, measure_consistency
 from auditor.metrics.logic import JudgeAnswers
 from auditor.storage import comparisons
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
+from auditor.storage.records import load_records
 
 
 class JudgeConsistency(NamedTuple):
@@ -42,7 +44,7 @@ def measure_judge_consistency(db: Database, audit_id: int, config: AuditConfig) 
     """Measure the consistency of every judge of an audit by its comparisons in the audit."""
     probe = config.probes.logic or LogicProbe()
     answers = comparisons.build_set_answers(
-        comparisons.load_item_sets(db, audit_id), comparisons.load_comparisons(db, audit_id)
+        comparisons.load_item_sets(db, audit_id), load_records(db, audit_id, Comparison)
     )
     answers_by_judge: dict[str, list[JudgeAnswers]] = {judge.name: [] for judge in config.judge_models}
     for set_answers in answers:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, func, literal, or_, select
 from sqlalchemy.orm import aliased
 
-from auditor.domain import Outcome, Purpose, Relation, Ruling, Trace, Verdict, canonical_json
+from auditor.domain import Comparison, Outcome, Purpose, Relation, Ruling, Trace, Verdict, canonical_json
+from auditor.domain.comparisons import ComparisonItem
 from auditor.domain.labels import LabelKind, LabelUnit
-from auditor.storage.comparison_tables import ComparisonItemRow, ComparisonRow
+from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
-from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
 
 NO_MAJORITY = "tie"
 """Verdict of a panel of which as many judges say VALID as INVALID."""
@@ -159,8 +159,8 @@ def _query_answer_pairs(audit_id: int) -> UnitQuery:
 
     Consistency is asked about two samples of the question's own wording, contradiction about two wordings.
     """
-    c = table_of(PairVerdictRow).c
-    left, right = aliased(table_of(MoralAnswerRow)), aliased(table_of(MoralAnswerRow))
+    c = table_of(PairVerdict).c
+    left, right = aliased(table_of(MoralAnswerRecord)), aliased(table_of(MoralAnswerRecord))
 
     def is_side(answer: Any, number: ColumnElement[int]) -> ColumnElement[bool]:
         """Condition: an answer is the side of the pair with this number."""
@@ -181,8 +181,8 @@ def _query_answer_pairs(audit_id: int) -> UnitQuery:
 
 def _query_comparisons(audit_id: int) -> UnitQuery:
     """Query the comparisons that a judge was asked about in their standard form, in the order of items as shown."""
-    c = table_of(ComparisonRow).c
-    first, second = aliased(table_of(ComparisonItemRow)), aliased(table_of(ComparisonItemRow))
+    c = table_of(Comparison).c
+    first, second = aliased(table_of(ComparisonItem)), aliased(table_of(ComparisonItem))
 
     def is_item(item: Any, name: ColumnElement[str]) -> ColumnElement[bool]:
         """Condition: an item is the one of the comparison with this name."""

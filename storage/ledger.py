@@ -9,7 +9,7 @@ import functools
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -22,13 +22,13 @@ from auditor.errors import UnstorableError
 from auditor.storage import hash_chain
 from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
 from auditor.storage.database import Database
-from auditor.storage.record_parsing import parse_values
+from auditor.storage.row_classes import conversion_of
 from auditor.storage.row_writing import coerce_values, make_storable, table_of
 from auditor.storage.writer import GroupedJob
 
 ZLIB_LOOKAHEAD_BYTES = 262
 """Bytes of zlib's window that are used for its look-ahead (MIN_LOOKAHEAD in zlib)."""
-_ANSWER_FIELDS = tuple(field.name for field in fields(Answer) if field.name != "attempts")
+_ANSWER_FIELDS = conversion_of(Answer).column_names
 """Fields of an answer that are columns of its row."""
 MAX_KEYS_PER_QUERY = 500
 """Maximum number of keys in one query; old versions of SQLite allow 999 variables."""
@@ -301,7 +301,7 @@ def _attempt_columns(call: Call, attempt: Attempt, audit_id: int | None = None) 
 
 def _parse_answer(row: RowMapping) -> Answer:
     """Convert a row of the ledger to an answer without its attempts."""
-    return Answer(**parse_values(Answer, {name: row[name] for name in _ANSWER_FIELDS}))
+    return conversion_of(Answer).to_record([row[name] for name in _ANSWER_FIELDS])
 
 
 def load_payload(db: Database, digest: str) -> bytes | None:

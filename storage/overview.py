@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from auditor.config import AuditConfig, load_stored_config
-from auditor.domain import Trace, Verdict
+from auditor.domain import SurveyCell, Trace, Verdict
 from auditor.errors import ConfigError
 from auditor.storage import costs
-from auditor.storage.audit_tables import SurveyCellRow
 from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database, find_runner
@@ -130,7 +129,7 @@ def _load_readable_config(audit: Audit) -> AuditConfig | None:
 
 def _count_cells_by_country(connection: Connection, audit_id: int, *, of_task: bool) -> dict[str, int]:
     """Count the cells that models are asked about by country; items of a task have an empty country."""
-    c = table_of(SurveyCellRow).c
+    c = table_of(SurveyCell).c
     query = select(c.country, func.count()).where(c.audit_id == audit_id).group_by(c.country)
     query = query if of_task else query.where(c.score.is_not(None))
     return {country: int(n) for country, n in connection.execute(query)}

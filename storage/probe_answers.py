@@ -1,4 +1,4 @@
-"""Answers of the probes with a stage of their own: their row classes, and counts by outcome."""
+"""Answers of the probes with a stage of their own: their records, and counts by outcome."""
 
 from __future__ import annotations
 
@@ -6,29 +6,22 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sqlalchemy import Connection, case, func, select
-from sqlmodel import SQLModel
 
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Outcome
+from auditor.domain.records import list_stored
 from auditor.storage.database import Database
 from auditor.storage.result_tables import ProbeResultRow
 from auditor.storage.row_writing import table_of
 
-
-def _is_row_class(value: object) -> bool:
-    """Whether an attribute of a module is the class of a table's rows."""
-    return isinstance(value, type) and issubclass(value, SQLModel) and hasattr(value, "__table__")
-
-
-ANSWER_ROWS: Mapping[str, type[SQLModel]] = {
-    name: section_class.parts.load("answer_row") for name, section_class in SECTION_BY_PROBE.items()
+ANSWER_RECORDS: Mapping[str, type] = {
+    name: section_class.parts.load("answer_record") for name, section_class in SECTION_BY_PROBE.items()
 }
-"""Row class of a probe's answers, by the probe's name."""
-ROW_CLASSES: Mapping[str, list[type[SQLModel]]] = {
-    name: [value for value in vars(section_class.parts.load("tables")).values() if _is_row_class(value)]
-    for name, section_class in SECTION_BY_PROBE.items()
+"""Class of the records of a probe's answers, by the probe's name."""
+PROBE_RECORDS: Mapping[str, list[type]] = {
+    name: list_stored(section_class.parts.load("records")) for name, section_class in SECTION_BY_PROBE.items()
 }
-"""Row classes of all tables of a probe, by the probe's name."""
+"""Classes of all stored records of a probe, by the probe's name."""
 
 
 class AnswerCount(NamedTuple):
@@ -48,7 +41,7 @@ def count_answers(connection: Connection, audit_id: int, record_class: type) -> 
 
 def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, AnswerCount]:
     """Count an audit's answers of each built-in probe, and of each other probe that has some, by the probe's name."""
-    counts = {name: count_answers(connection, audit_id, row_class) for name, row_class in ANSWER_ROWS.items()}
+    counts = {name: count_answers(connection, audit_id, record_class) for name, record_class in ANSWER_RECORDS.items()}
     c = table_of(ProbeResultRow).c
     is_ok = case((c.outcome == Outcome.OK.value, 1), else_=0)
     query = select(c.probe, func.count(), func.sum(is_ok)).where(c.audit_id == audit_id).group_by(c.probe)
@@ -66,23 +59,23 @@ def list_stored_probes(db: Database, audit_id: int) -> list[str]:
     with db.read() as connection:
         return [
             name
-            for name, row_classes in ROW_CLASSES.items()
-            if any(_has_rows(connection, audit_id, row_class) for row_class in row_classes)
+            for name, record_classes in PROBE_RECORDS.items()
+            if any(_has_rows(connection, audit_id, record_class) for record_class in record_classes)
         ]
 
 
-def _has_rows(connection: Connection, audit_id: int, row_class: type[SQLModel]) -> bool:
-    """Whether an audit has a row of a class."""
-    c = table_of(row_class).c
+def _has_rows(connection: Connection, audit_id: int, record_class: type) -> bool:
+    """Whether an audit has a record of a class."""
+    c = table_of(record_class).c
     return connection.execute(select(c.audit_id).where(c.audit_id == audit_id).limit(1)).first() is not None
 
 
-def list_answering_models(db: Database, audit_id: int, probes: Iterable[str] = tuple(ANSWER_ROWS)) -> list[str]:
+def list_answering_models(db: Database, audit_id: int, probes: Iterable[str] = tuple(ANSWER_RECORDS)) -> list[str]:
     """List the names of the models with answers to some probes, in order.
 
     Judges, in tables with the column `judge`, are left out.
     """
-    columns = [table_of(ANSWER_ROWS[probe]).c for probe in probes]
+    columns = [table_of(ANSWER_RECORDS[probe]).c for probe in probes]
     queries = [select(c.model).where(c.audit_id == audit_id).distinct() for c in columns if "judge" not in c]
     with db.read() as connection:
         return sorted({name for query in queries for name in connection.execute(query).scalars()})

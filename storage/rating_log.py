@@ -5,7 +5,7 @@ row is the valid one. `rating_undo` has undo and redo.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -22,8 +22,8 @@ from auditor.storage.conflict_status import (
     rated_content,
 )
 from auditor.storage.database import Database
-from auditor.storage.record_parsing import parse_values
 from auditor.storage.results import insert_rating
+from auditor.storage.row_classes import conversion_of
 from auditor.storage.row_writing import table_of
 from auditor.storage.writer import Job, T
 
@@ -291,5 +291,5 @@ def _is_conflict(columns: Any, key: ConflictKey) -> ColumnElement[bool]:
 
 def parse_entry(row: RowMapping) -> RatingEntry:
     """Convert a row of the log to a `RatingEntry`."""
-    values = {f.name: row[f.name] for f in fields(Rating) if f.name != "cell"}
-    return RatingEntry(row["id"], Rating(cell=Cell(row["country"], row["topic"]), **parse_values(Rating, values)))
+    conversion = conversion_of(Rating)
+    return RatingEntry(row["id"], conversion.to_record([row[name] for name in conversion.column_names]))

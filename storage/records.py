@@ -78,6 +78,18 @@ def load_records(
         cells: load only records of these cells; None for all.
         values: by name of a column, the value or the values that it must have; None for any.
     """
+    with db.read() as connection:
+        return read_records(connection, audit_id, record_class, cells, **values)
+
+
+def read_records(
+    connection: Connection,
+    audit_id: int,
+    record_class: type[R],
+    cells: Iterable[Cell] | None = None,
+    **values: str | Iterable[str] | None,
+) -> list[R]:
+    """Do what `load_records` does on an open connection."""
     table, conversion = table_of(record_class), conversion_of(record_class)
     query = select(*(table.c[name] for name in conversion.column_names)).where(table.c.audit_id == audit_id)
     is_part = cells is not None
@@ -86,14 +98,14 @@ def load_records(
             query = query.where(table.c[name] == value)
         elif value is not None:
             query, is_part = query.where(table.c[name].in_(list(value))), True
-    with db.read() as connection:
-        if not is_part:
-            order = list(table.primary_key) if "position" not in table.c else [table.c.position]
-            return list(map(conversion.to_record, connection.execute(query.order_by(*order))))
-        rows = connection.execute(query) if cells is None else _select_cells(connection, query, table, cells)
-        # Sorted in Python: ORDER BY judge makes SQLite scan all verdicts of the audit instead of those of these cells.
-        key_names = [column.name for column in table.primary_key if column.name != "audit_id"]
-        return list(map(conversion.to_record, sorted(rows, key=attrgetter(*key_names))))
+    if not is_part:
+        has_position = table_declaration(record_class).position is not None
+        order = [table.c.position] if has_position else list(table.primary_key)
+        return list(map(conversion.to_record, connection.execute(query.order_by(*order))))
+    rows = connection.execute(query) if cells is None else _select_cells(connection, query, table, cells)
+    # Sorted in Python: ORDER BY judge makes SQLite scan all verdicts of the audit instead of those of these cells.
+    key_names = [column.name for column in table.primary_key if column.name != "audit_id"]
+    return list(map(conversion.to_record, sorted(rows, key=attrgetter(*key_names))))
 
 
 def _select_cells(

@@ -24,32 +24,12 @@ from auditor.domain import (
 )
 from auditor.storage import audits, hash_chain
 from auditor.storage.database import Database
-from auditor.storage.records import load_records, replace_records, save_records, write_records
+from auditor.storage.records import load_records, replace_records, write_records
 from auditor.storage.row_classes import conversion_of
 from auditor.storage.row_writing import coerce_values, table_of
 
 CLAIM_KINDS = [kind.value for kind in ConflictKind if kind.spec.sides is ConflictSides.CLAIMS]
 """Kinds of conflicts that a user's command queues; a run neither makes nor deletes them."""
-
-
-def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
-    """Store traces; a stored one of the same model, cell and sample is replaced."""
-    save_records(db, audit_id, traces)
-
-
-def save_sentence_pairs(db: Database, audit_id: int, sentence_pairs: Sequence[SentencePairScore]) -> None:
-    """Store sentence pairs; a stored one of the same model, cell and number is replaced."""
-    save_records(db, audit_id, sentence_pairs)
-
-
-def save_scores(db: Database, audit_id: int, scores: Sequence[CellScore]) -> None:
-    """Store scores; a stored one of the same model, cell and method is replaced."""
-    save_records(db, audit_id, scores)
-
-
-def save_verdicts(db: Database, audit_id: int, verdicts: Sequence[Verdict]) -> None:
-    """Store verdicts; a stored one of the same judge and trace is replaced."""
-    save_records(db, audit_id, verdicts)
 
 
 def save_recorded_audit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 from sqlalchemy.sql.selectable import CTE
@@ -19,12 +19,8 @@ from auditor.storage.queue_sql import (
     summarize_ratings,
 )
 from auditor.storage.rating_log import resolves_conflict
-from auditor.storage.record_parsing import field_parsers, make_row_parser
+from auditor.storage.row_classes import conversion_of
 from auditor.storage.row_writing import table_of
-
-CONFLICT_FIELDS, RATING_FIELDS = (
-    [field.name for field in fields(record_class) if field.name != "cell"] for record_class in (Conflict, Rating)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,33 +50,34 @@ def load_reviewed_conflicts(db: Database, audit_id: int) -> list[ReviewedConflic
     """Load an audit's conflicts of all kinds, in order of country, topic and sides."""
     table, ratings = table_of(Conflict), select_current_ratings(audit_id)
     summary = summarize_ratings(ratings)
-    columns = [table.c.country, table.c.topic, *(table.c[name] for name in CONFLICT_FIELDS)]
+    conversion = conversion_of(Conflict)
+    columns = [table.c[name] for name in conversion.column_names]
     query = (
         select(*columns, conflict_status(table, summary), majority_decision(summary))
         .select_from(table.outerjoin(summary, is_same_conflict(table, summary)))
         .where(table.c.audit_id == audit_id)
         .order_by(*table.primary_key)
     )
-    parsers = {**field_parsers(Conflict), **field_parsers(ReviewedConflict)}
-    parse_row = make_row_parser([*CONFLICT_FIELDS, "status", "decision"], parsers)
     with db.read() as connection:
         ratings_by_conflict = _load_ratings_by_conflict(connection, ratings)
         reviewed_conflicts = []
-        for cell, values in map(parse_row, connection.execute(query)):
-            status, decision = values.pop("status"), values.pop("decision")
-            conflict_ratings = ratings_by_conflict.get((*cell, values["left"], values["right"]), ())
-            conflict = Conflict(cell=cell, **values)
-            reviewed_conflicts.append(ReviewedConflict(conflict, status, decision, tuple(conflict_ratings)))
+        for *values, status, decision in connection.execute(query):
+            conflict = conversion.to_record(values)
+            conflict_ratings = ratings_by_conflict.get((*conflict.cell, conflict.left, conflict.right), ())
+            decision = None if decision is None else Decision(decision)
+            reviewed_conflicts.append(
+                ReviewedConflict(conflict, ConflictStatus(status), decision, tuple(conflict_ratings))
+            )
     return reviewed_conflicts
 
 
 def _load_ratings_by_conflict(connection: Connection, current_ratings: CTE) -> dict[tuple[str, ...], list[Rating]]:
     """Load the current ratings that decide a conflict, by conflict and in order of their raters."""
     c = current_ratings.c
-    columns = [c.country, c.topic, *(c[name] for name in RATING_FIELDS)]
+    conversion = conversion_of(Rating)
+    columns = [c[name] for name in conversion.column_names]
     query = select(*columns).where(resolves_conflict(c.decision)).order_by(c.rater)
-    parse_rating = make_row_parser(RATING_FIELDS, field_parsers(Rating))
     ratings_by_conflict: defaultdict[tuple[str, ...], list[Rating]] = defaultdict(list)
-    for cell, values in map(parse_rating, connection.execute(query)):
-        ratings_by_conflict[*cell, values["left"], values["right"]].append(Rating(cell=cell, **values))
+    for rating in map(conversion.to_record, connection.execute(query)):
+        ratings_by_conflict[*rating.cell, rating.left, rating.right].append(rating)
     return ratings_by_conflict

@@ -2,7 +2,7 @@
 
 Times are ISO 8601 in UTC; unknown numbers are NULL, never 0. The table `answer` is the ledger: it is shared by all
 audits of a database, and its key covers all that determines an answer. Most other tables belong to one audit each and
-are derived from the ledger. `rating` and `label` are append-only. The tables of a probe are in the module that its
+are derived from the ledger. `rating` and `label` are append-only. The records of a probe are in the module that its
 `parts` name.
 """
 
@@ -24,14 +24,16 @@ from auditor.domain import (
     Rating,
     Restatement,
     SentencePairScore,
+    SurveyCell,
+    TaskItem,
     Trace,
     Verdict,
 )
-from auditor.storage import audit_tables as audit_tables
+from auditor.domain.audit_records import Audit
+from auditor.domain.records import list_stored
 from auditor.storage import call_tables as call_tables
 from auditor.storage import exclusion_tables as exclusion_tables
 from auditor.storage import label_tables as label_tables
-from auditor.storage import opinion_tables as opinion_tables
 from auditor.storage import result_tables as result_tables
 from auditor.storage.migrations import find_latest_revision
 from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, ServerText, audit_id_column, row_class_of
@@ -43,6 +45,9 @@ VERSION_TABLE = "auditor_version"
 """Table that holds the database's revision; its presence marks a database of auditor."""
 
 RECORDS: Sequence[type] = (
+    Audit,
+    SurveyCell,
+    TaskItem,
     Trace,
     CellScore,
     SentencePairScore,
@@ -81,7 +86,8 @@ class VectorRow(AppendOnlyRow, table=True):
 
 
 for _probe in SECTION_BY_PROBE.values():
-    _probe.parts.load("tables")
+    for _record_class in list_stored(_probe.parts.load("records")):
+        row_class_of(_record_class)
 
 for _table in SQLModel.metadata.tables.values():
     for _column in _table.columns:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import select
 
 from auditor.domain import AnswerKind, Cell, Outcome, Task, TaskItem, Trace
-from auditor.storage.audit_tables import TaskItemRow
 from auditor.storage.database import Database
-from auditor.storage.row_writing import replace_rows, table_of
+from auditor.storage.records import load_records
+from auditor.storage.row_writing import table_of
 
 
 def build_task_metadata(task: Task | None) -> dict[str, Any] | None:
@@ -29,10 +28,7 @@ def load_audit_task(db: Database, audit_id: int, metadata: Mapping[str, Any] | N
     """Load an audit's task with its items; None for an audit of a survey (no `metadata`)."""
     if metadata is None:
         return None
-    table = table_of(TaskItemRow)
-    query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.position)
-    with db.read() as connection:
-        items = [_parse_item(row) for row in connection.execute(query).mappings()]
+    items = load_records(db, audit_id, TaskItem)
     kind, bounds = AnswerKind(metadata["kind"]), metadata["range"]
     people = tuple(metadata.get("people", ()))
     task_fields = {**metadata, "kind": kind, "range": tuple(bounds) if bounds else None, "people": people}
@@ -41,11 +37,8 @@ def load_audit_task(db: Database, audit_id: int, metadata: Mapping[str, Any] | N
 
 def load_item(db: Database, audit_id: int, item_id: str) -> TaskItem | None:
     """Load one item; None if the audit has none of this id."""
-    table = table_of(TaskItemRow)
-    query = select(table).where(table.c.audit_id == audit_id, table.c.id == item_id)
-    with db.read() as connection:
-        row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else _parse_item(row)
+    items = load_records(db, audit_id, TaskItem, id=item_id)
+    return items[0] if items else None
 
 
 def load_answers(db: Database, audit_id: int) -> dict[tuple[str, Cell, int], str]:
@@ -55,26 +48,3 @@ def load_answers(db: Database, audit_id: int) -> dict[tuple[str, Cell, int], str
     query = query.where(c.answer.is_not(None), c.outcome == Outcome.OK.value)
     with db.read() as connection:
         return {(model, Cell(*cell), sample): answer for model, *cell, sample, answer in connection.execute(query)}
-
-
-def save_items(connection: Connection, audit_id: int, task: Task | None) -> None:
-    """Store a task's items in place of those that the audit had; no task, no items."""
-    rows = [
-        {
-            "audit_id": audit_id,
-            "id": item.id,
-            "position": position,
-            "question": item.question,
-            "context": item.context,
-            "options": json.dumps(item.options, ensure_ascii=False),
-            "truth": item.truth,
-        }
-        for position, item in enumerate(task.items.values() if task else ())
-    ]
-    replace_rows(connection, TaskItemRow, audit_id, rows)
-
-
-def _parse_item(row: RowMapping) -> TaskItem:
-    """Convert a row to an item of a task."""
-    options = tuple(json.loads(row["options"]))
-    return TaskItem(row["id"], row["question"], row["context"], options, row["truth"])

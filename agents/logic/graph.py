@@ -27,6 +27,7 @@ from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
 from auditor.domain import ItemSet
 from auditor.storage import comparisons
+from auditor.storage.records import save_records
 
 PAIRS_PER_BATCH = 32
 """Pairs in one parallel branch; bounds its memory."""
@@ -104,7 +105,7 @@ async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
         for call, judge, question in requests
         if call.key in answers
     ]
-    await asyncio.to_thread(comparisons.save_comparisons, context.db, context.audit_id, new_comparisons)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, new_comparisons)
     return {}
 
 

@@ -17,6 +17,7 @@ from auditor.config.semantic import TASK_QUESTIONS
 from auditor.domain import Answer, Call
 from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, MoralWording
 from auditor.storage import semantic_results
+from auditor.storage.records import save_records
 
 
 class _PlannedAnswer(NamedTuple):
@@ -69,7 +70,7 @@ async def collect_answers(
             answer_records += await asyncio.to_thread(load_task_answers, context, model.name, ids)
         else:
             answer_records += [answer for question in ids for answer in recorded_answers[model.name].get(question, ())]
-    await asyncio.to_thread(semantic_results.save_answers, context.db, context.audit_id, answer_records)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, answer_records)
 
 
 def _plan_answers(context: RunContext, model: ModelSection, wordings: Sequence[MoralWording]) -> list[_PlannedAnswer]:

@@ -12,9 +12,10 @@ from auditor.agents.semantic.answer_parsing import parse_pair_verdict
 from auditor.agents.semantic.call_builders import build_pair_call, is_paper_form
 from auditor.config.semantic import ConsistencySection, SemanticProbe
 from auditor.domain import Call, Purpose
-from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, PairVerdict
+from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, PairVerdict, QuestionScore
 from auditor.storage import semantic_results
 from auditor.storage.probe_answers import list_answering_models
+from auditor.storage.records import load_records, save_records
 
 AnswerPair = tuple[MoralAnswerRecord, MoralAnswerRecord, int, int]
 """Two answers of a model to one question, and the numbers under which the pair is stored."""
@@ -68,7 +69,7 @@ def find_least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> li
         return []
     facts = semantic_results.load_facts(context.db, context.audit_id)
     assert facts is not None
-    scores = semantic_results.load_scores(context.db, context.audit_id)
+    scores = load_records(context.db, context.audit_id, QuestionScore)
     selected_scores = [
         score
         for model in list_answering_models(context.db, context.audit_id, ["semantic"])
@@ -129,4 +130,4 @@ async def _judge_pairs(
             )
             key = (judge_name, purpose.value, first.model, first.question, left, right)
             verdicts.append(PairVerdict(*key, outcome, holds, reason, answer.key))
-    await asyncio.to_thread(semantic_results.save_pair_verdicts, context.db, context.audit_id, verdicts)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, verdicts)

@@ -14,6 +14,7 @@ from auditor.config.semantic import SemanticProbe
 from auditor.domain.semantic import MoralQuestion, MoralWording
 from auditor.metrics.paraphrase import MIN_EDIT_DISTANCE, edit_distance, parascore
 from auditor.storage import semantic_results
+from auditor.storage.records import save_records
 
 TOO_SIMILAR, MEANING_CHANGED = "too near to another wording", "too far in meaning"
 
@@ -32,7 +33,7 @@ async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questi
     }
     await add_paraphrases(context, probe, incomplete, wordings)
     added = [wording for group in wordings.values() for wording in group if wording.key is not None]
-    await asyncio.to_thread(semantic_results.save_wordings, context.db, context.audit_id, added)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, added)
 
 
 async def add_paraphrases(

@@ -19,6 +19,7 @@ from auditor.metrics.paraphrase import normalize_text
 from auditor.prompts.moral_questions import load_built_in_questions, parse_questions
 from auditor.storage import semantic_results
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from auditor.surveys.row_reader import TextRow, read_rows
 
 REQUIRED_COLUMNS = ("question_id", "question")
@@ -115,7 +116,7 @@ def save_questions(db: Database, audit_id: int, probe: SemanticProbe, survey: Su
     questions = load_planned_questions(probe, survey)
     semantic_results.replace_questions(db, audit_id, questions)
     wordings = [wording for question in questions for wording in written_wordings(question)]
-    semantic_results.save_wordings(db, audit_id, wordings)
+    save_records(db, audit_id, wordings)
     return questions
 
 

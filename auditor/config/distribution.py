@@ -24,8 +24,8 @@ class DistributionProbe(ProbeSection):
     """How people's answers are spread: the shares that a model states, and its own answers as single people."""
 
     parts: ClassVar = ProbeParts(
-        tables="auditor.storage.opinion_tables",
-        answer_row="auditor.storage.opinion_tables:OpinionRow",
+        records="auditor.domain.opinions",
+        answer_record="auditor.domain.opinions:Opinion",
         build_graph="auditor.agents.distribution:build_distribution_graph",
         check_input="auditor.agents.opinion_questions:check_survey",
         plan_calls="auditor.cost_estimation.distribution_calls:plan_distribution_calls",

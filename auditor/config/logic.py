@@ -22,8 +22,8 @@ class LogicProbe(ProbeSection):
     """Logical consistency of a judge's pairwise preferences, in both orders and in a negated form."""
 
     parts: ClassVar = ProbeParts(
-        tables="auditor.storage.comparison_tables",
-        answer_row="auditor.storage.comparison_tables:ComparisonRow",
+        records="auditor.domain.comparisons",
+        answer_record="auditor.domain.comparisons:Comparison",
         build_graph="auditor.agents.logic.graph:build_logic_graph",
         check_input="auditor.agents.logic.input_check:check_items",
         plan_calls="auditor.cost_estimation.logic_calls:plan_logic_calls",

@@ -24,8 +24,8 @@ class ProbeParts:
     test loads each part and compares its parameters with those that its users pass.
 
     Attributes:
-        tables: module with the row classes of the probe.
-        answer_row: the row class of its answers, with the columns `outcome`, `key` (of the call), and `model`; `judge`
+        records: module with the stored records of the probe (`auditor.domain.records`).
+        answer_record: the record of its answers, with the columns `outcome`, `key` (of the call), and `model`; `judge`
             instead of `model` for answers as a judge.
         build_graph: `() -> CompiledStateGraph`, the probe's stage; it ends at once without the probe's table.
         check_input: `(config, survey) -> str | None`, checks the probe's files before the first call, and describes in
@@ -46,8 +46,8 @@ class ProbeParts:
         sampled_figures: the figures that depend on this spread, as the beginning of a sentence.
     """
 
-    tables: str
-    answer_row: str
+    records: str
+    answer_record: str
     build_graph: str
     check_input: str
     plan_calls: str

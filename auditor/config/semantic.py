@@ -47,8 +47,8 @@ class SemanticProbe(ProbeSection):
     """Consistency of the answers to moral questions in several wordings, and of the rules of thumb behind them."""
 
     parts: ClassVar = ProbeParts(
-        tables="auditor.storage.semantic_tables",
-        answer_row="auditor.storage.semantic_tables:MoralAnswerRow",
+        records="auditor.domain.semantic",
+        answer_record="auditor.domain.semantic:MoralAnswerRecord",
         build_graph="auditor.agents.semantic.graph:build_semantic_graph",
         check_input="auditor.agents.semantic.questions:check_questions",
         plan_calls="auditor.cost_estimation.semantic_calls:plan_semantic_calls",

@@ -10,7 +10,7 @@ from typing import Annotated
 from auditor.domain.conflict_kinds import ConflictKind
 from auditor.domain.decisions import Decision
 from auditor.domain.identifiers import canonical_hash
-from auditor.domain.records import CallKey, Key, LongText, RowOwner, RowPolicy, stored
+from auditor.domain.records import CallKey, Key, LongText, Nullable, RowOwner, RowPolicy, Unique, stored
 from auditor.domain.terms import (
     Cell,
     ConflictState,
@@ -23,6 +23,23 @@ from auditor.domain.terms import (
 )
 
 _HARMLESS_ALTERATIONS = frozenset(HarmlessAlteration)
+
+
+@stored("audit", RowPolicy.MUTABLE, RowOwner.DATABASE)
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One audit; `config` and `survey` are canonical JSON. The former is None for an audit of imported scores."""
+
+    id: Key[int]
+    name: Unique[str]
+    config: LongText[str | None]
+    config_hash: str | None
+    survey: Nullable[LongText[str]]
+    stage: str
+    created_at: str
+    updated_at: str
+    finished_at: str | None
+    environment: Nullable[LongText[str]]
 
 
 @stored("trace", indexes={"ix_trace_cell": ("audit_id", "country", "topic")})

@@ -12,6 +12,7 @@ from auditor.domain.attempts import Attempt
 from auditor.domain.capabilities import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
 from auditor.domain.identifiers import canonical_hash
 from auditor.domain.languages import ENGLISH
+from auditor.domain.records import NotStored
 from auditor.domain.terms import Cell, LogprobMeasure, Outcome, Purpose
 
 
@@ -152,7 +153,7 @@ class Answer:
     cached_tokens: int | None = None
     cost_usd: float | None = None
     error: str | None = None
-    attempts: tuple[Attempt, ...] = ()
+    attempts: NotStored[tuple[Attempt, ...]] = ()
     fingerprint: str | None = None
     sent: str | None = None
     altered: str | None = None

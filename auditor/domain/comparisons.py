@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
 from auditor.domain.languages import ENGLISH
-from auditor.domain.terms import Outcome
+from auditor.domain.records import CallKey, Key, LongText, NotStored, stored
+from auditor.domain.terms import Outcome, Purpose
 
 
 class Relation(StrEnum):
@@ -40,6 +42,18 @@ class Item:
     human: float | None = None
 
 
+@stored("comparison_item", position=3)
+@dataclass(frozen=True, slots=True)
+class ComparisonItem:
+    """An `Item` as stored, with the context of its set; `item` is its id."""
+
+    context: Key[str]
+    item: Key[str]
+    text: LongText[str]
+    human: float | None
+
+
+@stored("comparison_set", position=2)
 @dataclass(frozen=True, slots=True)
 class ItemSet:
     """Items that are compared with each other.
@@ -51,13 +65,14 @@ class ItemSet:
         language: ISO 639-1 code of the language of the questions.
     """
 
-    context: str
-    text: str
+    context: Key[str]
+    text: LongText[str]
     criterion: str
-    items: tuple[Item, ...]
+    items: NotStored[tuple[Item, ...]] = ()
     language: str = ENGLISH
 
 
+@stored("comparison")
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One judge's answer to one question that shows `item_a` first; only the outcome `ok` has a decision.
@@ -70,16 +85,16 @@ class Comparison:
         position: its row in the imported file, from 0; None if the audit asked for it.
     """
 
-    judge: str
-    context: str
-    item_a: str
-    item_b: str
-    relation: Relation
+    judge: Key[str]
+    context: Key[str]
+    item_a: Key[str]
+    item_b: Key[str]
+    relation: Key[Relation]
+    paraphrase: Key[int] = field(default=0, kw_only=True)
+    sample: Key[int] = field(default=0, kw_only=True)
     outcome: Outcome
     decision: ComparisonChoice | None = None
-    paraphrase: int = 0
-    sample: int = 0
     probability: float | None = None
     people: ComparisonChoice | None = None
-    key: str | None = None
+    key: Annotated[str | None, CallKey(Purpose.LOGIC, "judge")] = None
     position: int | None = None

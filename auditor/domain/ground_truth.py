@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from auditor.domain.records import Key, RowPolicy, stored
 from auditor.domain.tasks import Task
 from auditor.domain.terms import Cell
 
 
+@stored("survey_cell", RowPolicy.MUTABLE, position=1)
 @dataclass(frozen=True, slots=True)
 class SurveyCell:
     """Survey responses of one country on one topic.
@@ -23,7 +25,7 @@ class SurveyCell:
         acceptable, not_a_moral_issue, unacceptable: shares of the answers, in [0, 1]; None if the survey has none.
     """
 
-    cell: Cell
+    cell: Key[Cell]
     score: float | None
     n: int | None = None
     standard_error: float | None = None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
-from auditor.domain.terms import Cell, Outcome
+from auditor.domain.records import CallKey, Key, LongText, Nullable, stored
+from auditor.domain.terms import Cell, Outcome, Purpose
 
 
 class OpinionMode(StrEnum):
@@ -38,6 +40,7 @@ MIN_GROUP_RESPONDENTS = 100
 """Default of the fewest respondents of a group in a cell; half of that effectively."""
 
 
+@stored("opinion")
 @dataclass(frozen=True, slots=True)
 class Opinion:
     """One answer of a model about a cell, or about a group of the cell's people.
@@ -52,17 +55,25 @@ class Opinion:
         key, repair_key: of the call, and of the one that asked for the answer once more; None for imported answers.
     """
 
-    model: str
-    cell: Cell
-    dimension: str
-    group: str
-    mode: OpinionMode
-    scale_order: ScaleOrder
-    sample: int
+    model: Key[str]
+    cell: Key[Cell]
+    dimension: Key[str]
+    group: Key[str]
+    mode: Key[OpinionMode]
+    scale_order: Key[ScaleOrder]
+    sample: Key[int]
     outcome: Outcome
     shares: tuple[float, ...] | None
     n: int | None = None
-    is_rescaled: bool = False
+    is_rescaled: Nullable[bool] = False
     mass: float | None = None
-    key: str | None = None
-    repair_key: str | None = None
+    key: Annotated[str | None, CallKey(Purpose.OPINION, "model")] = None
+    repair_key: Annotated[str | None, CallKey(Purpose.OPINION, "model")] = None
+
+
+@stored("survey_shares")
+@dataclass(frozen=True, slots=True)
+class SurveyShares:
+    """The shares of people's answers that an audit compares with, as JSON."""
+
+    shares: LongText[str]

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import ModuleType
 from typing import Annotated, TypeVar
 
 from auditor.domain.terms import Purpose
@@ -140,6 +141,11 @@ def stored(
 def is_stored(record_class: object) -> bool:
     """Whether this is a class with a `stored` declaration."""
     return isinstance(record_class, type) and record_class in _DECLARATIONS
+
+
+def list_stored(module: ModuleType) -> list[type]:
+    """The classes with a `stored` declaration that a module defines, in order."""
+    return [value for value in vars(module).values() if is_stored(value) and value.__module__ == module.__name__]
 
 
 def table_declaration(record_class: type) -> TableDeclaration:

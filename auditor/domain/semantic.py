@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from auditor.domain import Outcome
+from auditor.domain.records import Key, LongText, NotStored, stored
 
 MoralFoundation = Literal["care", "fairness", "liberty", "loyalty", "authority", "sanctity"]
 FOUNDATIONS: tuple[MoralFoundation, ...] = get_args(MoralFoundation)
@@ -22,6 +23,7 @@ QUESTION_TEXT = "question"
 """`QuestionScore.text` of the wordings of a question themselves; such a score has no model."""
 
 
+@stored("moral_question", position=2)
 @dataclass(frozen=True, slots=True)
 class MoralQuestion:
     """A moral question and its paraphrases.
@@ -36,15 +38,16 @@ class MoralQuestion:
         languages: languages of the paraphrases, one each; empty if all are in the language of the question.
     """
 
-    id: str
-    text: str
-    paraphrases: tuple[str, ...] = ()
+    id: Key[str]
+    text: LongText[str]
+    paraphrases: NotStored[tuple[str, ...]] = ()
     foundation: str = ""
     topics: tuple[str, ...] = ()
     language: str = "en"
-    languages: tuple[str, ...] = ()
+    languages: NotStored[tuple[str, ...]] = ()
 
 
+@stored("moral_wording")
 @dataclass(frozen=True, slots=True)
 class MoralWording:
     """A wording of a question: the question itself, an accepted paraphrase or a rejected candidate.
@@ -62,10 +65,10 @@ class MoralWording:
         language: ISO 639-1 code.
     """
 
-    question: str
-    candidate: int
+    question: Key[str]
+    candidate: Key[int]
     number: int | None
-    text: str
+    text: LongText[str]
     source: str
     similarity: float | None = None
     distance: float | None = None
@@ -75,6 +78,7 @@ class MoralWording:
     language: str = "en"
 
 
+@stored("moral_answer", indexes={"ix_moral_answer_question": ("audit_id", "question")})
 @dataclass(frozen=True, slots=True)
 class MoralAnswerRecord:
     """One model's answer to one wording, with its rule of thumb; only the outcome `ok` has a text.
@@ -87,18 +91,19 @@ class MoralAnswerRecord:
         rot_key: key of that call.
     """
 
-    model: str
-    question: str
-    wording: int
-    sample: int
+    model: Key[str]
+    question: Key[str]
+    wording: Key[int]
+    sample: Key[int]
     outcome: Outcome
-    text: str | None = None
+    text: LongText[str | None] = None
     key: str | None = None
-    rot: str | None = None
+    rot: LongText[str | None] = None
     rot_outcome: Outcome | None = None
     rot_key: str | None = None
 
 
+@stored("moral_score")
 @dataclass(frozen=True, slots=True)
 class QuestionScore:
     """Consistency of a model on one question.
@@ -114,10 +119,10 @@ class QuestionScore:
         lowest: cosine of those two answers.
     """
 
-    model: str
-    question: str
-    text: str
-    metric: str
+    model: Key[str]
+    question: Key[str]
+    text: Key[str]
+    metric: Key[str]
     value: float | None
     n: int
     left: int | None = None
@@ -141,6 +146,7 @@ class ScoreForm:
     alpha: float | None
 
 
+@stored("moral_null")
 @dataclass(frozen=True, slots=True)
 class NullScore:
     """Null distribution of a model's mean score, from answers shuffled across questions.
@@ -152,8 +158,8 @@ class NullScore:
         questions: number of questions shuffled.
     """
 
-    model: str
-    kind: str
+    model: Key[str]
+    kind: Key[str]
     mean: float | None
     low: float | None
     high: float | None
@@ -162,6 +168,7 @@ class NullScore:
     reason: str | None = None
 
 
+@stored("moral_verdict")
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
     """One judge's verdict on two answers of a model to one question.
@@ -172,15 +179,15 @@ class PairVerdict:
         holds: whether the judge answered yes; None if the call failed or its answer cannot be parsed.
     """
 
-    judge: str
-    purpose: str
-    model: str
-    question: str
-    left: int
-    right: int
+    judge: Key[str]
+    purpose: Key[str]
+    model: Key[str]
+    question: Key[str]
+    left: Key[int]
+    right: Key[int]
     outcome: Outcome
     holds: bool | None = None
-    reason: str | None = None
+    reason: LongText[str | None] = None
     key: str | None = None
 
 
@@ -226,3 +233,11 @@ class SemanticScoringSettings:
 
     def _name_metric(self, alpha: float | None) -> str:
         return self.variant if alpha in (None, self.alpha) else f"{self.variant}:alpha={alpha:g}"
+
+
+@stored("semantic_facts")
+@dataclass(frozen=True, slots=True)
+class SemanticFacts:
+    """How an audit's semantic scores were made: `SemanticScoringSettings` as JSON."""
+
+    facts: LongText[str]

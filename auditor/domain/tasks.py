@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from auditor.domain.records import Key, LongText, RowPolicy, stored
 from auditor.domain.terms import SCORE_MAX, SCORE_MIN, Cell
 
 OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -23,6 +24,7 @@ class AnswerKind(StrEnum):
     """A number or a few words that are compared with the right answer."""
 
 
+@stored("task_item", RowPolicy.MUTABLE, position=2)
 @dataclass(frozen=True, slots=True)
 class TaskItem:
     """One question of a task.
@@ -33,11 +35,11 @@ class TaskItem:
         truth: the right answer in canonical form; None if unknown.
     """
 
-    id: str
-    question: str
-    context: str = ""
-    options: tuple[str, ...] = ()
-    truth: str | None = None
+    id: Key[str]
+    question: LongText[str]
+    context: LongText[str] = ""
+    options: LongText[tuple[str, ...]] = ()
+    truth: LongText[str | None] = None
 
     @property
     def cell(self) -> Cell:

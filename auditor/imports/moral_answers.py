@@ -15,12 +15,21 @@ from auditor.agents.semantic.scoring import ScoringPlan, score_audit
 from auditor.config import EmbeddingSection, require_audit_name
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Outcome, canonical_hash
-from auditor.domain.semantic import FOUNDATIONS, MoralAnswerRecord, MoralQuestion, MoralWording, SemanticScoringSettings
+from auditor.domain.semantic import (
+    FOUNDATIONS,
+    MoralAnswerRecord,
+    MoralQuestion,
+    MoralWording,
+    NullScore,
+    QuestionScore,
+    SemanticScoringSettings,
+)
 from auditor.errors import ImportFileError, UsageError
 from auditor.models.text_similarity import check_similarity_packages, consistency_measures
 from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import load_records, save_records
 from auditor.storage.semantic_results import ScoredAnswers
 from auditor.surveys.row_reader import read_column_names, read_rows
 
@@ -223,11 +232,11 @@ def _score_answers(
             scratch, name="answers", config=None, config_hash=None, survey=EMPTY_SURVEY, environment={}
         )
         semantic_results.replace_questions(scratch, audit.id, questions)
-        semantic_results.save_wordings(scratch, audit.id, wordings)
-        semantic_results.save_answers(scratch, audit.id, collector.answers)
+        save_records(scratch, audit.id, wordings)
+        save_records(scratch, audit.id, collector.answers)
         score_audit(scratch, audit.id, plan)
-        scores = semantic_results.load_scores(scratch, audit.id)
-        null_scores = semantic_results.load_null_scores(scratch, audit.id)
+        scores = load_records(scratch, audit.id, QuestionScore)
+        null_scores = load_records(scratch, audit.id, NullScore)
         facts = semantic_results.load_facts(scratch, audit.id) or settings
     return ScoredAnswers(questions, wordings, collector.answers, scores, null_scores, facts)
 

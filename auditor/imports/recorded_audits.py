@@ -33,6 +33,7 @@ from auditor.run.exclusions import recompute_imported_scores
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
 from auditor.storage.exclusions import load_exclusions
+from auditor.storage.records import save_records
 from auditor.surveys import group_countries, load_survey
 from auditor.surveys.country_spelling import make_country_speller, make_topic_speller
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
@@ -240,7 +241,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
                     "Import the traces first, or correct the row.",
                 )
             verdicts.append(verdict)
-        results.save_verdicts(db, stored_audit.id, verdicts)
+        save_records(db, stored_audit.id, verdicts)
     empty = sum(verdict.ruling is None for verdict in verdicts)
     return ImportedVerdicts(len(verdicts), len({verdict.judge for verdict in verdicts}), empty)
 

@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain import ComparisonChoice, ItemSet, derive_seed
+from auditor.domain import Comparison, ComparisonChoice, ItemSet, derive_seed
 from auditor.errors import UsageError
 from auditor.metrics.logic import JudgeAnswers
 from auditor.metrics.preference_repair import RatingMethod, Repair, add_flip_noise, repair
 from auditor.storage import audits, comparisons
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
+from auditor.storage.records import load_records
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def _select_answers(db: Database, audit_name: str, judge: str | None) -> list[It
     """The answers of one judge or (None) of all, in the first wording of each judge; see `repair_comparisons`."""
     audit = audits.get_audit(db, audit_name)
     item_sets = comparisons.load_item_sets(db, audit.id)
-    answers = comparisons.build_set_answers(item_sets, comparisons.load_comparisons(db, audit.id))
+    answers = comparisons.build_set_answers(item_sets, load_records(db, audit.id, Comparison))
     judges = list(dict.fromkeys(set_answers.judge for set_answers in answers))
     if not judges:
         raise UsageError(

@@ -17,6 +17,7 @@ from auditor.run.survey_plan import planned_cells
 from auditor.storage import audits, exclusions, results
 from auditor.storage.database import Database, run_lock
 from auditor.storage.exclusions import AnswerSelection, Exclusion
+from auditor.storage.records import save_records
 
 T = TypeVar("T")
 
@@ -120,4 +121,4 @@ def recompute_imported_scores(db: Database, audit_id: int) -> None:
         samples, score = list(group), stored.get(key)
         n_planned = len(samples) if score is None else max(score.n_planned, len(samples))
         scores.append(compute_cell_score(*key, samples, n_planned, None, ""))
-    results.save_scores(db, audit_id, scores)
+    save_records(db, audit_id, scores)

@@ -12,6 +12,7 @@ from auditor.domain import Outcome
 from auditor.domain.labels import LabelKind
 from auditor.storage import audits, labels, results
 from auditor.storage.database import open_database
+from auditor.storage.records import save_records
 from tests.support.cli_runner import auditor
 from tests.support.review_audit import save_review_audit
 
@@ -89,7 +90,7 @@ def test_traces_that_no_judge_reviewed_are_left_out(storage: str, opened: list[d
     with open_database(storage) as db:
         audit_id = audits.get_audit(db, "moral").id
         verdicts = [v for v in results.load_verdicts(db, audit_id) if v.model == "cedar"]
-        results.save_verdicts(db, audit_id, [replace(v, outcome=Outcome.REFUSED, ruling=None) for v in verdicts])
+        save_records(db, audit_id, [replace(v, outcome=Outcome.REFUSED, ruling=None) for v in verdicts])
     result = auditor("review", "--sample", "60")
     assert "Label sample: 60 of 120 traces, from 4 strata" in result.stderr
     assert result.stderr.endswith("Left out: 60 traces without a judge's verdict.\n")

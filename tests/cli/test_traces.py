@@ -10,6 +10,7 @@ import pytest
 from auditor.domain import Cell, Outcome, Survey, SurveyCell, Trace
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from auditor.storage.records import save_records
 from tests.reports.hostile_report import EVIL
 from tests.support.cli_runner import auditor
 from tests.support.synthetic_audit import populate
@@ -62,7 +63,7 @@ def test_hostile_answers_cannot_control_the_terminal(tmp_path: Path) -> None:
     with open_database(url) as db:
         survey = Survey("s", "", "", "", ("", ""), (SurveyCell(cell, 0.5),))
         audit = audits.save_audit(db, name="evil", config=None, config_hash=None, survey=survey, environment={})
-        results.save_traces(db, audit.id, [Trace(EVIL, cell, 0, Outcome.UNPARSED, text=EVIL)])
+        save_records(db, audit.id, [Trace(EVIL, cell, 0, Outcome.UNPARSED, text=EVIL)])
     for options in ([], ["--json"]):
         shown = auditor("traces", "--storage", url, *options)
         assert shown.returncode == 0, shown.stderr

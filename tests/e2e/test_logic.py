@@ -15,8 +15,9 @@ from auditor.errors import ConfigError
 from auditor.reports.data.logic.schema import LogicReport, LogicRow
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
-from auditor.storage import audits, comparisons
+from auditor.storage import audits
 from auditor.storage.database import open_database
+from auditor.storage.records import load_records
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, read_question, scripted
 from tests.support.document_figures import assert_report_shows_figures
@@ -34,7 +35,7 @@ def config_of_comparisons(url: str, models: int = 1, language: str = "en", **pro
 def stored(storage: str) -> list[Comparison]:
     """All recorded comparisons of the audit."""
     with open_database(storage, create=False) as db:
-        return comparisons.load_comparisons(db, audits.get_audit(db, "scripted").id)
+        return load_records(db, audits.get_audit(db, "scripted").id, Comparison)
 
 
 def section(storage: str) -> LogicReport:

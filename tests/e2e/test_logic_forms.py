@@ -22,6 +22,7 @@ from auditor.run import open_audit, run_audit
 from auditor.run.fingerprints import fingerprint
 from auditor.storage import audits, comparisons
 from auditor.storage.database import open_database
+from auditor.storage.records import load_records
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import choice_reply, letter_reply, read_question, scripted
 from tests.support.fake_server import FakeServer, Reply, Request
@@ -154,7 +155,7 @@ def test_repeats_reason_where_first_answers_are_letters(server: FakeServer, stor
     assert {r.schema for r in reasoned} == {"ReasonedBinaryPreference"}
     assert {r.body["temperature"] for r in reasoned} == {0.7}
     with open_database(storage, create=False) as db:
-        stored = comparisons.load_comparisons(db, audits.get_audit(db, "scripted").id)
+        stored = load_records(db, audits.get_audit(db, "scripted").id, Comparison)
     assert all((c.probability is None) == (c.sample > 0) for c in stored)
     logic = section(storage)
     assert [row.self_agreement.n for row in logic.judges] == [15] * 3
@@ -199,7 +200,7 @@ def test_equal_probabilities_name_the_first_item_in_the_form_of_the_paper(
     asking = file_config(server.url, tmp_path, form=form, answer="probability", negated=True, k=[3])
     run_audit(asking, storage=storage)
     with open_database(storage, create=False) as db:
-        stored = comparisons.load_comparisons(db, audits.get_audit(db, "scripted").id)
+        stored = load_records(db, audits.get_audit(db, "scripted").id, Comparison)
     assert {c.probability for c in stored} == {0.5}
     assert {c.decision for c in stored} == {ComparisonChoice.FIRST if form == "paper" else ComparisonChoice.TIE}
     assert len(stored) == 4 * N_PAIRS

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Connection, select, update
 
 from auditor.cli.dry_run import print_dry_run
+from auditor.domain.audit_records import Audit
 from auditor.run import open_audit, run_audit
-from auditor.storage.audit_tables import AuditRow
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
 from tests.support.audit_configs import config, with_schema_version
@@ -21,7 +21,7 @@ AUDIT: dict[str, Any] = {"probes": {"direct": {"samples": 1}}, "judges": []}
 
 def forget_version(storage: str) -> None:
     """Remove the versions from the stored configuration, as earlier versions of the program stored it."""
-    table = table_of(AuditRow)
+    table = table_of(Audit)
 
     def job(connection: Connection) -> None:
         stored = json.loads(connection.execute(select(table.c.config)).scalar_one())

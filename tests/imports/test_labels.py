@@ -15,6 +15,7 @@ from auditor.domain.labels import Label, LabelKind, LabelUnit, SampledUnit
 from auditor.review.label_sampling import draw_label_sample
 from auditor.storage import audits, hash_chain, labels, results
 from auditor.storage.database import open_database
+from auditor.storage.records import save_records
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.review_audit import save_review_audit
 
@@ -174,7 +175,7 @@ def test_traces_without_a_verdict_are_in_no_imported_sample(storage: str) -> Non
     with open_database(storage) as db:
         audit_id = audits.get_audit(db, "moral").id
         verdicts = [v for v in results.load_verdicts(db, audit_id) if v.model == "birch"]
-        results.save_verdicts(db, audit_id, [replace(v, outcome=Outcome.TIMEOUT, ruling=None) for v in verdicts])
+        save_records(db, audit_id, [replace(v, outcome=Outcome.TIMEOUT, ruling=None) for v in verdicts])
     rows = [make_row(trace, inclusion=0.5) for trace in (TRACES[0], ("birch", *TRACES[0][1:]))]
     assert "1 label stored, but not used to correct the judges' figures" in import_file(write_csv(rows)).stderr
     stored, sample = load(storage)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from auditor.domain.opinions import Opinion
 from auditor.exports.inspect_logs import export_inspect
 from auditor.exports.tables import TableFormat, export_tables
 from auditor.imports.comparisons import import_comparisons
@@ -17,7 +18,7 @@ from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.comparisons import load_item_sets
 from auditor.storage.database import open_database
-from auditor.storage.opinions import load_opinions
+from auditor.storage.records import load_records
 from tests.support.opinion_surveys import write_opinion_survey
 
 TRACES = """model,country,topic,sample,text,score,outcome
@@ -95,7 +96,7 @@ def test_exported_opinions_can_be_imported_again(tmp_path: Path, storage: str) -
     folder = export(storage, "a", tmp_path)
     import_opinions(folder / "opinion.jsonl", survey=survey, audit="b", storage=storage)
     with open_database(storage, create=False) as db:
-        opinions = [load_opinions(db, audits.get_audit(db, name).id) for name in ("a", "b")]
+        opinions = [load_records(db, audits.get_audit(db, name).id, Opinion) for name in ("a", "b")]
     assert len(opinions[0]) == 3
     assert opinions[1] == opinions[0]
 

@@ -6,15 +6,14 @@ import inspect
 from functools import partial
 
 import pytest
-from sqlmodel import SQLModel
 
 from auditor.agents.graph import build_graph
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Purpose
+from auditor.domain.records import RowPolicy, list_stored, table_declaration
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.probe_sections import build_probe_section
 from auditor.reports.sections.report import SECTION_BUILDERS
-from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import table_of
 
 PARAMETERS = {
@@ -43,17 +42,14 @@ class TestParts:
                 assert list(inspect.signature(parts.load(part)).parameters) == parameters, part
 
     def test_answers_can_be_counted_by_model(self, name: str) -> None:
-        row_class = SECTION_BY_PROBE[name].parts.load("answer_row")
-        assert issubclass(row_class, SQLModel)
-        columns = table_of(row_class).c
+        columns = table_of(SECTION_BY_PROBE[name].parts.load("answer_record")).c
         assert {"outcome", "key"} <= set(columns.keys())
         assert "model" in columns or "judge" in columns
 
-    def test_the_module_of_tables_has_the_rows_of_its_answers(self, name: str) -> None:
+    def test_the_module_of_records_has_that_of_its_answers(self, name: str) -> None:
         parts = SECTION_BY_PROBE[name].parts
-        rows = [value for value in vars(parts.load("tables")).values() if isinstance(value, type)]
-        assert parts.load("answer_row") in rows
-        assert parts.load("answer_row") in DerivedRow.__subclasses__()
+        assert parts.load("answer_record") in list_stored(parts.load("records"))
+        assert table_declaration(parts.load("answer_record")).policy is RowPolicy.DERIVED
 
     def test_the_report_has_a_field_and_a_section(self, name: str) -> None:
         report_type = inspect.signature(SECTION_BY_PROBE[name].parts.load("measure_coverage")).parameters["report"]

@@ -10,9 +10,10 @@ import pytest
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from tests.support.synthetic_audit import populate
 
 
@@ -61,6 +62,6 @@ def import_scores(
         CellScore(model, Cell(country, topic), method, score, n_ok=int(score is not None), n_planned=1)
         for (model, country, topic), score in scores.items()
     ]
-    results.save_scores(db, audit.id, rows)
+    save_records(db, audit.id, rows)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return build_report(db, "imported")

@@ -24,6 +24,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests.capabilities import CapabilityReportRow, RequestsReport
 from auditor.storage import audits, results
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.support.stored_rows import add_rating
 
 EVIL = (
@@ -56,8 +57,8 @@ def hostile_report(db: Database) -> Report:
         db, name="hostile", config=saved, config_hash=config.hash, survey=survey, environment=environment
     )
     scores = [(n, c, (i - j) / 6) for j, n in enumerate(names) for i, c in enumerate(cells)]
-    results.save_traces(db, audit.id, [Trace(n, c, 0, Outcome.OK, s, EVIL) for n, c, s in scores])
-    results.save_scores(db, audit.id, [CellScore(n, c, "direct", s, None, 1, 1) for n, c, s in scores])
+    save_records(db, audit.id, [Trace(n, c, 0, Outcome.OK, s, EVIL) for n, c, s in scores])
+    save_records(db, audit.id, [CellScore(n, c, "direct", s, None, 1, 1) for n, c, s in scores])
     conflict = Conflict(cells[0], names[0], names[1], 0.0, -1 / 6, ConflictKind.GRADIENT)
     results.replace_conflicts(db, audit.id, [conflict])
     decided_at = datetime(2026, 1, 1, tzinfo=UTC)

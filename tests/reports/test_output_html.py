@@ -11,8 +11,9 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.reports.sections.report import build_report_document
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.conftest import import_scores, survey_of
 from tests.reports.hostile_report import hostile_report
 from tests.support.document_figures import assert_figures_are_shown
@@ -132,7 +133,7 @@ def test_two_methods_are_named(db: Database) -> None:
     import_scores(db, truth, {("m", *c): v for c, v in truth.items()})
     audit = audits.get_audit(db, "imported")
     rows = [CellScore("m", Cell(*c), "logprob", -v, n_ok=1, n_planned=1) for c, v in truth.items()]
-    results.save_scores(db, audit.id, rows)
+    save_records(db, audit.id, rows)
     html = render_report(build_report(db, "imported"), "html")
     assert "m (direct)" in html
     assert "m (logprob)" in html

@@ -13,6 +13,7 @@ from auditor.review.session import ReviewSession
 from auditor.storage import results
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.support.review_audit import save_review_audit
 
 L, R, B, N = Decision.LEFT, Decision.RIGHT, Decision.BOTH, Decision.NEITHER
@@ -77,7 +78,7 @@ def test_verdicts_that_an_adaptive_panel_adds_are_not_used(db: Database) -> None
     audit = save_review_audit(db, conflicts=1)
     (conflict,) = results.load_conflicts(db, audit.id)
     verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.cell == conflict.cell]
-    results.save_verdicts(db, audit.id, [replace(verdict, always=verdict.judge != "cedar") for verdict in verdicts])
+    save_records(db, audit.id, [replace(verdict, always=verdict.judge != "cedar") for verdict in verdicts])
     decisions = {ConflictKey(*conflict.cell, conflict.left, conflict.right): {"ada": L}}
     assert {x.judge for x in load_judged_sides(db, audit.id, decisions)} == {"alder", "birch"}
 

@@ -17,6 +17,7 @@ from auditor.domain.review_aspects import aspect_questions
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader
 from auditor.storage import audits, results, semantic_results, transcripts
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from auditor.storage.row_writing import table_of
 from tests.support.label_audits import (
     COUNTRIES,
@@ -103,7 +104,7 @@ def test_an_imported_trace_is_masked_and_shown_like_others(db: Database) -> None
     audit = save_review_audit(db, conflicts=1)
     text = "I am Alder 3 and say that divorce in Egypt is common. Egyptians accept it."
     [trace] = [replace(t, text=text) for t in results.load_traces(db, audit.id)[:1]]
-    results.save_traces(db, audit.id, [trace])
+    save_records(db, audit.id, [trace])
     loader = LabelItemLoader(db, replace(audit, config=None), "ada")
     item = loader.load(LabelUnit(LabelKind.TRACE, (trace.model, *trace.cell, "0")))
     assert not re.search("egypt|divorce|alder", item.material, re.IGNORECASE)
@@ -113,7 +114,7 @@ def test_an_imported_trace_is_masked_and_shown_like_others(db: Database) -> None
 def test_a_trace_that_cannot_be_shown_says_why(db: Database) -> None:
     audit = save_review_audit(db, conflicts=1)
     [trace] = results.load_traces(db, audit.id)[:1]
-    results.save_traces(db, audit.id, [replace(trace, outcome=Outcome.TRUNCATED, score=None)])
+    save_records(db, audit.id, [replace(trace, outcome=Outcome.TRUNCATED, score=None)])
     parts = (trace.model, *trace.cell)
     assert load(db, "moral", LabelUnit(LabelKind.TRACE, (*parts, "0"))).missing == (
         "It has no text to judge (outcome: truncated)."

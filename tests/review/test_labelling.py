@@ -17,6 +17,7 @@ from auditor.review.progress import format_progress
 from auditor.storage import hash_chain, label_draws, labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from tests.support.review_audit import save_review_audit
 
 VALID, INVALID = Ruling.VALID.value, Ruling.INVALID.value
@@ -128,14 +129,14 @@ def test_an_audit_without_the_kind_says_what_is_missing(db: Database, audit: Aud
 
 def test_failed_traces_are_not_drawn(db: Database, audit: Audit) -> None:
     failed = replace(results.load_traces(db, audit.id)[0], outcome=Outcome.TRUNCATED, score=None)
-    results.save_traces(db, audit.id, [failed])
+    save_records(db, audit.id, [failed])
     assert draw_label_sample(db, audit, LabelKind.TRACE, 500).n_population == 179
 
 
 def test_verdicts_that_come_later_do_not_change_the_strata(db: Database, audit: Audit) -> None:
     draw_label_sample(db, audit, LabelKind.TRACE, 60)
     verdicts = [replace(v, judge="dogwood", ruling=Ruling.INVALID) for v in results.load_verdicts(db, audit.id)]
-    results.save_verdicts(db, audit.id, verdicts)
+    save_records(db, audit.id, verdicts)
     draw_label_sample(db, audit, LabelKind.TRACE, 100)
     sizes = {sampled.stratum: sampled.n_in_stratum for sampled in load_label_sample(db, audit)}
     assert sum(sizes.values()) == 180
@@ -148,7 +149,7 @@ def trace_parts(trace: Trace) -> tuple[str, ...]:
 def delete_verdicts(db: Database, audit: Audit, model: str) -> None:
     """Replace all verdicts on a model by failures."""
     verdicts = [replace(v, outcome=Outcome.TIMEOUT, ruling=None) for v in results.load_verdicts(db, audit.id)]
-    results.save_verdicts(db, audit.id, [verdict for verdict in verdicts if verdict.model == model])
+    save_records(db, audit.id, [verdict for verdict in verdicts if verdict.model == model])
 
 
 def test_traces_without_a_verdict_are_not_drawn_if_others_have_one(db: Database, audit: Audit) -> None:
@@ -170,7 +171,7 @@ def test_an_audit_without_verdicts_can_be_labelled(db: Database, audit: Audit) -
 
 
 def change_text(db: Database, audit: Audit, trace: Trace) -> None:
-    results.save_traces(db, audit.id, [replace(trace, text="Rewritten.")])
+    save_records(db, audit.id, [replace(trace, text="Rewritten.")])
 
 
 def test_a_sample_of_changed_traces_is_neither_opened_nor_extended(db: Database, audit: Audit) -> None:

@@ -15,6 +15,7 @@ from auditor.storage import audits, rating_log, results
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter
 from auditor.storage.database import Database
 from auditor.storage.rating_log import FULL_DISCLOSURE
+from auditor.storage.records import save_records
 from tests.support.review_audit import MODELS, save_review_audit
 
 
@@ -64,7 +65,7 @@ def test_names_of_models_and_providers_are_masked_while_blind(db: Database) -> N
         for trace in results.load_traces(db, session.audit.id)
         if trace.cell == (key.country, key.topic)
     ]
-    results.save_traces(db, session.audit.id, traces)
+    save_records(db, session.audit.id, traces)
 
     blind = text_of(session.load_item(key)).lower()
     assert "alder" not in blind

@@ -24,6 +24,7 @@ from auditor.run import fingerprints
 from auditor.run.audit_runner import store_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from auditor.storage.records import save_records
 from tests.support.audit_configs import config
 
 ROOT = Path(__file__).parents[2]
@@ -141,7 +142,7 @@ def test_an_upgrade_keeps_the_results_of_an_audit(
             environment=environment,
         )
         trace = Trace("model-a", survey.cells[0].cell, 0, Outcome.OK, 0.5, "because", "key")
-        results.save_traces(db, stored.id, [trace])
+        save_records(db, stored.id, [trace])
         audits.set_stage(db, stored.id, audits.FINISHED)
     notices: list[str] = []
 

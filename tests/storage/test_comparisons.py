@@ -7,6 +7,7 @@ from pathlib import Path
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
 from auditor.storage import comparisons
 from auditor.storage.database import open_database
+from auditor.storage.records import load_records, save_records
 from tests.storage.test_database import fields_at_default, save_sample_audit
 
 
@@ -22,6 +23,6 @@ def test_sets_and_comparisons_come_back_whole(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = save_sample_audit(db)
         comparisons.replace_item_sets(db, audit.id, [item_set])
-        comparisons.save_comparisons(db, audit.id, [comparison])
+        save_records(db, audit.id, [comparison])
         assert comparisons.load_item_sets(db, audit.id) == [item_set]
-        assert comparisons.load_comparisons(db, audit.id) == [comparison]
+        assert load_records(db, audit.id, Comparison) == [comparison]

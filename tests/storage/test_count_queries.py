@@ -12,6 +12,7 @@ import pytest
 from auditor.domain import Ruling
 from auditor.storage import count_queries, results
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from tests.storage.conftest import ENGINES, new_database
 from tests.support.synthetic_audit import populate
 
@@ -54,7 +55,7 @@ def test_verdicts_on_disputed_traces_count_for_judges(tmp_path: Path) -> None:
         audit = populate(db, countries=5, topics=5)
         counts_before = count_queries.count_judge_verdicts(db, audit.id)
         verdicts = results.load_verdicts(db, audit.id)
-        results.save_verdicts(db, audit.id, [replace(verdict, always=verdict.sample > 0) for verdict in verdicts])
+        save_records(db, audit.id, [replace(verdict, always=verdict.sample > 0) for verdict in verdicts])
         assert count_queries.count_judge_verdicts(db, audit.id) == counts_before
 
 

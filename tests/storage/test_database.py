@@ -41,6 +41,7 @@ from auditor.domain import (
 from auditor.errors import StorageError, UsageError
 from auditor.storage import audits, ledger, results
 from auditor.storage.database import Database, open_database, run_lock
+from auditor.storage.records import save_records
 from auditor.storage.row_writing import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION
 from auditor.storage.tables import REVISION, VectorRow
@@ -112,7 +113,7 @@ def test_a_changed_config_drops_derived_rows_and_keeps_answers(db: Database) -> 
     audit = save_sample_audit(db)
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
     asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "yes")))
-    results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "t", call.key)])
+    save_records(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "t", call.key)])
     save_sample_audit(db)
     assert len(results.load_traces(db, audit.id)) == 1
     save_sample_audit(db, config_hash="other")

@@ -16,6 +16,7 @@ from auditor.run import AuditHandle
 from auditor.storage import audits, engine, ledger, results
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import _connect_args, make_engine, redact_url
+from auditor.storage.records import save_records
 from auditor.storage.row_writing import table_of
 from tests.storage.test_database import CELL, SURVEY
 from tests.support.postgres_server import PASSWORD, Postgres
@@ -86,7 +87,7 @@ def test_a_server_is_upgraded_only_on_request(postgres: Postgres) -> None:
 def test_null_characters_are_stored_escaped_on_a_server(postgres: Postgres) -> None:
     with open_database(postgres.schema()) as db:
         audit = audits.save_audit(db, name="a", config="{}", config_hash="h", survey=SURVEY, environment={})
-        results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "a\0b \U0001f600 \u202e", "k")])
+        save_records(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "a\0b \U0001f600 \u202e", "k")])
         assert [trace.text for trace in results.load_traces(db, audit.id)] == ["a\\x00b \U0001f600 \u202e"]
 
 

@@ -12,20 +12,20 @@ import pytest
 from sqlalchemy import update
 
 from auditor.domain import AlteredTraceVerdict, Answer, Attempt, Contest, Guess, Outcome, Restatement, Trace
+from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_tables import AttemptRow
 from auditor.storage.database import Database, open_database
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
 from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import table_of
-from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
 from tests.storage.conftest import ENGINES, new_database
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import make_answer, make_call
 from tests.support.synthetic_audit import populate
 
 AUDIT = 1
-TESTS_OF_JUDGES: set[type] = {AlteredTraceVerdict, Contest, Guess, PairVerdictRow, Restatement}
+TESTS_OF_JUDGES: set[type] = {AlteredTraceVerdict, Contest, Guess, PairVerdict, Restatement}
 """Their failures are listed by request only: an audit is complete without them."""
 
 
@@ -102,5 +102,5 @@ def test_every_table_of_results_is_counted_or_left_out_on_purpose() -> None:
     }
     tests_of_judges = {table_of(record_class) for record_class in TESTS_OF_JUDGES}
     assert {*failure_queries._RESULT_TABLES} | tests_of_judges == tables_with_outcomes
-    sent_until_stopped = {*failure_queries._SENT_UNTIL_STOPPED, table_of(MoralAnswerRow)}
+    sent_until_stopped = {*failure_queries._SENT_UNTIL_STOPPED, table_of(MoralAnswerRecord)}
     assert sent_until_stopped | tests_of_judges == tables_with_outcomes

@@ -17,10 +17,11 @@ from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.errors import StorageError
 from auditor.review.label_sampling import draw_label_sample
-from auditor.storage import audit_changes, audits, comparisons, hash_chain, labels, results, semantic_results
+from auditor.storage import audit_changes, audits, comparisons, hash_chain, labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
 from auditor.storage.label_units import load_labelable_units
+from auditor.storage.records import save_records
 from tests.support.forked_commands import CONTEXT
 from tests.support.review_audit import save_review_audit
 
@@ -96,7 +97,7 @@ def test_sample_and_labels_survive_another_run_of_the_audit(db: Database, audit:
     )
     assert rerun.id == audit.id
     assert labels.load_labels(db, audit.id, LabelKind.TRACE) == []  # until the text is there again
-    results.save_traces(db, audit.id, traces)
+    save_records(db, audit.id, traces)
     assert labels.load_label_sample(db, audit.id, LabelKind.TRACE) == before
     assert len(labels.load_labels(db, audit.id, LabelKind.TRACE)) == 1
 
@@ -115,14 +116,14 @@ def test_pairs_of_answers_are_those_that_a_judge_was_asked_about(db: Database, a
         MoralAnswerRecord("alder", "q1", wording, sample, Outcome.OK, f"wording {wording}, sample {sample}")
         for wording, sample in ((0, 0), (0, 1), (0, 2), (1, 0), (2, 0))
     ]
-    semantic_results.save_answers(db, audit.id, answers)
+    save_records(db, audit.id, answers)
     asked = ((Purpose.CONSISTENCY, 0, 1), (Purpose.CONTRADICTION, 1, 2))
     verdicts = [
         PairVerdict(judge, purpose.value, "alder", "q1", left, right, Outcome.OK, holds=True)
         for judge in ("birch", "cedar")
         for purpose, left, right in asked
     ]
-    semantic_results.save_pair_verdicts(db, audit.id, verdicts)
+    save_records(db, audit.id, verdicts)
     units = load_labelable_units(db, audit.id, LabelKind.ANSWER_PAIR)
     assert [unit.unit.parts for unit in units] == [
         ("consistency", "alder", "q1", "0", "1"),
@@ -139,7 +140,7 @@ def test_comparisons_are_those_in_their_standard_form(db: Database, audit: Audit
     items = tuple(Item(name, f"item {name}") for name in "abc")
     comparisons.replace_item_sets(db, audit.id, [ItemSet("set", "", "acceptability", items)])
     asked = [("a", "b", Relation.STANDARD), ("b", "a", Relation.STANDARD), ("a", "c", Relation.NEGATED)]
-    comparisons.save_comparisons(
+    save_records(
         db,
         audit.id,
         [

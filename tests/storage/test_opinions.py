@@ -9,7 +9,8 @@ from auditor.domain import Cell, Outcome, Survey, SurveyCell
 from auditor.domain.opinions import Opinion, OpinionMode, ScaleOrder
 from auditor.storage import audit_changes, audits
 from auditor.storage.database import open_database
-from auditor.storage.opinions import load_opinions, load_survey_shares, replace_opinions
+from auditor.storage.opinions import load_survey_shares, replace_opinions
+from auditor.storage.records import load_records
 
 CELL = Cell("Japan", "divorce")
 SURVEY = Survey("s", "s", "s", "{topic} {country}", ("low", "high"), (SurveyCell(CELL, 0.1),))
@@ -23,12 +24,12 @@ OPINIONS = [
 def test_stored_opinions_are_read_in_the_order_of_their_key(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/a.db") as db:
         audit = audits.save_audit(db, name="a", config=None, config_hash="x", survey=SURVEY, environment={})
-        assert load_opinions(db, audit.id) == []
+        assert load_records(db, audit.id, Opinion) == []
         assert load_survey_shares(db, audit.id) is None
         db.write(partial(replace_opinions, audit_id=audit.id, opinions=OPINIONS[::-1], survey_shares="{}"))
-        assert load_opinions(db, audit.id) == OPINIONS
+        assert load_records(db, audit.id, Opinion) == OPINIONS
         db.write(partial(replace_opinions, audit_id=audit.id, opinions=OPINIONS[:1], survey_shares='{"points": []}'))
-        assert load_opinions(db, audit.id) == OPINIONS[:1]
+        assert load_records(db, audit.id, Opinion) == OPINIONS[:1]
         assert load_survey_shares(db, audit.id) == '{"points": []}'
 
 
@@ -37,5 +38,5 @@ def test_a_deleted_audit_has_no_opinions(tmp_path: Path) -> None:
         audit = audits.save_audit(db, name="a", config=None, config_hash="x", survey=SURVEY, environment={})
         db.write(partial(replace_opinions, audit_id=audit.id, opinions=OPINIONS, survey_shares="{}"))
         audit_changes.delete_audit(db, audit)
-        assert load_opinions(db, audit.id) == []
+        assert load_records(db, audit.id, Opinion) == []
         assert load_survey_shares(db, audit.id) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import update
 
-from auditor.storage.audit_tables import AuditRow
+from auditor.domain.audit_records import Audit
 from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
 from auditor.storage.row_writing import table_of
@@ -12,7 +12,7 @@ from tests.support.synthetic_audit import populate
 
 
 def test_an_audit_with_an_unreadable_config_hides_no_other(file_storage: str) -> None:
-    table = table_of(AuditRow)
+    table = table_of(Audit)
     foreign_config = update(table).where(table.c.name == "foreign").values(config='{"name": "foreign", "new_key": 1}')
     with open_database(file_storage) as db:
         populate(db, name="foreign")

@@ -16,9 +16,10 @@ from auditor.reports.data.audit_status import load_audit_status
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.run import resume_after_review
-from auditor.storage import audits, hash_chain, rating_log, results, review_queue
+from auditor.storage import audits, hash_chain, rating_log, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock, upgrade_database
+from auditor.storage.records import save_records
 from auditor.storage.roles import build_roles_sql
 from tests.storage.test_database import CELL, SURVEY
 from tests.storage.test_engine import record_answer
@@ -74,7 +75,7 @@ def run_audit_steps(db: Database) -> None:
     with run_lock(db, "theirs"):
         record_answer(db)
         audit = audits.save_audit(db, name="theirs", config="{}", config_hash="h", survey=SURVEY, environment={})
-        results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "t", "k")])
+        save_records(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "t", "k")])
         audits.save_audit(db, name="theirs", config="{}", config_hash="h2", survey=SURVEY, environment={})
         audits.set_stage(db, audit.id, "elicit")
 

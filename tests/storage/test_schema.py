@@ -20,6 +20,7 @@ from auditor.storage import audits, costs, hash_chain, migrations, results, sche
 from auditor.storage.call_tables import AttemptRow
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import make_engine, read_only_options
+from auditor.storage.records import save_records
 from auditor.storage.row_writing import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
 from auditor.storage.tables import REVISION
@@ -60,7 +61,7 @@ def versions(tmp_path: Path) -> Path:
 
 def save_audit_with_traces(db: Database) -> None:
     audit = save_sample_audit(db)
-    results.save_traces(db, audit.id, [Trace("m", CELL, i, Outcome.OK, 0.5, f"text {i}", "k") for i in range(50)])
+    save_records(db, audit.id, [Trace("m", CELL, i, Outcome.OK, 0.5, f"text {i}", "k") for i in range(50)])
 
 
 def path_of(storage: str) -> Path:
@@ -315,7 +316,7 @@ def test_concurrent_opens_create_one_database(storage: str) -> None:
 def test_opening_today_s_database_loads_no_alembic(file_storage: str) -> None:
     with open_database(file_storage) as db:
         audit = save_sample_audit(db)
-        results.save_traces(db, audit.id, [Trace("m", Cell("NO", "x"), 0, Outcome.OK, 0.5, "t", "k")])
+        save_records(db, audit.id, [Trace("m", Cell("NO", "x"), 0, Outcome.OK, 0.5, "t", "k")])
         with db.read() as connection:
             assert connection.execute(select(table_of(Trace).c.text)).scalars().all() == ["t"]
     program = (

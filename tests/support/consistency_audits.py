@@ -24,6 +24,7 @@ from auditor.run import EMPTY_SURVEY
 from auditor.storage import audits, comparisons, semantic_results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 
 N_JUDGES, N_SETS, N_ITEMS, N_WORDINGS, N_REPEATS = 4, 5, 5, 2, 2
 ERROR_SHARES = np.linspace(0.05, 0.4, N_JUDGES)
@@ -48,7 +49,7 @@ def save_logic_audit(db: Database, name: str = "comparisons", seed: int = 0) -> 
     for judge, error_share in enumerate(ERROR_SHARES):
         for item_set in item_sets:
             answers = list(_compare_items(rng, f"judge {judge}", item_set, float(error_share)))
-            comparisons.save_comparisons(db, audit.id, answers)
+            save_records(db, audit.id, answers)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return audits.get_audit(db, name)
 
@@ -61,9 +62,8 @@ def _compare_items(rng: np.random.Generator, judge: str, item_set: ItemSet, erro
                 names_better = rng.random() >= error_share
                 is_first_named = ((first.human or 0) > (second.human or 0)) == (relation is Relation.STANDARD)
                 decision = ComparisonChoice.FIRST if is_first_named == names_better else ComparisonChoice.SECOND
-                yield Comparison(
-                    judge, item_set.context, first.id, second.id, relation, Outcome.OK, decision, wording, sample
-                )
+                question = (judge, item_set.context, first.id, second.id, relation)
+                yield Comparison(*question, Outcome.OK, decision, paraphrase=wording, sample=sample)
 
 
 def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) -> Audit:
@@ -95,7 +95,7 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
         for model, question in itertools.product(MODELS, questions)
         for left, right in itertools.combinations(range(N_SAMPLES), 2)
     ]
-    semantic_results.save_pair_verdicts(db, audit.id, verdicts)
+    save_records(db, audit.id, verdicts)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return audits.get_audit(db, name)
 

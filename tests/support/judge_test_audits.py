@@ -7,9 +7,10 @@ from itertools import combinations
 import numpy as np
 
 from auditor.domain import AlteredTraceVerdict, Contest, Guess, HarmlessAlteration, Outcome, Ruling
-from auditor.storage import judge_tests, results
+from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.support.synthetic_audit import NAMES, populate
 
 JUDGES = NAMES[:3]
@@ -44,7 +45,7 @@ def save_judge_test_audit(db: Database) -> Audit:
         for left, right in combinations(JUDGES, 2)
         for is_swapped in (False, True)
     ]
-    judge_tests.save_guesses(db, audit.id, guesses)
-    judge_tests.save_altered_trace_verdicts(db, audit.id, verdicts)
-    judge_tests.save_contests(db, audit.id, contests)
+    save_records(db, audit.id, guesses)
+    save_records(db, audit.id, verdicts)
+    save_records(db, audit.id, contests)
     return audit

@@ -24,6 +24,7 @@ from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 
 MODELS = ("alder", "birch", "cedar")
 COUNTRIES = ("Egypt", "Netherlands", "Nigeria", "Japan", "United States")
@@ -84,9 +85,9 @@ def save_review_audit(
         open_conflicts.append(
             Conflict(cell, "alder", "birch", by_model["alder"], by_model["birch"], kind, ConflictState.OPEN, 1, 0, 0)
         )
-    results.save_traces(db, audit.id, traces)
-    results.save_verdicts(db, audit.id, verdicts)
-    results.save_scores(db, audit.id, scores)
+    save_records(db, audit.id, traces)
+    save_records(db, audit.id, verdicts)
+    save_records(db, audit.id, scores)
     results.replace_conflicts(db, audit.id, open_conflicts)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return audits.get_audit(db, name)

@@ -42,6 +42,7 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from auditor.storage.row_writing import insert_new
 from tests.support.stored_rows import add_rating
 
@@ -111,10 +112,10 @@ def populate(
         traces = _traces(rng, index, model, scored_cells, truth, samples)
         verdicts = _verdicts(rng, index, names, traces, judges)
         scores += _cell_scores(rng, model, traces, samples)
-        results.save_traces(db, audit.id, traces)
-        results.save_verdicts(db, audit.id, verdicts)
+        save_records(db, audit.id, traces)
+        save_records(db, audit.id, verdicts)
         _record(db, audit.id, [*_answered(traces, names), *_answered(verdicts, names)])
-    results.save_scores(db, audit.id, scores)
+    save_records(db, audit.id, scores)
     conflicts = _conflicts(rng, names, scores)
     results.replace_conflicts(db, audit.id, conflicts)
     for rating in _ratings(conflicts):

@@ -15,6 +15,7 @@ from auditor.storage import audits, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
+from auditor.storage.records import save_records
 from auditor.tui.settings import ReviewSettings
 from auditor.tui.side_panel import SidePanel
 from tests.support.review_audit import MODELS, save_review_audit
@@ -267,7 +268,7 @@ def save_texts(db: Database, text: str, other_text: str) -> None:
     audit_id = audits.get_audit(db, "moral").id
     texts = {"alder": text, "birch": other_text}
     traces = [replace(t, text=texts.get(t.model, t.text)) for t in results.load_traces(db, audit_id)]
-    results.save_traces(db, audit_id, traces)
+    save_records(db, audit_id, traces)
 
 
 async def test_previous_and_next_conflict_stop_at_the_ends(run: Run) -> None:
@@ -390,8 +391,8 @@ async def test_norms_and_reasoning_are_labelled(run: Run, db: Database) -> None:
 async def test_a_refused_sample_is_called_refused(run: Run, db: Database) -> None:
     audit = audits.get_audit(db, "moral")
     cell = Cell("Egypt", "divorce")
-    results.save_traces(db, audit.id, [Trace("alder", cell, 3, Outcome.REFUSED, None, "I cannot answer that.")])
-    results.save_traces(db, audit.id, [Trace("alder", cell, 4, Outcome.RATE_LIMITED, None, None)])
+    save_records(db, audit.id, [Trace("alder", cell, 3, Outcome.REFUSED, None, "I cannot answer that.")])
+    save_records(db, audit.id, [Trace("alder", cell, 4, Outcome.RATE_LIMITED, None, None)])
     async with run(size=(200, 50)) as driver:
         await driver.press("slash")
         await driver.type("country:egypt divorce")

@@ -22,6 +22,7 @@ from auditor.review.session import ReviewSession
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit, _save_survey, _serialize_survey
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from auditor.tui.formatting import fit_width, highlight_spans, to_content, to_multiline, to_single_line
 from tests.support.review_audit import HOSTILE, save_review_audit
 from tests.tui.conftest import Run
@@ -83,11 +84,11 @@ def save_hostile_audit(db: Database, attack: str) -> Audit:
         cell: Cell(text + cell.country, text + cell.topic)
         for cell in {conflict.cell for conflict in results.load_conflicts(db, audit.id)}
     }
-    results.save_traces(db, audit.id, [
+    save_records(db, audit.id, [
         replace(trace, cell=new_cells[trace.cell], model=text + trace.model, text=text)
         for trace in results.load_traces(db, audit.id)
     ])  # fmt: skip
-    results.save_verdicts(db, audit.id, [
+    save_records(db, audit.id, [
         replace(
             verdict, cell=new_cells[verdict.cell], model=text + verdict.model, judge=text + verdict.judge,
             justification=text,

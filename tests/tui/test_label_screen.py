@@ -18,6 +18,7 @@ from auditor.review.label_item import LabelItemLoader
 from auditor.storage import labels, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from auditor.tui import actions, saving_screen
 from auditor.tui.dialogs import KeysWindow, TextDialog
 from auditor.tui.label_app import LabelApp
@@ -155,7 +156,7 @@ async def test_a_failed_save_stays_and_says_so(
         assert "not saved" in driver.messages[-1]
         assert screen_of(driver).open_key == first
         assert "✓ saved" not in driver.text
-        results.save_traces(db, audit.id, traces)
+        save_records(db, audit.id, traces)
         await driver.press("2")
         [label] = stored(db, audit)
         assert (label.value, label.note, label.aspects) == ("INVALID", "odd", {"cultural_accuracy": True})
@@ -220,7 +221,7 @@ async def test_a_text_that_is_gone_is_passed_over_and_stays_in_the_sample(
         replace(traces[first.parts], outcome=Outcome.TRUNCATED, score=None),
         replace(traces[second.parts], text=""),
     ]
-    results.save_traces(db, audit.id, changed)
+    save_records(db, audit.id, changed)
     async with start() as driver:
         assert screen_of(driver).open_key == third
         assert driver.messages == [
@@ -317,7 +318,7 @@ async def test_texts_with_markup_and_escapes_are_shown_as_they_are(
 ) -> None:
     first = open_session(db, audit).sample[0].unit
     [trace] = [t for t in results.load_traces(db, audit.id) if (t.model, *t.cell, str(t.sample)) == first.parts]
-    results.save_traces(db, audit.id, [replace(trace, text="[bold red]gotcha[/] \u202e [@click=app.quit]x[/]")])
+    save_records(db, audit.id, [replace(trace, text="[bold red]gotcha[/] \u202e [@click=app.quit]x[/]")])
     async with start() as driver:
         assert "[bold red]gotcha[/]" in driver.text
         assert "\u202e" not in driver.text

@@ -17,6 +17,7 @@ from auditor.errors import ReviewError, StorageError
 from auditor.review.label_item import LabelItemLoader
 from auditor.storage import audits, backup, labels, results
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from auditor.tui import saving_screen
 from auditor.tui.label_app import LabelApp
 from auditor.tui.launch import run_labelling
@@ -145,7 +146,7 @@ def test_a_text_that_is_gone_is_passed_over(label: RunLabelling, db: Database) -
     [trace] = [
         t for t in results.load_traces(db, 1) if (t.model, *t.cell, str(t.sample)) == session.sample[0].unit.parts
     ]
-    results.save_traces(db, 1, [replace(trace, outcome=Outcome.TRUNCATED, score=None)])
+    save_records(db, 1, [replace(trace, outcome=Outcome.TRUNCATED, score=None)])
     transcript = label("open 1", "1", "next", "1")
     assert "1 text of the sample cannot be shown, and stay" in transcript
     assert "It cannot be labelled. It has no text to judge (outcome: truncated)." in transcript

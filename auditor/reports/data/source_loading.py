@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from auditor.config import load_stored_config
+from auditor.domain import AlteredTraceVerdict, CellScore, Contest, Guess
 from auditor.reports.data.label_records import load_label_records
 from auditor.reports.data.report_source import ReportSource
-from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, tasks
+from auditor.storage import audits, capabilities, costs, count_queries, results, tasks
 from auditor.storage.database import Database
 from auditor.storage.exclusions import load_exclusions
 from auditor.storage.judge_consistency import apply_consistency_weights
 from auditor.storage.probe_answers import list_answering_models
+from auditor.storage.records import load_records
 from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
 from auditor.storage.votes import load_votes
 
@@ -25,7 +28,7 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "judge_counts": count_queries.count_judge_verdicts,
     "reviewed_conflicts": load_reviewed_conflicts,
     "verdict_counts": count_queries.count_verdicts,
-    "scores": results.load_scores,
+    "scores": partial(load_records, record_class=CellScore),
     "trace_counts": count_queries.count_traces,
     "exclusions": load_exclusions,
     "trace_repeats": count_queries.count_trace_repeats,
@@ -33,9 +36,9 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "sentence_pair_counts": count_queries.count_sentence_pairs,
     "failed_attempt_counts": costs.count_unreturned_calls,
     "probe_models": list_answering_models,
-    "author_guesses": judge_tests.load_guesses,
-    "judge_tests": judge_tests.load_altered_trace_verdicts,
-    "position_tests": judge_tests.load_contests,
+    "author_guesses": partial(load_records, record_class=Guess),
+    "judge_tests": partial(load_records, record_class=AlteredTraceVerdict),
+    "position_tests": partial(load_records, record_class=Contest),
     "capability_history": capabilities.load_capability_history,
     "label_records": load_label_records,
 }

@@ -18,6 +18,7 @@ from auditor.reports.render.escaping import escape_html
 from auditor.reports.render.html import CONTENT_SECURITY_POLICY
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from auditor.tasks import survey_from_task
 from tests.reports.hostile_report import EVIL, hostile_report
 from tests.support.html_page import Page, assert_well_formed_and_inert
@@ -141,7 +142,7 @@ def test_a_task_has_a_page_for_each_item(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/task.db") as db:
         audit = audits.save_audit(db, name="sums", config=None, config_hash=None, survey=survey, environment={})
         answers = [Trace("m", item.cell, 0, Outcome.OK, -0.2, "So 4.", answer="4") for item in items.values()]
-        results.save_traces(db, audit.id, answers)
+        save_records(db, audit.id, answers)
         pages = write_trace_pages(db, "sums", tmp_path / "out")
     assert pages.links.find("", "2+2") == "out/1-2-2.html"
     text = Page((tmp_path / "out" / "1-2-2.html").read_text()).text

@@ -15,6 +15,7 @@ from auditor.exports.traces.selection import TraceFilter
 from auditor.reports.data.traces.schema import TraceReport
 from auditor.storage import results
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from auditor.storage.transcripts import load_transcripts
 from tests.support.inspect_logs import SyntheticDatabase
 from tests.support.synthetic_audit import populate
@@ -109,7 +110,7 @@ def test_comparisons_of_sentences_stand_on_the_page_of_their_cell(settled: Datab
     reader = TraceReader(settled, "population")
     cell, model = reader.select().cells[0], reader.models[1]
     rows = [make_comparison(model, cell, number) for number in (1, 0)]
-    results.save_sentence_pairs(settled, reader.audit.id, [*rows, make_comparison("gone", cell, 0)])
+    save_records(settled, reader.audit.id, [*rows, make_comparison("gone", cell, 0)])
     first, second, *_ = reader.iterate_cells(reader.select())
     assert [row.score for row in first.sentence_pairs] == rows[::-1]
     assert [row.prompt for row in first.sentence_pairs] == ["", ""]
@@ -121,7 +122,7 @@ def test_an_audit_by_log_probabilities_alone_has_pages(tmp_path: Path) -> None:
         audit = populate(db, models=3, countries=3, topics=3)
         traces = results.load_traces(db, audit.id)
         results.delete_traces(db, audit.id, [(trace.model, trace.cell, trace.sample) for trace in traces])
-        results.save_sentence_pairs(db, audit.id, [make_comparison(traces[0].model, traces[0].cell, 0)])
+        save_records(db, audit.id, [make_comparison(traces[0].model, traces[0].cell, 0)])
         reader = TraceReader(db, "population")
         [cell_traces] = reader.iterate_cells(reader.select())
         assert (cell_traces.cell, len(cell_traces.sentence_pairs), len(cell_traces.traces)) == (traces[0].cell, 1, 0)

@@ -21,6 +21,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from tests.reports.conftest import import_scores, survey_of
 from tests.support.synthetic_audit import populate
 
@@ -250,7 +251,7 @@ def test_methods_are_reported_separately(db: Database) -> None:
     logprob_scores = [
         CellScore("m", Cell(*cell), "logprob", -value, n_ok=1, n_planned=1) for cell, value in truth.items()
     ]
-    results.save_scores(db, audit.id, logprob_scores)
+    save_records(db, audit.id, logprob_scores)
     rows = build_report(db, "imported").alignment
     assert [(row.method, row.pearson_r) for row in rows] == [("direct", 1.0), ("logprob", -1.0)]
 

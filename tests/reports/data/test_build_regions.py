@@ -12,8 +12,9 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.reports.sections.weaknesses import list_weaknesses
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from auditor.surveys import group_countries
 from tests.support.html_page import Page
 
@@ -52,7 +53,7 @@ def build_regional_report(db: Database, grouping: str, worse_region: str = "", m
             else float(np.clip(score + error, -1, 1))
         )
         rows.append(CellScore("m", cell, "direct", value, n_ok=int(value is not None), n_planned=1))
-    results.save_scores(db, audit.id, rows)
+    save_records(db, audit.id, rows)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return build_report(db, "a")
 
@@ -104,7 +105,7 @@ def test_countries_in_no_group_are_named(db: Database) -> None:
     two_regions = tuple(r for r in survey.grouping.regions if r.name in ("Africa", "Asia"))
     survey = replace(survey, grouping=replace(survey.grouping, regions=two_regions))
     audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
-    results.save_scores(db, audit.id, [CellScore("m", cell, "direct", 0.1) for cell in survey.scores])
+    save_records(db, audit.id, [CellScore("m", cell, "direct", 0.1) for cell in survey.scores])
     report = build_report(db, "a")
     assert "Germany" in report.regions.ungrouped
     for text in (render_report(report, "html"), render_report(report, "markdown")):

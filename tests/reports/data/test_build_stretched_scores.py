@@ -17,8 +17,9 @@ from auditor.reports.junit import render_junit
 from auditor.reports.output import render_report
 from auditor.reports.paper_files import render_paper_files
 from auditor.reports.sections.tiers import describe_preference
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.conftest import survey_of
 
 COUNTRIES = ("Germany", "France", "Sweden", "Norway", "Spain", "Egypt", "Nigeria", "Kenya", "India", "Japan")
@@ -38,7 +39,7 @@ def build_stretched_report(db: Database, methods: tuple[str, ...]) -> Report:
         for model in ("m", "n")
         for cell, people in truth.items()
     ]
-    results.save_scores(db, audit.id, rows)
+    save_records(db, audit.id, rows)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return build_report(db, "both")
 

@@ -15,6 +15,7 @@ from auditor.reports.data.verification import verify_audit
 from auditor.run import resume_after_review
 from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import save_records
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer, error
 from tests.support.stored_rows import add_rating
@@ -104,7 +105,7 @@ def test_a_lost_trace_is_pending_and_its_verdicts_are_strays(db: Database) -> No
 def test_an_unplanned_trace_is_a_stray(db: Database) -> None:
     audit = audits.get_audit(db, "scripted")
     stray = replace(results.load_traces(db, audit.id)[0], cell=Cell("Atlantis", "divorce"), outcome=Outcome.REFUSED)
-    results.save_traces(db, audit.id, [stray])
+    save_records(db, audit.id, [stray])
     verification = verify_audit(db, "scripted")
     assert not verification.is_consistent
     assert sum(balance.stray for balance in verification.balances) == 1

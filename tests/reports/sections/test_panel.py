@@ -22,6 +22,7 @@ from auditor.reports.document import Figure, List, Paragraph, Section, Table
 from auditor.reports.sections.panel import build_panel_section, build_panel_tables, describe_kappa, list_aspects
 from auditor.storage import results
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, text_of
 from tests.support.synthetic_audit import populate
@@ -115,7 +116,7 @@ def test_a_panel_without_verdicts_has_a_section_and_one_without_judges_has_none(
         Verdict(verdict.judge, verdict.model, verdict.cell, verdict.sample, Outcome.TIMEOUT)
         for verdict in results.load_verdicts(db, audit.id)
     ]
-    results.save_verdicts(db, audit.id, failed)
+    save_records(db, audit.id, failed)
     assert build_panel_section(build_report(db, "silent")) is not None
     panel = report.panel.model_copy(update={"judges": []})
     assert build_panel_section(report.model_copy(update={"panel": panel})) is None

@@ -15,8 +15,9 @@ from auditor.reports.sections.phrasing import (
     list_series_with_errors,
     slugify_unique,
 )
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.conftest import import_scores
 
 
@@ -51,7 +52,7 @@ def test_two_methods_are_named_and_rescaled_scores_have_no_errors(db: Database) 
     truth = {("Egypt", str(i)): i / 10 for i in range(5)}
     import_scores(db, truth, {("m", *cell): score for cell, score in truth.items()})
     rows = [CellScore("m", Cell(*cell), "logprob", -score, n_ok=1, n_planned=1) for cell, score in truth.items()]
-    results.save_scores(db, audits.get_audit(db, "imported").id, rows)
+    save_records(db, audits.get_audit(db, "imported").id, rows)
     report = build_report(db, "imported")
     labels = SeriesLabels.of(report)
     assert {labels.label(row) for row in report.alignment} == {"m (direct)", "m (logprob)"}

@@ -17,8 +17,9 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, List, Name, Paragraph, Section
 from auditor.reports.sections.probe_sections import build_probe_section
 from auditor.reports.sections.report import SECTION_BUILDERS, build_report_document, list_key_figures
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.conftest import import_scores, survey_of
 from tests.reports.hostile_report import NAME, hostile_report
 from tests.reports.sections.node_text import assert_consistent, iterate_blocks, text_of
@@ -110,7 +111,7 @@ def test_two_methods_are_named(db: Database) -> None:
     truth = {("Egypt", str(i)): i / 10 for i in range(5)}
     import_scores(db, truth, {("m", *cell): score for cell, score in truth.items()})
     rows = [CellScore("m", Cell(*cell), "logprob", -score, n_ok=1, n_planned=1) for cell, score in truth.items()]
-    results.save_scores(db, audits.get_audit(db, "imported").id, rows)
+    save_records(db, audits.get_audit(db, "imported").id, rows)
     document = build_report_document(build_report(db, "imported"))
     assert_consistent(document)
     assert {"m (direct)", "m (logprob)"} <= {node.text for node in iterate_blocks(document) if isinstance(node, Name)}

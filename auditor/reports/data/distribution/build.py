@@ -26,7 +26,8 @@ from auditor.reports.data.distribution.series import FloatArray, Series, align_c
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.storage.database import Database
-from auditor.storage.opinions import load_opinions, load_survey_shares
+from auditor.storage.opinions import load_survey_shares
+from auditor.storage.records import load_records
 from auditor.surveys import SurveyDistributions, get_grouping
 
 
@@ -35,7 +36,7 @@ def build_distribution_report(
 ) -> DistributionReport | None:
     """Build the report; None where no answer on the survey's scale is stored."""
     stored_shares = load_survey_shares(db, source.audit.id)
-    opinions = load_opinions(db, source.audit.id)
+    opinions = load_records(db, source.audit.id, Opinion)
     if stored_shares is None or not opinions:
         return None
     distributions = SurveyDistributions.model_validate(json.loads(stored_shares))

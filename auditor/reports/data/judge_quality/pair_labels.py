@@ -8,17 +8,18 @@ from typing import cast, get_args
 
 import numpy as np
 
-from auditor.domain import Outcome, Purpose, Relation
+from auditor.domain import Comparison, Outcome, Purpose, Relation
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.metrics.judge_accuracy import JudgeQuality, judge_quality
 from auditor.metrics.label_plan import labels_for_half_width
 from auditor.reports.data.judge_quality.label_columns import Bools, LabelColumns, select_columns
 from auditor.reports.data.judge_quality.pair_schema import PairJudgeRow, PairKind, PairLabelsReport, PairQuestion
 from auditor.reports.data.report_source import FloatArray
-from auditor.storage import comparisons, semantic_results
+from auditor.storage import semantic_results
 from auditor.storage.database import Database
 from auditor.storage.label_draws import load_label_frame, load_label_sample
 from auditor.storage.labels import load_labels
+from auditor.storage.records import load_records
 
 CHANGED_REASON = "pairs were added, removed or changed since the random sample was drawn"
 SUGGESTED_HALF_WIDTH, PLANNED_SD = 0.1, 0.4
@@ -172,7 +173,7 @@ def _load_pair_decisions(db: Database, audit_id: int) -> Decisions:
 def _load_comparison_decisions(db: Database, audit_id: int) -> Decisions:
     """Load the judges' first answers to the question that people are shown: its first wording, not negated."""
     decisions: defaultdict[tuple[str, PairQuestion], dict[LabelUnit, str]] = defaultdict(dict)
-    for row in comparisons.load_comparisons(db, audit_id):
+    for row in load_records(db, audit_id, Comparison):
         is_shown = row.relation is Relation.STANDARD and row.paraphrase == 0 and row.sample == 0
         if is_shown and row.outcome is Outcome.OK and row.decision is not None:
             unit = LabelUnit(LabelKind.COMPARISON, (row.context, row.item_a, row.item_b))

@@ -34,12 +34,13 @@ from auditor.storage import comparisons
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
 from auditor.storage.judge_consistency import JudgeConsistency, measure_judge_consistency, to_judge_answers
+from auditor.storage.records import load_records
 
 
 def build_logic_report(db: Database, source: ReportSource, sampling: SamplingReport) -> LogicReport | None:
     """Build the section; None where nothing was compared."""
     sets = comparisons.load_item_sets(db, source.audit.id)
-    stored_comparisons = comparisons.load_comparisons(db, source.audit.id)
+    stored_comparisons = load_records(db, source.audit.id, Comparison)
     if not stored_comparisons:
         return None
     probe = (source.config.probes.logic if source.config else None) or LogicProbe()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from auditor.domain.semantic import FOUNDATIONS
+from auditor.domain.semantic import FOUNDATIONS, QuestionScore
 from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
@@ -21,6 +21,7 @@ from auditor.reports.data.semantic.score_table import ScoreTable, mean_over_ques
 from auditor.storage import semantic_results
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import list_answering_models
+from auditor.storage.records import load_records
 
 LANGUAGE_METRIC_PREFIX = "languages:"
 BASELINE_METRICS = ("cosine", "bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore", "bertscore_bert_base")
@@ -35,7 +36,7 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
     if settings is None:
         return None
     questions = semantic_results.load_questions(db, source.audit.id)
-    scores = semantic_results.load_scores(db, source.audit.id)
+    scores = load_records(db, source.audit.id, QuestionScore)
     score_table = ScoreTable(questions, scores, settings)
     answering = (
         score_table.models if settings.wordings else set(list_answering_models(db, source.audit.id, ["semantic"]))

@@ -29,6 +29,7 @@ from auditor.reports.data.semantic.people_labels import (
 )
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import Database
+from auditor.storage.records import load_records
 
 Floats = NDArray[np.float64]
 MAX_ENTROPY = float(np.log2(3))
@@ -110,7 +111,7 @@ def compare_with_human_judgements(
             f"the audit '{audit_name}' has no scores of consistency under paraphrase.",
             "Run an audit with `semantic = {}` under [probes], or import answers: auditor import answers.",
         )
-    scores = semantic_results.load_scores(db, audit.id)
+    scores = load_records(db, audit.id, QuestionScore)
     wordings = {
         question: {wording.number for wording in group if wording.number}
         for question, group in semantic_results.load_wordings(db, audit.id).items()

@@ -13,6 +13,7 @@ from auditor.reports.data.semantic.schema import ChanceScore, SemanticModelRow
 from auditor.reports.data.semantic.score_table import ScoreTable, mean_over_questions
 from auditor.storage import semantic_results
 from auditor.storage.database import Database
+from auditor.storage.records import load_records
 
 AnswerCount = tuple[str, bool, str, str | None, int]
 """Model, whether the wording is the original one, outcome of the answer, outcome of its rule of thumb, and number."""
@@ -24,8 +25,7 @@ def build_model_rows(
     """Build one row per model: mean scores, chance levels, and counts of planned, usable and lost answers."""
     outcome_counts = semantic_results.count_outcomes(db, source.audit.id)
     null_score_by_key = {
-        (null_score.model, null_score.kind): null_score
-        for null_score in semantic_results.load_null_scores(db, source.audit.id)
+        (null_score.model, null_score.kind): null_score for null_score in load_records(db, source.audit.id, NullScore)
     }
     no_answers_reason = "no question has two usable answers"
     no_rules_reason = "no question has two usable rules of thumb"

@@ -13,6 +13,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.conftest import survey_of
 from tests.support.synthetic_audit import populate
 
@@ -34,7 +35,7 @@ def report_of_two_methods(db: Database, direct: Sequence[float], logprob: Sequen
         for m, xs in (("direct", direct), ("logprob", logprob))
         for c, s in zip(cells, xs, strict=True)
     ]
-    results.save_scores(db, audit.id, [*scores, *(CellScore("birch", cell, "direct", 0.9) for cell in cells)])
+    save_records(db, audit.id, [*scores, *(CellScore("birch", cell, "direct", 0.9) for cell in cells)])
     return build_report(db, "methods")
 
 

@@ -11,8 +11,9 @@ from auditor.domain import CellScore
 from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.source_loading import load_source
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.conftest import survey_of
 
 ZONES = {
@@ -38,7 +39,7 @@ def load_scored_audit(db: Database, method: str = "direct", *, has_families: boo
         CellScore("m", cell, method, score + float(rng.normal(0, 0.2)), n_ok=1, n_planned=1)
         for cell, score in survey.scores.items()
     ]
-    results.save_scores(db, audit.id, scores)
+    save_records(db, audit.id, scores)
     return load_source(db, "a")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from auditor.config import AuditConfig, CheckSection
 from auditor.domain import Outcome, Trace
+from auditor.domain.audit_records import Audit
 from auditor.imports.recorded_audits import import_scores as import_file
 from auditor.imports.recorded_audits import import_traces
 from auditor.reports.data.build import build_report
@@ -18,8 +19,6 @@ from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
 from auditor.reports.sections.caution import list_cautions
 from auditor.storage import audits, count_queries, results
-from auditor.storage.audit_tables import AuditRow
-from auditor.storage.audits import Audit
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
@@ -80,7 +79,7 @@ def test_review_of_the_first_traces_only(db: Database) -> None:
     audit = populate(db, name="few")
     config = AuditConfig.model_validate_json(audit.config or "")
     probes = config.probes.model_copy(update={"review": config.probes.review.model_copy(update={"traces": 1})})
-    audit_table = table_of(AuditRow)
+    audit_table = table_of(Audit)
     update_config = audit_table.update().values(config=config.model_copy(update={"probes": probes}).model_dump_json())
     db.write(lambda connection: connection.execute(update_config))
     scored = sum(

@@ -13,9 +13,10 @@ from auditor.reports.data.coverage.lost_samples import LostSamples, count_sample
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.source_loading import load_source
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.conftest import survey_of
 
 COUNTRIES = ["Germany", "France", "Spain", "Sweden", "Canada", "Japan", "Egypt", "Kenya", "Mexico", "Brazil"]
@@ -33,7 +34,7 @@ def load_imported_audit(db: Database, n_ok: dict[str, int], method: str = "direc
         usable = n_ok.get(cell.country, 5)
         value = score + float(rng.normal(0, 0.2)) if usable else None
         scores.append(CellScore("m", cell, method, value, n_ok=usable, n_planned=5))
-    results.save_scores(db, audit.id, scores)
+    save_records(db, audit.id, scores)
     return load_source(db, "a")
 
 

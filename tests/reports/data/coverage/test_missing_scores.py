@@ -8,8 +8,9 @@ from auditor.domain import Cell, CellScore, LogprobMeasure
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.conftest import survey_of
 
 CELLS = [(c, t) for c in ("Germany", "Japan", "Nigeria", "Brazil", "Egypt") for t in "vwxyz"]
@@ -39,7 +40,7 @@ def report(db: Database) -> Report:
             CellScore(model, Cell(*cell), "logprob", None, n_ok=0, n_planned=10, raw=value, measure=measure)
             for cell, value in zip(CELLS, values, strict=True)
         ]
-    results.save_scores(db, audit.id, rows)
+    save_records(db, audit.id, rows)
     return build_report(db, "x")
 
 

@@ -14,8 +14,9 @@ from auditor.metrics.multiple_testing import holm
 from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.reports.data.source_loading import load_source
-from auditor.storage import audits, results
+from auditor.storage import audits
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.conftest import survey_of
 
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Turkey", "Mexico"]
@@ -53,7 +54,7 @@ def save_imported_audit(
             score = None if i < drop else float(np.clip(people + off, -1, 1))
             n_usable = 0 if score is None else min(n_ok, n_planned)
             rows.append(CellScore(model, Cell(*cell), method, score, n_ok=n_usable, n_planned=n_planned))
-    results.save_scores(db, audit.id, rows)
+    save_records(db, audit.id, rows)
     audits.set_stage(db, audit.id, audits.FINISHED)
 
 
@@ -173,7 +174,7 @@ def test_cells_with_different_survey_scores_are_not_compared(db: Database) -> No
         db, name="two", config=None, config_hash=None, survey=survey_of(changed_truth), environment={}
     )
     rows = [CellScore("a", Cell(*cell), "direct", 0.0, n_ok=1, n_planned=1) for cell in TRUTH]
-    results.save_scores(db, audit.id, rows)
+    save_records(db, audit.id, rows)
     pair = compare_targets(db, [parse_target("one"), parse_target("two")]).pairs[0]
     assert pair.truth_differs == len(TOPICS)
     assert pair.shared == len(CELLS) - len(TOPICS)

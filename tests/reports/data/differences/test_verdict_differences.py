@@ -15,6 +15,7 @@ from auditor.reports.data.differences.compare import compare_targets
 from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.storage import audits, results
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.data.differences.test_compare import CELLS, save_imported_audit
 
 
@@ -24,7 +25,7 @@ def _save_verdicts(db: Database, audit: str, rulings: Mapping[str, list[bool]]) 
         for judge, votes in rulings.items()
         for cell, is_valid in zip(CELLS, votes, strict=False)
     ]
-    results.save_verdicts(db, audits.get_audit(db, audit).id, rows)
+    save_records(db, audits.get_audit(db, audit).id, rows)
 
 
 def test_two_judges_on_the_same_traces(db: Database) -> None:
@@ -79,7 +80,7 @@ def test_flips_between_audits_compare_the_same_judge(db: Database) -> None:
 
 def _save_answers(db: Database, audit: str, texts: Sequence[str]) -> None:
     rows = [Trace("a", Cell(*cell), 0, Outcome.OK, 0.5, text) for cell, text in zip(CELLS, texts, strict=False)]
-    results.save_traces(db, audits.get_audit(db, audit).id, rows)
+    save_records(db, audits.get_audit(db, audit).id, rows)
 
 
 def test_a_flip_records_whether_the_answer_was_the_same(db: Database) -> None:
@@ -113,6 +114,6 @@ def test_verdicts_that_an_adaptive_panel_adds_are_not_compared(db: Database) -> 
     _save_verdicts(db, "one", {"x": [True] * 8, "y": [False] * 8})
     audit = audits.get_audit(db, "one").id
     mixed = [replace(verdict, always=verdict.cell != CELLS[0]) for verdict in results.load_verdicts(db, audit)]
-    results.save_verdicts(db, audit, mixed)
+    save_records(db, audit, mixed)
     [verdict_pair] = compare_targets(db, [parse_target("one")], judges=["x", "y"]).judges
     assert (verdict_pair.about, verdict_pair.n, verdict_pair.traces) == ("answers", 7, 7)

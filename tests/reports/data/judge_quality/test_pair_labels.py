@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.domain import Relation
+from auditor.domain import Comparison, Relation
 from auditor.domain.comparisons import ComparisonChoice
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.metrics.judge_accuracy import judge_quality
@@ -19,10 +19,11 @@ from auditor.reports.data.judge_quality.pair_labels import build_pair_labels
 from auditor.reports.data.judge_quality.pair_schema import PairLabelsReport
 from auditor.reports.sections.pair_labels import build_pair_labels_section
 from auditor.review.label_sampling import draw_label_sample
-from auditor.storage import audits, comparisons, semantic_results
+from auditor.storage import audits, semantic_results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
 from auditor.storage.labels import append_labels, load_label_sample
+from auditor.storage.records import load_records
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 from tests.support.label_audits import PAIR_AUDIT, SURVEY_AUDIT, run_pair_audit, run_survey_audit
 
@@ -99,7 +100,7 @@ def test_a_sample_of_comparisons_gives_the_design_based_share(db: Database) -> N
     audit = audits.get_audit(db, SURVEY_AUDIT)
     rows = [
         row
-        for row in comparisons.load_comparisons(db, audit.id)
+        for row in load_records(db, audit.id, Comparison)
         if row.relation is Relation.STANDARD and (row.paraphrase, row.sample) == (0, 0) and row.decision is not None
     ]
     by_judge: dict[str, dict[LabelUnit, ComparisonChoice | None]] = {}

@@ -19,6 +19,7 @@ from auditor.reports.data.source_loading import load_source
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.support.synthetic_audit import populate
 
 
@@ -57,7 +58,7 @@ def test_the_same_answer_from_two_judges_is_reported(db: Database) -> None:
         for verdict in ok_verdicts
         if verdict.judge != first.judge and (verdict.model, verdict.cell) == (first.model, first.cell)
     )
-    results.save_verdicts(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
+    save_records(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
     report = build_report(db, audit.name)
     assert report.panel.repeated == 1
 
@@ -127,7 +128,7 @@ def test_a_panel_without_verdicts_has_an_empty_certificate(db: Database) -> None
         Verdict(verdict.judge, verdict.model, verdict.cell, verdict.sample, Outcome.TIMEOUT)
         for verdict in results.load_verdicts(db, audit.id)
     ]
-    results.save_verdicts(db, audit.id, failed)
+    save_records(db, audit.id, failed)
     report = build_report(db, "silent")
     assert report.panel.votes == []
     assert all(row.given == 0 and row.valid.value is None and row.leniency.value is None for row in report.panel.judges)

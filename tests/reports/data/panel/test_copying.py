@@ -21,9 +21,10 @@ from auditor.domain import (
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.sections.judge_copying import build_copying_tables
-from auditor.storage import audits, judge_tests, results
+from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.reports.sections.block_access import cells_of
 from tests.support.rater_panels import CopyingWorld
 from tests.support.synthetic_audit import populate
@@ -33,7 +34,7 @@ def copy_judge(db: Database, audit: Audit, original: str, copy: str) -> None:
     """Give one judge the rulings of another on all traces that both may judge."""
     verdicts = results.load_verdicts(db, audit.id)
     rulings = {(v.model, v.cell, v.sample): v for v in verdicts if v.judge == original}
-    results.save_verdicts(
+    save_records(
         db,
         audit.id,
         [
@@ -49,7 +50,7 @@ def save_planted_faults(db: Database, audit: Audit, world: CopyingWorld, judges:
     panel = world.draw(0)
     cells = sorted({verdict.cell for verdict in results.load_verdicts(db, audit.id)})
     countries, topics = sorted({c.country for c in cells}), sorted({c.topic for c in cells})
-    judge_tests.save_altered_trace_verdicts(
+    save_records(
         db,
         audit.id,
         [
@@ -214,7 +215,7 @@ def test_conflicts_that_copies_settle_alone(db: Database, audit: Audit, other_si
         if judge != side and not (judge == "dogwood" and side == "dogwood")
         for sample in range(2)
     ]
-    results.save_verdicts(db, audit.id, new)
+    save_records(db, audit.id, new)
     conflict = Conflict(
         cell,
         left,

@@ -14,8 +14,9 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.judge_biases import NO_PADDING_REASON, NO_TRUTH_REASON
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.report_schema import Report
-from auditor.storage import judge_tests, results
+from auditor.storage import results
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.support.synthetic_audit import populate
 
 FIELDS = [name for name, field in JudgeRow.model_fields.items() if field.annotation is JudgeDifference]
@@ -59,7 +60,7 @@ def test_padding_is_compared_with_the_same_traces(db: Database) -> None:
     ]
     unusable = replace(padded[0], outcome=Outcome.TIMEOUT, ruling=None)
     stranger = replace(padded[1], judge="stranger")
-    judge_tests.save_altered_trace_verdicts(db, audit.id, [unusable, stranger, *padded[1:]])
+    save_records(db, audit.id, [unusable, stranger, *padded[1:]])
     panel = build_report(db, audit.name).panel
     row = next(row for row in panel.judges if row.judge == judge)
     as_written = [float(verdict.ruling is Ruling.VALID) for verdict in verdicts if verdict.judge == judge][1:]

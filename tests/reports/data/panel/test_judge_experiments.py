@@ -11,6 +11,7 @@ from auditor.reports.data.panel.judge_experiments import cross_validate_peers, m
 from auditor.reports.data.source_loading import load_source
 from auditor.storage import results
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.support.synthetic_audit import populate
 
 
@@ -23,7 +24,7 @@ def test_drift_between_two_runs(db: Database) -> None:
         if v.judge == "birch" and v.ruling is Ruling.INVALID:
             changed_verdicts.append(Verdict(v.judge, v.model, v.cell, v.sample, v.outcome, Ruling.VALID, key=v.key))
             flipped += 1
-    results.save_verdicts(db, second.id, changed_verdicts)
+    save_records(db, second.id, changed_verdicts)
     rows = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
     assert (rows["alder"].shift.value, rows["alder"].changed.value) == (0.0, 0.0)
     assert rows["birch"].changed.value == pytest.approx(flipped / rows["birch"].valid.n)
@@ -36,7 +37,7 @@ def test_drift_between_two_runs(db: Database) -> None:
         replace(trace, text=trace.text and trace.text[::-1]) for trace in traces if trace.cell == traces[0].cell
     ]  # of the same length
     traces_without_text = [replace(trace, text=None) for trace in traces if trace.cell == traces[-1].cell]
-    results.save_traces(db, second.id, reversed_traces + traces_without_text)
+    save_records(db, second.id, reversed_traces + traces_without_text)
     rows_after_change = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
     judged_cells = {
         verdict.cell
@@ -45,7 +46,7 @@ def test_drift_between_two_runs(db: Database) -> None:
     }
     assert {traces[0].cell, traces[-1].cell} < judged_cells
     assert rows_after_change["birch"].valid.n < rows["birch"].valid.n
-    results.save_traces(db, first.id, traces_without_text)  # unrecorded answers cannot be compared
+    save_records(db, first.id, traces_without_text)  # unrecorded answers cannot be compared
     assert {r.judge: r.valid.n for r in measure_judge_drift(db, first.name, db, second.name)}[
         "birch"
     ] == rows_after_change["birch"].valid.n

@@ -15,6 +15,7 @@ from auditor.reports.data.source_loading import load_source
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.support.synthetic_audit import populate
 
 
@@ -52,7 +53,7 @@ def test_figures_equal_those_of_the_rows_without_verdicts_on_disputed_traces(db:
         )
         for verdict in verdicts
     ]
-    results.save_verdicts(db, audit.id, changed)
+    save_records(db, audit.id, changed)
     counted = [verdict for verdict in changed if verdict.outcome is Outcome.OK and verdict.always]
     rows = compute_peer_agreement(load_source(db, audit.name))
     models = [row.model for row in rows]
@@ -72,7 +73,7 @@ def test_an_aspect_that_no_verdict_rates_has_no_share(db: Database, audit: Audit
         replace(verdict, aspects={name: value for name, value in verdict.aspects.items() if name != unrated.name})
         for verdict in verdicts
     ]
-    results.save_verdicts(db, audit.id, without)
+    save_records(db, audit.id, without)
     for row in compute_peer_agreement(load_source(db, audit.name)):
         share: ShareEstimate = getattr(row, unrated.name)
         assert (share.value, share.n, share.reason) == (None, 0, "no verdict rates this aspect")
