@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, TypeAlias
 
 import typer
@@ -65,7 +66,9 @@ def compare(
     """
     from auditor.reports.data.differences.compare import compare_targets
     from auditor.reports.data.differences.series_pairs import parse_target
+    from auditor.reports.data.probe_reports import measure_probes_of_audits
     from auditor.reports.sections.differences import build_difference_document
+    from auditor.reports.sections.probe_sections import compare_installed_probes
     from auditor.run import open_stored_database
 
     resolve_page_format(output)
@@ -81,8 +84,12 @@ def compare(
             use_corrections=not uncorrected,
             renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
+        audit_names = list(dict.fromkeys(parse_target(name).audit for name in names))
+        figures = measure_probes_of_audits(db, audit_names) if len(audit_names) > 1 else []
     is_brief = output is None and not full
     document = build_difference_document(differences, is_brief=is_brief)
+    if figures:
+        document = replace(document, sections=[*document.sections, *compare_installed_probes(figures)])
     present_document(differences.model_dump(mode="json"), document, output, as_json)
     if is_brief and differences.pairs and not as_json:
         print_message("For more figures: add --full, or write a page with -o comparison.html")

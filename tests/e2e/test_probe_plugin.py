@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -51,10 +52,14 @@ N_CALLS = 2 * 4  # models, cells
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the built package is installed into."""
     folder = tmp_path_factory.mktemp("plugin")
-    source = shutil.copytree(EXAMPLE, folder / "source")
+    return install(shutil.copytree(EXAMPLE, folder / "source"), folder / "site")
+
+
+def install(source: Path, folder: Path) -> Path:
+    """Build a package and install it into an empty folder, without a network."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "--target", str(folder / "site"), str(source)], check=True, capture_output=True)
-    return folder / "site"
+    subprocess.run([*command, "--target", str(folder), str(source)], check=True, capture_output=True)
+    return folder
 
 
 @pytest.fixture
@@ -142,6 +147,12 @@ def test_its_thresholds_are_gates(storage: str) -> None:
     assert gates["confidence.min_confidence", "western"] == "failed"
 
 
+def test_two_audits_are_compared(config: AuditConfig, storage: str) -> None:
+    run_audit(config.model_copy(update={"name": "simulated-later"}), storage=storage)
+    text = call("compare", NAME, "simulated-later", "--storage", storage, "--full")
+    assert "How sure are the models?" in text
+
+
 def test_a_refused_answer_is_no_number(config: AuditConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     probe = installed_probes.load_probe("confidence").probe
     monkeypatch.setattr(type(probe), "simulate", lambda self, call: "I'm sorry, but I can't help with that.")
@@ -190,3 +201,25 @@ def test_the_audit_opens_after_the_package_was_removed(
     report = json.loads(call("report", *options, "--format", "json"))
     assert report["probes"] == {"confidence": {"unavailable": f"T{sentence}"}}
     assert "8 confidence answers" in call("delete", *options, "--yes")
+
+
+def test_the_page_leads_from_nothing_to_a_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (EXAMPLE.parent.parent / "docs" / "probes.md").read_text(encoding="utf-8")
+    for name, content in re.findall(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    outputs = {}
+    for command in re.findall(r"^\$ (.+)$", text, re.MULTILINE):
+        program, *arguments = command.split()
+        if program == "pip":
+            use_packages(monkeypatch, install(tmp_path / arguments[-1], tmp_path / "site"))
+        else:
+            outputs[arguments[0]] = call(*arguments)
+    assert "auditor-probe-steady 1.0" in outputs["doctor"]
+    assert "steady: 8 answers were read again, and 0 say" in outputs["verify"]
+    report = (tmp_path / "steady.md").read_text(encoding="utf-8")
+    assert "## Do the models keep their answers?" in report
+    assert "| western | 0." in report
+    results = open_audit("simulated-steady", storage=f"sqlite:///{tmp_path / 'auditor.db'}").probe_results("steady")
+    assert [(result.sample, result.turn, result.outcome) for result in results] == [(0, 0, "ok"), (0, 1, "ok")] * 4

@@ -16,7 +16,8 @@ from auditor.reports.data.coverage.stage_coverage import StageCoverage
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
-from auditor.storage import results
+from auditor.reports.data.source_loading import load_source
+from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import list_stored_probes
 from auditor.storage.probe_results import list_probes_with_results, load_probe_results
@@ -66,6 +67,18 @@ def measure_installed_probes(db: Database, source: ReportSource) -> dict[str, Ba
         except ProbeError as error:
             figures[name] = UnavailableProbe(unavailable=f"{error.message[0].upper()}{error.message[1:]}")
     return figures
+
+
+def measure_probes_of_audits(db: Database, audit_names: Sequence[str]) -> list[dict[str, BaseModel]]:
+    """Compute the figures of the probes of other packages that all of several audits have results of, audit by audit.
+
+    Raises:
+        StorageError: there is no such audit.
+    """
+    ids = [audits.get_audit(db, name).id for name in audit_names]
+    if not set.intersection(*(set(list_probes_with_results(db, audit_id)) for audit_id in ids)):
+        return [{} for _ in audit_names]
+    return [measure_installed_probes(db, load_source(db, name)) for name in audit_names]
 
 
 def measure_installed_coverage(db: Database, source: ReportSource) -> Iterator[StageCoverage]:

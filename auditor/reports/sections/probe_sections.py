@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import BaseModel
 
 from auditor.config.installed_probes import load_probe
 from auditor.config.probes import SECTION_BY_PROBE
@@ -32,6 +34,18 @@ def build_installed_sections(report: Report) -> Iterator[Section]:
             section = _explain_missing(name, str(error))
         if section is not None:
             yield section
+
+
+def compare_installed_probes(figures_by_audit: Sequence[Mapping[str, BaseModel]]) -> Iterator[Section]:
+    """Yield the comparisons of the first audit's figures with those of each other audit, by probe."""
+    first, *others = figures_by_audit
+    for other in others:
+        for name in first:
+            pair = (first[name], other.get(name))
+            if not any(figures is None or isinstance(figures, UnavailableProbe) for figures in pair):
+                section = load_probe(name).call_optional("compare", *pair, returns=Section)
+                if section is not None:
+                    yield section
 
 
 def build_installed_tables(report: Report) -> Iterator[Table]:
