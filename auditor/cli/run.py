@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -21,13 +20,8 @@ if TYPE_CHECKING:
     from auditor.run import AuditHandle
 
 
-class EngineName(StrEnum):
-    """What sends the requests: this process, or Ray workers."""
-
-    LOCAL = "local"
-    RAY = "ray"
-
-
+RepeatableOutcome: TypeAlias = Literal["refused", "truncated", "unparsed"]
+"""Outcomes of recorded answers that can be asked for again."""
 DryRunOption: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Show the calls, the cost and the first request; send and write nothing.")
 ]
@@ -35,7 +29,7 @@ ReportOption: TypeAlias = Annotated[
     Path | None, output_file("Write the report to this file (.html, .json, .md or .txt).", "--report")
 ]
 EngineOption: TypeAlias = Annotated[
-    EngineName | None,
+    Literal["local", "ray"] | None,
     typer.Option(
         "--engine",
         help="What sends requests: local (one process) or ray (several, on this computer or a cluster); by default as "
@@ -58,14 +52,6 @@ RediscoverOption: TypeAlias = Annotated[
     bool,
     typer.Option("--rediscover", help="Test again which parameters and answer formats the models' servers accept."),
 ]
-
-
-class RepeatableOutcome(StrEnum):
-    """Outcomes of recorded answers that can be asked for again."""
-
-    REFUSED = "refused"
-    TRUNCATED = "truncated"
-    UNPARSED = "unparsed"
 
 
 AskAgainOption: TypeAlias = Annotated[
@@ -118,21 +104,21 @@ def run(
         os.environ["RAY_ADDRESS"] = ray_address  # given by the user, so it needs no trust, unlike the config's
     overrides = list_overrides(settings, limit)
     repeat_models = _split_names(ask_again, ask_again_models)
-    audit_config = load_config(config, overrides).with_run(engine=engine and engine.value, ray_address=ray_address)
+    audit_config = load_config(config, overrides).with_run(engine=engine, ray_address=ray_address)
     if dry_run:
         return print_dry_run(audit_config, storage)
     if report_path is not None:
         require_writable(report_path)
     command = ["run", str(config), *(word for text in overrides for word in ("--set", shlex.quote(text)))]
     if ask_again is not None:
-        command += ["--ask-again", ask_again.value, *(["--models", ",".join(repeat_models)] if repeat_models else [])]
+        command += ["--ask-again", ask_again, *(["--models", ",".join(repeat_models)] if repeat_models else [])]
     audit, progress = run_with_progress(
         audit_config,
         command,
         storage,
         preflight=preflight,
         rediscover=rediscover,
-        ask_again=None if ask_again is None else ask_again.value,
+        ask_again=ask_again,
         ask_again_models=repeat_models,
     )
     if rediscover and not progress.n_calls:
