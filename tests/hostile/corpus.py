@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.hostile.axes import AXES, BATCHES
+from tests.hostile.axes import AXES
 
 FOLDER = Path(__file__).with_name("cases")
 COLUMNS = ("id", *AXES, "contact", "outcome", "requests", "usd", "exit", "words")
@@ -63,11 +63,6 @@ class Case:
     def protocol(self) -> str:
         """The protocol of the provider."""
         return self.choice["protocol"]
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether requests are refused by status 429, one by one: they are repeated until the call's time is over."""
-        return self.choice["status"] == "429" and self.protocol not in BATCHES
 
 
 def load_cases() -> list[Case]:

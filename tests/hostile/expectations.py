@@ -11,8 +11,6 @@ from tests.hostile.bodies import SCORE
 from tests.hostile.corpus import Case
 from tests.hostile.runner import ATTEMPTS, ENDS, MAX_TOKENS, PRICE, Result, beginning_of, question_of
 
-MAX_REFUSED_REQUESTS = 20
-"""Requests for one call that is always refused by status 429."""
 BATCH_FACTOR = 0.5
 CHARS_PER_TOKEN = 4
 INTERNAL = re.compile(
@@ -32,13 +30,10 @@ def estimate_of(case: Case) -> float:
 def complaints(case: Case, result: Result) -> list[str]:
     """All differences between a result and the expectations of its case, and all violations of invariants."""
     expected_usd = case.charge.dollars + case.charge.estimates * estimate_of(case)
-    # A refused call that is repeated once is repeated until its time is over.
-    is_repeated = case.is_refused and case.requests >= ATTEMPTS + (case.contact == "later")
-    expected_requests = max(case.requests, result.requests) if is_repeated else case.requests
     pairs = {
         "outcome": (case.outcome, result.outcome),
-        "requests at the server": (expected_requests, result.requests),
-        "attempts recorded": (expected_requests, result.attempts),
+        "requests at the server": (case.requests, result.requests),
+        "attempts recorded": (case.requests, result.attempts),
         "exit code": (case.exit, result.exit),
         "attempts charged by estimate": (case.charge.estimates, result.estimated),
     }
@@ -62,7 +57,7 @@ def violations(case: Case, result: Result) -> list[str]:
     if any(0xD800 <= ord(char) < 0xE000 for char in result.text):
         faults.append("half of a surrogate pair, which nothing can store or show")
     extra_requests = {"first": MAX_DISCOVERY_REQUESTS, "later": 1, "known": 0}[case.contact]
-    max_requests = MAX_REFUSED_REQUESTS if case.is_refused else ATTEMPTS
+    max_requests = ATTEMPTS
     if result.requests > max_requests + (0 if case.protocol == ECHO and case.contact == "first" else extra_requests):
         faults.append(f"{result.requests} requests for one call")
     if result.outcome == "ok" and case.protocol != ECHO and result.score != SCORE:

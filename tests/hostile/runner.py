@@ -5,23 +5,27 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
+import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 from sqlalchemy import select
 
 from auditor.agents.answer_parsing import parse_trace
 from auditor.agents.recording import CallRecorder, RecordingClient
 from auditor.config import AuditConfig, BatchSection, Limits, ModelSection, Price
-from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Purpose
+from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose
 from auditor.errors import AuditorError
 from auditor.models.capability_discovery import initial_capability
 from auditor.models.capability_store import MemoryCapabilityStore
+from auditor.models.failures import RequestFailure
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
+from auditor.models.retries import CallProgress, no_retry_reason
 from auditor.run import load_planned_survey
 from auditor.run.batches.batching_client import BatchingClient
 from auditor.storage import audits, hash_chain
@@ -54,10 +58,11 @@ MAX_TOKENS = 50
 QUESTION_CHARS = 400
 ENDS = (" always justifiable", " never justifiable")
 ATTEMPTS = 2
-SHORT_S, LONG_S = 3.0, 60.0
-"""Time limits of a request: for servers that never reply, and for all others."""
-REFUSED_S = 5.0
-"""Time limit of a call that is always refused by status 429: it is repeated until then."""
+SHORT_S, LONG_S = 20.0, 600.0
+"""Time limits of a request: for servers that never reply, and for all others.
+
+Half of it is the limit of connecting, which a busy machine must not exceed.
+"""
 MAX_WAIT_S = 5.0
 """Longest wait that a provider may ask for; below the deadline of a call."""
 DEFAULT_CONCURRENCY = 12
@@ -171,22 +176,33 @@ async def _run_all(
     sections = {case.id: section_of(case, server) for case in cases}
     template = _template(folder / "template.db", list(sections.values()))
     gateway = Gateway(sections.values(), limits, capability_store=_store_of(cases, sections))
-    for case in cases:
-        if case.is_refused:
-            gateway._connections[case.id].deadline_s = REFUSED_S
     semaphore = asyncio.Semaphore(concurrency)
 
     async def run_in_turn(case: Case) -> Result:
         async with semaphore:
             return await _run(case, sections[case.id], gateway, server, template)
 
+    cases.sort(key=lambda case: case.choice["timing"] != "hang")  # the others run while these wait
     try:
-        async with _watch_for_hangs():
-            results = await asyncio.gather(*map(run_in_turn, cases))
+        with mock.patch("auditor.models.gateway.no_retry_reason", _end_repeated_refusals):
+            async with _watch_for_hangs():
+                results = await asyncio.gather(*map(run_in_turn, cases))
     finally:
         await gateway.close()
     by_id = dict(zip([case.id for case in cases], results, strict=True))
     return CaseResults(by_id, gateway.budget.spent_usd)
+
+
+def _end_repeated_refusals(
+    failure: RequestFailure, wait_s: float, progress: CallProgress, limits: Limits, deadline_s: float
+) -> str | None:
+    """End a call's time after `ATTEMPTS` refusals by status 429, which are repeated until then.
+
+    A deadline in seconds would allow fewer requests on a busy machine.
+    """
+    if failure.outcome is Outcome.RATE_LIMITED and len(progress.attempts) >= ATTEMPTS:
+        progress.deadline = time.monotonic()
+    return no_retry_reason(failure, wait_s, progress, limits, deadline_s)
 
 
 def _store_of(cases: list[Case], sections: dict[str, ModelSection]) -> MemoryCapabilityStore:

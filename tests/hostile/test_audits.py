@@ -32,7 +32,7 @@ ODD = "/odd"
 TOKEN_PRICE = {"input": 0.0, "output": 1_000_000.0}
 """One US dollar for each completion token: a correct usage costs $20, an estimate $50."""
 TOKENS = 50
-HANG_S = 1.0
+HANG_S = 10.0
 MAX_WAIT_S = 0.3
 
 
