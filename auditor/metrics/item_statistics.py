@@ -112,7 +112,7 @@ def area_under_curve_within_items(support: ArrayLike, is_correct: ArrayLike, ite
         return Estimate(None, len(correct), reason=reason)
     won, pairs = n_won[has_both], n_pairs[has_both]
     return _estimate_over_items(
-        lambda included: float(won[included].sum() / pairs[included].sum()),
+        lambda included: float(won[included].sum() / pairs[included].sum()) if included.any() else np.nan,
         np.arange(len(won)),
         int(pairs.sum()),
         LOGIT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -190,6 +191,14 @@ def test_the_commands_on_a_page_parse(name: str) -> None:
     for section in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
         main_config = tomllib.loads(blocks("toml", read_page("configuration"))[0])
         AuditConfig.model_validate(main_config | tomllib.loads(section))
+
+
+def test_the_examples_in_docstrings_print_what_they_show() -> None:
+    paths = [path for path in (ROOT / "auditor").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8")]
+    assert paths
+    for path in paths:
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        assert doctest.testmod(module).failed == 0
 
 
 def test_the_examples_of_the_page_on_metrics_print_what_they_show() -> None:
