@@ -30,8 +30,6 @@ from tests.support.fake_server import FakeServer, answer
 from tests.support.ray_nodes import TIMEOUT_S, TOKEN, TRUSTED_SERVERS, Clusters, clusters, descendants, environment
 from tests.support.stored_rows import count_attempts
 
-pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
-
 SECRETS = (KEY, TOKEN)
 DUMP = """
 import sys, ray
@@ -48,6 +46,7 @@ for namespace in (None, b"fun", b"job", b"session", b"package", b"cluster"):
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Clusters]:
     """Running Ray clusters: one with two hosts and a token, one open to everybody."""
+    pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")  # seconds: not during collection
     with clusters() as running_clusters:
         yield running_clusters
 

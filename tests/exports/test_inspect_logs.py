@@ -27,11 +27,15 @@ from auditor.storage import audits, results
 from auditor.storage.transcripts import CallTranscript
 from tests.support.inspect_logs import SyntheticDatabase
 
-inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
+
+@pytest.fixture(scope="module", autouse=True)
+def inspect_log() -> Any:
+    """Inspect's reader of logs, imported here because that takes seconds: not in every worker, during collection."""
+    return pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
 
 
 @pytest.fixture(scope="module")
-def alder(inspect_logs: Path) -> Any:
+def alder(inspect_log: Any, inspect_logs: Path) -> Any:
     """The exported log of the model alder."""
     return inspect_log.read_eval_log(str(inspect_logs / "population_alder.eval"))
 
@@ -89,7 +93,7 @@ def test_figures_usage_and_source_are_those_of_the_report(alder: Any, made_audit
     assert alder.eval.viewer.trust_content is False
 
 
-def test_an_unknown_price_is_no_price(inspect_logs: Path) -> None:
+def test_an_unknown_price_is_no_price(inspect_log: Any, inspect_logs: Path) -> None:
     cedar = inspect_log.read_eval_log(str(inspect_logs / "population_cedar.eval"), header_only=True)
     assert cedar.stats.model_usage["openai/cedar-1"].total_cost is None
     assert cedar.stats.model_usage["openai/cedar-1"].output_tokens > 0

@@ -18,7 +18,11 @@ from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.inspect_logs import SyntheticDatabase
 
-inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_inspect() -> None:
+    """Skip the module without Inspect; importing it during collection would take seconds in every worker."""
+    pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
 
 
 def test_an_exported_audit_is_imported_unchanged(

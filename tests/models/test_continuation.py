@@ -7,31 +7,40 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("gguf")
-torch = pytest.importorskip("torch")
-transformers: Any = pytest.importorskip("transformers")
-
-from auditor.models.continuation import ContinuationScorer, load_continuation_scorer  # noqa: E402
-from auditor.prompts.sentence_pairs import load_sentence_pairs  # noqa: E402
+from auditor.models.continuation import ContinuationScorer, load_continuation_scorer
+from auditor.prompts.sentence_pairs import load_sentence_pairs
 
 ENDS = [f" {end}" for pair in load_sentence_pairs().ends for end in pair]
 
 
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    """PyTorch; importing it during collection would take seconds in every worker."""
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def transformers() -> Any:
+    """Transformers with its reader of GGUF files."""
+    pytest.importorskip("gguf")
+    return pytest.importorskip("transformers")
+
+
 @pytest.mark.slow
-def test_logprobs_equal_those_computed_directly_with_transformers(smollm2: Path) -> None:
+def test_logprobs_equal_those_computed_directly_with_transformers(smollm2: Path, torch: Any, transformers: Any) -> None:
     scorer = load_continuation_scorer(str(smollm2))
     tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2.parent, gguf_file=smollm2.name)
     model: Any = scorer._model
     assert model.dtype == torch.float32
     for beginning, ends in (
-        ("In Germany, divorce is", ENDS),
+        ("In Germany, divorce is", ENDS[::3]),
         ("People in Côte d’Ivoire believe that sex before marriage is", ENDS[:2]),
     ):
-        expected_logprobs = [_direct(model, tokenizer, beginning, end) for end in ends]
+        expected_logprobs = [_direct(torch, model, tokenizer, beginning, end) for end in ends]
         assert scorer.continuation_logprobs(beginning, ends) == pytest.approx(expected_logprobs, abs=1e-4)
 
 
-def _direct(model: Any, tokenizer: Any, beginning: str, end: str) -> float:
+def _direct(torch: Any, model: Any, tokenizer: Any, beginning: str, end: str) -> float:
     prefix_ids, ids = tokenizer(beginning)["input_ids"], tokenizer(beginning + end)["input_ids"]
     assert ids[: len(prefix_ids)] == prefix_ids
     with torch.no_grad():
@@ -49,7 +58,7 @@ class MergingTokenizer:
         return {"input_ids": [*ids[:-2], 1, 0] if text.endswith("is") else [*ids, 0]}
 
 
-def test_differences_are_exact_where_tokens_merge_across_the_boundary() -> None:
+def test_differences_are_exact_where_tokens_merge_across_the_boundary(torch: Any, transformers: Any) -> None:
     config = transformers.LlamaConfig(
         vocab_size=100, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2
     )

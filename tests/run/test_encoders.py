@@ -18,7 +18,11 @@ from auditor.models.weights import pull_weights
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, answer
 
-pytest.importorskip("sentence_transformers", reason="the extra 'embeddings' is not installed")
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_sentence_transformers() -> None:
+    """Skip the module without the library; importing it during collection would take seconds in every worker."""
+    pytest.importorskip("sentence_transformers", reason="the extra 'embeddings' is not installed")
 
 
 @pytest.fixture
