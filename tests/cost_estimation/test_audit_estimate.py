@@ -16,14 +16,14 @@ from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
 from auditor.run import load_planned_survey, planned_cells, run_audit, store_audit
 from auditor.storage.database import open_database
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 URL = "http://127.0.0.1:1"
 
 
 def priced(url: str, models: int = 3, **changes: Any) -> AuditConfig:
-    data = config(url, models, **changes).model_dump(mode="json")
+    data = config(url, models, **{"probes": THREE_SAMPLES} | changes).model_dump(mode="json")
     for model in data["models"][: models - 1]:
         model["price"] = {"input": 2.0, "output": 10.0, "as_of": "2026-07-01"}
     return AuditConfig.model_validate(data)

@@ -8,7 +8,7 @@ from auditor.reports.sections.caution import list_cautions
 from auditor.run import run_audit
 from auditor.storage.database import open_database
 from tests.run.test_ping import NO_SCHEMA, NO_TEMPERATURE, reply
-from tests.support.audit_configs import config
+from tests.support.audit_configs import THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer
 
 
@@ -16,7 +16,7 @@ def test_what_servers_accept_is_in_the_report_and_refused_sampling_settings_are_
     server: FakeServer, storage: str
 ) -> None:
     server.script = reply  # model b refuses the temperature, c JSON schemas
-    run_audit(config(server.url, judges=[]), storage=storage)
+    run_audit(config(server.url, judges=[], probes=THREE_SAMPLES), storage=storage)
     with open_database(storage) as db:
         report = build_report(db, "scripted")
     capabilities = {row.name: row for row in report.requests.capabilities}

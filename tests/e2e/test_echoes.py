@@ -100,7 +100,7 @@ def test_an_echoed_key_is_not_stored_shown_or_sent_on(
         completed_commands = list(commands(tmp_path, environment))
         assert [completed.returncode for completed in completed_commands[1:]] == [0] * 5, completed_commands
         assert echoing_server.requests or batch
-    assert len(judge.requests) >= 16
+    assert len(judge.requests) >= 8
     judge_requests = [json.dumps([r.body, r.path]) for r in judge.requests]
     assert any("[key removed]" in text for text in judge_requests)
     for text in [*judge_requests, *(completed.stdout + completed.stderr for completed in completed_commands)]:

@@ -145,7 +145,7 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
     refusals_section = report.refusals
     assert refusals_section
     assert refusals_section.total.value == pytest.approx(1 / 9)
-    assert refusals_section.total.n == 81
+    assert refusals_section.total.n == 27
     assert {r.name: r.share.value for r in refusals_section.countries} == {
         "Nigeria": pytest.approx(1 / 3),
         "Germany": 0.0,
@@ -159,7 +159,7 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
     assert {(r.share.ci_low, r.share.reason) for r in refusals_section.countries} == {
         (None, "an interval needs at least 5 topics, but there are 3 topics")
     }
-    assert "11.1% of 81 answers are refusals" in render_report(report, "markdown")
+    assert "11.1% of 27 answers are refusals" in render_report(report, "markdown")
     assert "Share refused by country" in render_report(report, "html")
     assert report.repairs == []  # a refusal is an answer, so no repair is requested
 

@@ -25,15 +25,16 @@ from auditor.storage import audits, results
 from auditor.storage.call_tables import AttemptRow
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.forked_commands import start
 from tests.support.killed_runs import ALL_FAULTS
 from tests.support.stored_rows import add_rating
 
-CELLS, MODELS, SAMPLES = 9, 3, 3
-CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
+CELLS, MODELS = 9, 3
+CALLS = CELLS * MODELS * (1 + MODELS - 1)
+"""Of an audit with one sample of each cell."""
 
 
 def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
@@ -66,18 +67,18 @@ def question(request: Request) -> str:
 
 
 def test_an_audit_runs_to_the_end(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url), storage=storage)
+    run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
     saved = stored(storage)
     assert saved["stage"] == "person"
-    assert len(server.requests) == CALLS
-    assert len(saved["traces"]) == CELLS * MODELS * SAMPLES
+    assert len(server.requests) == 3 * CALLS
+    assert len(saved["traces"]) == CELLS * MODELS * 3
     assert {t.outcome for t in saved["traces"]} == {Outcome.OK}
-    assert len(saved["verdicts"]) == CELLS * MODELS * SAMPLES * (MODELS - 1)
+    assert len(saved["verdicts"]) == CELLS * MODELS * 3 * (MODELS - 1)
     assert all(v.judge != v.model for v in saved["verdicts"])
     for score in saved["scores"]:
         samples = [t.score for t in saved["traces"] if (t.model, t.cell) == (score.model, score.cell)]
-        assert score.score == pytest.approx(sum(samples) / SAMPLES)
-        assert (score.n_ok, score.n_planned) == (SAMPLES, SAMPLES)
+        assert score.score == pytest.approx(sum(samples) / 3)
+        assert (score.n_ok, score.n_planned) == (3, 3)
     assert saved["conflicts"]
     for conflict in saved["conflicts"]:
         assert abs(conflict.difference) >= 0.38
@@ -85,10 +86,10 @@ def test_an_audit_runs_to_the_end(server: FakeServer, storage: str) -> None:
 
 
 def test_samples_differ_and_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
-    run_audit(config(server.url), storage=storage)
-    assert len({question(r) for r in server.requests}) == CALLS
+    run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
+    assert len({question(r) for r in server.requests}) == 3 * CALLS
     first, requests_before = stored(storage), len(server.requests)
-    run_audit(config(server.url), storage=storage)
+    run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
     assert len(server.requests) == requests_before
     assert stored(storage) == first
 
@@ -96,7 +97,7 @@ def test_samples_differ_and_a_second_run_asks_nothing(server: FakeServer, storag
 def test_a_changed_config_asks_only_what_changed(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     requests_before = len(server.requests)
-    run_audit(config(server.url, probes={"direct": {"samples": 4}}), storage=storage)
+    run_audit(config(server.url, probes={"direct": {"samples": 2}}), storage=storage)
     assert len(server.requests) - requests_before == CELLS * MODELS * (1 + MODELS - 1)
 
 
@@ -155,7 +156,7 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
         assert outcomes[outcome], outcome
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in saved["traces"])
     assert all((v.ruling is None) == (v.outcome is not Outcome.OK) for v in saved["verdicts"])
-    assert sum(outcomes.values()) == CELLS * MODELS * SAMPLES
+    assert sum(outcomes.values()) == CELLS * MODELS * 3
     assert all(
         s.n_ok == sum(t.outcome is Outcome.OK for t in saved["traces"] if (t.model, t.cell) == (s.model, s.cell))
         for s in saved["scores"]
@@ -213,14 +214,14 @@ def test_the_papers_text_format_needs_no_schema(server: FakeServer, storage: str
 def test_an_unusable_model_stops_the_run_and_other_answers_are_kept(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(401, "no") if r.body["model"].endswith("-c") else answer(r)
     with pytest.raises(ModelSetupError, match="model 'model-c'"):
-        run_audit(config(server.url), storage=storage)
+        run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
     questions_before = Counter(question(r) for r in server.requests)
     server.script = answer
-    run_audit(config(server.url), storage=storage)
+    run_audit(config(server.url, probes=THREE_SAMPLES), storage=storage)
     questions_after = Counter(question(r) for r in server.requests)
     repeated_questions = [q for q, n in questions_after.items() if n > 1]
     assert all("scripted-c" in q for q in repeated_questions)
-    assert sum(questions_before.values()) < CALLS / 2
+    assert sum(questions_before.values()) < 3 * CALLS / 2
     assert stored(storage)["stage"] == "person"
 
 
@@ -296,7 +297,7 @@ def holding(first: int, until: threading.Event) -> Script:
 def test_a_killed_run_resumes_with_the_same_results(
     server: FakeServer, storage: str, tmp_path: Path, requests_before_kill: int
 ) -> None:
-    audit = config(server.url)
+    audit = config(server.url, probes=THREE_SAMPLES)
     run_audit(audit, storage=f"sqlite:///{tmp_path / 'whole.db'}")
     unbroken_results = stored(f"sqlite:///{tmp_path / 'whole.db'}")
     server.requests.clear()
@@ -312,7 +313,7 @@ def test_a_killed_run_resumes_with_the_same_results(
     second_run = start("run", config_file(tmp_path, audit), "--storage", storage)
     _, stderr = second_run.communicate(timeout=300)
     assert second_run.returncode == 0, stderr
-    assert len(server.requests) == CALLS + in_flight
+    assert len(server.requests) == 3 * CALLS + in_flight
     assert stored(storage) == unbroken_results
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
 from tests.e2e.test_run import CALLS, config_file, stored
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
@@ -62,9 +63,9 @@ def with_event(request_number: int, event: Callable[[], object]) -> Callable[[Re
     return script
 
 
-def run(server: FakeServer, folder: Path) -> CommandOutput:
+def run(server: FakeServer, folder: Path, **changes: Any) -> CommandOutput:
     """Run the test audit with its database in `audits.db` of a folder."""
-    return auditor("run", config_file(folder, config(server.url)), "--storage", url(folder / "audits.db"))
+    return auditor("run", config_file(folder, config(server.url, **changes)), "--storage", url(folder / "audits.db"))
 
 
 def test_a_deleted_database_stops_the_run_at_the_next_write(server: FakeServer, tmp_path: Path) -> None:
@@ -84,20 +85,20 @@ def test_a_moved_database_stops_the_run_which_names_the_new_path_and_can_resume(
 ) -> None:
     path, moved = tmp_path / "audits.db", tmp_path / "elsewhere.db"
     server.script = with_event(60, lambda: path.rename(moved))
-    line = error_line(run(server, tmp_path), 1)
+    line = error_line(run(server, tmp_path, probes=THREE_SAMPLES), 1)
     assert f"its data were at {path} and are now at {moved}." in line
     assert f"Move it back to {path}, then run the same command again." in line
     assert not path.exists()
     requests_before = len(server.requests)
-    assert requests_before < CALLS
+    assert requests_before < 3 * CALLS
     with closing(sqlite3.connect(moved)) as connection:  # all data are in the main file, not in a log
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         answers = connection.execute("SELECT count(*) FROM answer").fetchone()[0]
     assert 60 - UNDER_WAY <= answers <= requests_before
     moved.rename(path)
     server.script = answer
-    assert run(server, tmp_path).returncode == 0
-    assert len(server.requests) == requests_before + CALLS - answers
+    assert run(server, tmp_path, probes=THREE_SAMPLES).returncode == 0
+    assert len(server.requests) == requests_before + 3 * CALLS - answers
     with open_database(url(path)) as db:
         assert verify_audit(db, "scripted").is_consistent
 

@@ -8,6 +8,8 @@ from auditor.config import AuditConfig
 
 KEY = "sk-canary-0123456789"
 KEY_VARIABLE = "SCRIPTED_KEY"
+THREE_SAMPLES: dict[str, Any] = {"direct": {"samples": 3}}
+"""The key `probes` for audits that need several samples of a cell, or many requests; `config` asks for one."""
 
 
 def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
@@ -29,7 +31,7 @@ def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
             }
             for letter in "abcdefgh"[:models]
         ],
-        "probes": {"direct": {"samples": 3}},
+        "probes": {"direct": {"samples": 1}},
         "seed": 7,
     }
     return AuditConfig.model_validate(data | changes)
