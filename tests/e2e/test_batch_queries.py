@@ -27,7 +27,7 @@ from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey
 
-GROWTH = 4
+GROWTH = 3
 """Ratio of the two sizes of an audit."""
 MAX_GROWTH_RATIO = 1.25
 """Largest ratio of a query's growth to that of the number of calls; sorting and searching add a logarithm."""

@@ -7,7 +7,6 @@ of some judges differ between the sets, so that the mean over sets and the poole
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from auditor.reports.data.logic.schema import LogicReport, LogicRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
-from tests.support.audit_configs import config
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.comparison_judge import ComparisonQuestion, choice_reply, letter_reply, read_question
 from tests.support.fake_server import FakeServer, Reply, Request
 
@@ -62,23 +61,27 @@ def judge(request: Request) -> Reply:
     )
 
 
-@pytest.fixture(params=["structured", "probability"])
-def report(request: pytest.FixtureRequest, server: FakeServer, storage: str, tmp_path: Path) -> Report:
-    """Report of an audit of the planted judges, by JSON or by the probabilities of letters."""
+@pytest.fixture(scope="module", params=["structured", "probability"])
+def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Report of an audit of the planted judges, by JSON or by the probabilities of letters; read-only."""
+    folder = tmp_path_factory.mktemp(request.param)
     items = [f"{name},{item}" for name, items in (("few", SMALL), ("many", LARGE)) for item in items]
-    (tmp_path / "items.csv").write_text("\n".join(["context,item", *items]), encoding="utf-8")
+    (folder / "items.csv").write_text("\n".join(["context,item", *items]), encoding="utf-8")
     labels = [
         f"{name},{a},{b},B"
         for name, items in (("few", SMALL), ("many", LARGE))
         for a, b in itertools.combinations(items, 2)
     ]
-    (tmp_path / "people.csv").write_text("\n".join(["context,item_a,item_b,decision", *labels]), encoding="utf-8")
+    (folder / "people.csv").write_text("\n".join(["context,item_a,item_b,decision", *labels]), encoding="utf-8")
     logic = {
-        **{"items": str(tmp_path / "items.csv"), "people": str(tmp_path / "people.csv"), "form": "paper"},
+        **{"items": str(folder / "items.csv"), "people": str(folder / "people.csv"), "form": "paper"},
         **{"answer": request.param, "k": [5], "samples": 2, "sampled_pairs": 2, "sample_answer": "cot"},
     }
-    server.script = judge
-    run_audit(config(server.url, 4, survey=None, judges=[], probes={"logic": logic}), storage=storage)
+    storage = f"sqlite:///{folder}/a.db"
+    with pytest.MonkeyPatch.context() as patch, FakeServer(judge) as server:
+        patch.setenv(KEY_VARIABLE, KEY)
+        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+        run_audit(config(server.url, 4, survey=None, judges=[], probes={"logic": logic}), storage=storage)
     return open_audit("scripted", storage=storage).report()
 
 
