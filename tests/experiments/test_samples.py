@@ -20,7 +20,7 @@ from auditor.reports.sections.experiments.sampling import build_sampling_documen
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer
 from tests.support.synthetic_audit import populate
 
@@ -68,7 +68,7 @@ def test_a_variant_asks_only_what_is_not_recorded(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    audit = config(server.url, 2)
+    audit = config(server.url, 2, probes=THREE_SAMPLES)
     run_audit(audit, storage=storage)
     before = len(server.requests)
     more = build_variant(audit, samples=5)

@@ -18,7 +18,7 @@ from auditor.storage import audits, ledger
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import open_database
 from tests.reports.sections.node_text import text_of
-from tests.support.audit_configs import KEY_VARIABLE, config
+from tests.support.audit_configs import KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, error
 
 ONE_TOPIC = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
@@ -55,7 +55,7 @@ def answer_with_changing_model(request: Request) -> Reply:
 
 def test_a_served_model_that_changes_is_flagged_in_status_and_report(server: FakeServer, storage: str) -> None:
     server.script = answer_with_changing_model
-    audit = config(server.url, models=1, survey=ONE_TOPIC, judges=[])
+    audit = config(server.url, models=1, survey=ONE_TOPIC, judges=[], probes=THREE_SAMPLES)
     run_audit(audit, storage=storage)
     assert len(server.requests) == 9
     with open_database(storage) as db:
@@ -82,7 +82,7 @@ def test_a_served_model_that_changes_between_runs_is_flagged(server: FakeServer,
 
 def test_response_bodies_are_stored_by_digest_and_limit_changes_have_a_reason(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(429, "slow", headers={"retry-after": "0"}) if r.number == 3 else answer(r)
-    run_audit(config(server.url, models=1, survey=ONE_TOPIC, judges=[]), storage=storage)
+    run_audit(config(server.url, models=1, survey=ONE_TOPIC, judges=[], probes=THREE_SAMPLES), storage=storage)
     with open_database(storage) as db:
         status = load_audit_status(db, audits.get_audit(db, "scripted"))
         with db.read() as connection:
