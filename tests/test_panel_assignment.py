@@ -11,7 +11,7 @@ from auditor.config import AuditConfig
 from auditor.domain import Cell
 from auditor.panel_assignment import PanelAssignment, TraceKey, assign_panels, select_reviewed
 from auditor.run import load_planned_survey
-from tests.support.audit_configs import config
+from tests.support.audit_configs import THREE_SAMPLES, config
 
 URL = "http://127.0.0.1:1"
 
@@ -28,15 +28,18 @@ def judges_by_trace(audit: AuditConfig) -> dict[TraceKey, list[str]]:
 
 
 def test_each_judge_has_equally_many_traces_of_each_model() -> None:
-    panel_by_trace = judges_by_trace(config(URL, 7, panel={"judges_per_trace": 2}))
+    panel_by_trace = judges_by_trace(config(URL, 7, probes=THREE_SAMPLES, panel={"judges_per_trace": 2}))
     counts = Counter((trace.model, judge) for trace, judges in panel_by_trace.items() for judge in judges)
     assert set(counts.values()) == {27 * 2 // 6}
     assert len(counts) == 42
-    assert judges_by_trace(config(URL, 7)) == judges_by_trace(config(URL, 7, panel={"judges_per_trace": 6}))
+    all_judges, six_judges = (
+        config(URL, 7, probes=THREE_SAMPLES, panel=panel) for panel in ({}, {"judges_per_trace": 6})
+    )
+    assert judges_by_trace(all_judges) == judges_by_trace(six_judges)
 
 
 def test_names_and_order_do_not_change_the_assignment() -> None:
-    audit = config(URL, 5, panel={"judges_per_trace": 2})
+    audit = config(URL, 5, probes=THREE_SAMPLES, panel={"judges_per_trace": 2})
     data = audit.model_dump(mode="json")
     names = {f"model-{x}": f"renamed-{i}" for i, x in enumerate("edcba")}
     renamed_fields: dict[str, Any] = {
