@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import Integer, Select, Table, and_, case, func, literal_column, select
@@ -23,25 +24,24 @@ class VerdictSelection(NamedTuple):
     model: str | None = None
 
 
-class VerdictFlip(NamedTuple):
-    """A trace on which the two rulings differ.
-
-    Attributes:
-        judge, other_judge: judges of the first and of the second side.
-        model, country, topic, sample: the trace.
-        first, second: rulings of the two sides.
-        same_answer: whether both ruled on the same text; None if a text is not recorded.
-    """
+@dataclass(frozen=True, slots=True)
+class VerdictFlip:
+    """A trace on which the rulings of the two sides differ."""
 
     judge: str
     other_judge: str
+    """The judges of the first and of the second side."""
     model: str
+    """The model's name on the first side."""
     country: str
     topic: str
     sample: int
     first: str
     second: str
+    """The rulings of the two sides."""
     same_answer: bool | None
+    """Whether both judged answers are identical texts, so that the judge changed; null where an answer is not
+    recorded."""
 
 
 class RulingPair(NamedTuple):
@@ -116,9 +116,7 @@ def load_verdict_flips(
     )
     with db.read() as connection:
         rows = connection.execute(differ.order_by(*order).limit(limit))
-        return [
-            VerdictFlip._make((*flip_columns, _parse_same_answer(same_answer))) for *flip_columns, same_answer in rows
-        ]
+        return [VerdictFlip(*(*row[:-1], _parse_same_answer(row[-1]))) for row in rows]
 
 
 def _parse_same_answer(is_same: int | None) -> bool | None:

@@ -74,13 +74,7 @@ def _find_regional_gap(report: Report, personas: Mapping[str, Persona]) -> Plant
     return _finding(
         "errs more outside the West (difference in MAE)",
         [name for name, persona in personas.items() if persona.is_western],
-        [
-            name
-            for name, row in gaps.items()
-            if row.adjusted_p_value is not None
-            and row.adjusted_p_value < SIGNIFICANCE_LEVEL
-            and (row.mae_gap.ci_low or 0.0) > 0
-        ],
+        [name for name, row in gaps.items() if row.mae_gap.is_significant and (row.mae_gap.ci_low or 0.0) > 0],
         {name: _figures(row.mae_gap) for name, row in gaps.items()},
     )
 

@@ -137,7 +137,6 @@ def _build_row(model: str, accuracies: FloatArray, scores: GroupScores) -> Consi
     from auditor.reports.data.semantic.score_table import mean_over_questions
 
     units, has_answers = {"question": np.arange(len(accuracies))}, ~np.isnan(accuracies)
-    r = correlate_over_units(scores.main, accuracies, units)
     return ConsistencyAccuracyRow(
         model=model,
         accuracy=averaged_share(
@@ -148,12 +147,7 @@ def _build_row(model: str, accuracies: FloatArray, scores: GroupScores) -> Consi
             empty_reason="no question has a usable answer",
         ),
         consistency=mean_over_questions(scores.main),
-        n=r.n,
-        r=r.value,
-        p_value=r.p_value,
-        ci_low=r.ci_low,
-        ci_high=r.ci_high,
-        reason=r.reason,
+        r=correlate_over_units(scores.main, accuracies, units),
         measures=[
             TaskConsistencyRow(text=text, metric=metric, consistency=mean_over_questions(values, metric=metric))
             for (text, metric), values in scores.by_measure.items()

@@ -51,7 +51,7 @@ def rules(
     ]
     if file is not None and rule_by_question is not None:
         rows = [row.model_copy(update=_describe_file(file, rule_by_question)) for row in rows]
-    adjusted_rows = adjust_rows(rows)
+    adjusted_rows = adjust_rows(rows, "change", "changes by a rule")
     return ExperimentResult(adjusted_rows, build_rules_document(audit, adjusted_rows))
 
 
@@ -75,7 +75,6 @@ def _build_row(model: str, before: GroupScores, after: GroupScores) -> RuleFollo
         before=mean_over_questions(before.main),
         after=mean_over_questions(after.main),
         change=change,
-        p_value=change.p_value,
         measures=compare_rules(before.by_measure, after.by_measure),
         counts=build_count_rows({"before": before.outcomes, "after": after.outcomes}),
     )

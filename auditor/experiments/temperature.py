@@ -38,7 +38,7 @@ def temperature(
         _build_row(model, value, scores[model, value, False], scores[model, value, True])
         for model, value in dict.fromkeys((model, value) for model, value, _ in scores)
     ]
-    adjusted_rows = adjust_rows(rows)
+    adjusted_rows = adjust_rows(rows, "difference", "wordings compared with repeats")
     return ExperimentResult(adjusted_rows, build_temperature_document(audit, adjusted_rows))
 
 
@@ -57,7 +57,6 @@ def _build_row(model: str, value: float, same_words: GroupScores, other_words: G
         same_words=mean_over_questions(same_words.main),
         other_words=mean_over_questions(other_words.main),
         difference=change,
-        p_value=change.p_value,
         measures=compare_wordings(same_words.by_measure, other_words.by_measure),
         questions=len(same_words.main),
         counts=build_count_rows({"same_words": same_words.outcomes, "other_words": other_words.outcomes}),

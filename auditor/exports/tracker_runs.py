@@ -22,7 +22,7 @@ from auditor.reports.output import REPORT_FORMATS, render_report
 Params = dict[str, str]
 Metrics = dict[str, float]
 TRACKED_FIGURES = ("pearson_r", "spearman_rho", "mae", "rmse", "bias")
-"""Figures of agreement with people that are metrics: fields of `TwoWayEstimates`."""
+"""Figures of agreement with people that are metrics: fields of `AlignmentRow`."""
 REPORT_FILES = {f"report{suffix}": name for suffix, name in REPORT_FORMATS.items() if name != "text"}
 
 
@@ -140,7 +140,7 @@ def _model_metrics(report: Report, model_name: str) -> Metrics:
 def _agreement_estimates(row: AlignmentRow) -> Iterable[tuple[str, Estimate]]:
     """Yield the tracked figures with their 95% CIs over countries and topics."""
     for name in TRACKED_FIGURES:
-        yield name, getattr(row.crossed, name)
+        yield name, getattr(row, name)
 
 
 def _estimate_metrics(name: str, estimate: Estimate) -> Metrics:

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from auditor.metrics.judge_accuracy import judge_quality as judge_quality
     from auditor.metrics.judge_accuracy import rogan_gladen as rogan_gladen
     from auditor.metrics.max_gap import widest_gap as widest_gap
+    from auditor.metrics.multiple_testing import adjust_tests as adjust_tests
     from auditor.metrics.multiple_testing import benjamini_yekutieli as benjamini_yekutieli
     from auditor.metrics.multiple_testing import holm as holm
     from auditor.metrics.multiple_testing import intersection_union as intersection_union
@@ -149,7 +150,7 @@ _NAMES_BY_MODULE = {
     "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
     "error": ("bias", "mae", "rmse"),
     "judge_accuracy": ("JudgeQuality", "judge_quality", "rogan_gladen"),
-    "multiple_testing": ("benjamini_yekutieli", "holm", "intersection_union"),
+    "multiple_testing": ("adjust_tests", "benjamini_yekutieli", "holm", "intersection_union"),
     "panel_design": ("balanced_panels",),
     "prediction_powered": ("prediction_powered_mean",),
     "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement"),

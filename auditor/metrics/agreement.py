@@ -23,7 +23,7 @@ from auditor.metrics._agreement_interval import estimate_two_category_agreement
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._special import stdtr, stdtrit
 from auditor.metrics.confidence import UPPER_QUANTILE
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife_interval import FISHER_Z, estimate_from_replicates, jackknife_interval
 from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
 
@@ -56,12 +56,10 @@ class LeftOutRater:
     Attributes:
         agreement: of the other raters.
         difference: that agreement minus the agreement of all raters; above 0 the others agree better without it.
-        p_value: two-sided, of no difference; None without an interval.
     """
 
     agreement: Agreement
-    difference: Estimate
-    p_value: float | None
+    difference: Tested
 
 
 def count_ratings(ratings: ArrayLike) -> Floats:
@@ -160,26 +158,26 @@ def leave_one_rater_out(
         without = krippendorff_alpha(others, level, units=units)
         if panel.value is None or without.value is None or panel_replicates is None:
             reason = panel.reason if panel.value is None else without.reason
-            results.append(LeftOutRater(without, Estimate(None, 0, reason=reason), None))
+            results.append(LeftOutRater(without, Tested(None, 0, reason=reason)))
             continue
         value, reason = without.value - panel.value, panel.reason or without.reason
         if reason is not None:
-            results.append(LeftOutRater(without, Estimate(value, without.n, reason=reason), None))
+            results.append(LeftOutRater(without, Tested(value, without.n, reason=reason)))
             continue
         replicates = _alpha_replicates(others, level, unit_labels).minus(panel_replicates)
         df = max(1, _count_units_with_rarer(others, unit_labels) - 1)
-        results.append(LeftOutRater(without, *_estimate_difference(value, without.n, replicates, df)))
+        results.append(LeftOutRater(without, _estimate_difference(value, without.n, replicates, df)))
     return tuple(results)
 
 
-def _estimate_difference(value: float, n: int, replicates: UnitReplicates, df: int) -> tuple[Estimate, float | None]:
+def _estimate_difference(value: float, n: int, replicates: UnitReplicates, df: int) -> Tested:
     """The difference of two alphas with its interval and p-value, by Student's distribution with `df`."""
     interval = jackknife_interval(value, replicates.units, cells=replicates.cells)
     if interval.ends_at is None or interval.std_error is None:
-        return Estimate(value, n, reason=interval.reason), None
+        return Tested(value, n, reason=interval.reason)
     low, high = interval.ends_at(float(stdtrit(df, UPPER_QUANTILE)))
     p_value = float(2 * stdtr(df, -abs(value) / interval.std_error))
-    return Estimate(value, n, max(-2.0, low), min(2.0, high), resampled=tuple(replicates.units)), p_value
+    return Tested(value, n, max(-2.0, low), min(2.0, high), resampled=tuple(replicates.units), p_value=p_value)
 
 
 def _count_units_with_rarer(ratings: Floats, units: RatingUnits) -> int:

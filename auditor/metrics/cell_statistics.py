@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from auditor.metrics._complete_cases import Floats, is_constant
-from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife_interval import JackknifeInterval
 
 
 @dataclass(frozen=True, slots=True)
-class TwoWayEstimate(EstimateWithTest):
+class TwoWayEstimate(Tested):
     """A statistic with its interval over other countries and topics; `n` counts cells.
 
     There is no p-value where a true value of 0 is no question, as for an MAE.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics.cell_statistics import PEARSON
-from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY, Transform, jackknife_interval
 from auditor.metrics.unit_replicates import replicate_over_units
 
@@ -24,7 +24,7 @@ SIDES = ("one side", "the other side")
 
 def correlate_over_units(
     x: ArrayLike, y: ArrayLike, units: Mapping[str, ArrayLike], sides: tuple[str, str] = SIDES
-) -> EstimateWithTest:
+) -> Tested:
     """Pearson's r, with its interval on Fisher's z and the p-value of r = 0; `n` counts observations.
 
     Args:
@@ -39,7 +39,7 @@ def correlate_over_units(
     [(unit, labels)] = units.items()
     r, replicates = _correlation_without_units(a, b, np.asarray(labels)[is_complete])
     if not np.isfinite(r):
-        return EstimateWithTest(None, len(a), reason=_explain_undefined(a, b, sides))
+        return Tested(None, len(a), reason=_explain_undefined(a, b, sides))
     return _to_estimate(r, len(a), unit, replicates, FISHER_Z)
 
 
@@ -53,7 +53,7 @@ def _explain_undefined(x: Floats, y: Floats, sides: tuple[str, str]) -> str:
 
 def correlation_difference_over_units(
     outcome: ArrayLike, first: ArrayLike, second: ArrayLike, units: Mapping[str, ArrayLike]
-) -> EstimateWithTest:
+) -> Tested:
     """The correlation of `first` with the outcome minus that of `second`, over the same observations; `n` counts them.
 
     Args:
@@ -87,11 +87,11 @@ def _to_estimate(
     replicates: Floats,
     transform: Transform,
     bounds: tuple[float, float] = (-1.0, 1.0),
-) -> EstimateWithTest:
+) -> Tested:
     """A statistic with its interval; without a value, and a reason, where it is undefined."""
     if not np.isfinite(value):
-        return EstimateWithTest(None, n, reason=UNDEFINED_REASON)
+        return Tested(None, n, reason=UNDEFINED_REASON)
     interval = jackknife_interval(value, {unit: replicates}, transform, bounds)
     if interval.low is None or interval.high is None:
-        return EstimateWithTest(value, n, reason=interval.reason)
-    return EstimateWithTest(value, n, interval.low, interval.high, resampled=(unit,), p_value=interval.p_value)
+        return Tested(value, n, reason=interval.reason)
+    return Tested(value, n, interval.low, interval.high, resampled=(unit,), p_value=interval.p_value)

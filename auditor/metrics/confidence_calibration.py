@@ -13,6 +13,7 @@ Slope and intercept are those of a logistic regression of the labels on the log-
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,49 +37,56 @@ SEPARATED_REASON = "the labels are 1 above a probability and 0 below it, or all 
 CONSTANT_REASON = "all probabilities are equal: no slope"
 
 
+def _published_names(names: dict[str, str]) -> dict[str, object]:
+    """How pydantic serializes a class whose attributes have other names in JSON; this module does not import it."""
+    return {"alias_generator": lambda name: names.get(name, name), "serialize_by_alias": True, "allow_inf_nan": False}
+
+
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """A bin of the reliability diagram.
+    """A bin of the reliability diagram."""
 
-    Attributes:
-        low, high: its ends, in [0, 1]; the last one contains 1.
-        n: number of labels in it.
-        mean_probability, share: weighted mean of the probabilities, and weighted share of labels that are 1.
-        band_low, band_high: 95% of shares under perfect calibration.
-    """
+    __pydantic_config__: ClassVar[dict[str, object]] = _published_names(
+        {"n": "labels", "mean_probability": "mean_confidence", "share": "share_right"}
+    )
 
     low: float
     high: float
+    """Ends of the bin, in [0, 1]; the last one contains 1."""
     n: int
+    """Number of labels in it."""
     mean_probability: float
+    """Weighted mean of the probabilities."""
     share: float
+    """Weighted share of labels that are 1, such as verdicts that people agree with."""
     band_low: float
     band_high: float
+    """95% of these shares under perfect calibration."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceCalibration:
-    """Calibration of probabilities; figures are None, with a reason, where there are none.
+    """Calibration of probabilities; figures are None, with a reason, where there are none."""
 
-    Attributes:
-        error: the expected calibration error, in [0, 1]; lower is better.
-        error_if_calibrated: its mean under perfect calibration.
-        error_band_low, error_band_high: 95% of its values under perfect calibration.
-        p_value: of perfect calibration: share of simulations with an error at least as large.
-        slope, intercept: with an interval for these traces.
-        bins: those with a label.
-        n: number of labels.
-    """
+    __pydantic_config__: ClassVar[dict[str, object]] = _published_names({"n": "labels"})
 
     error: float | None
+    """Expected calibration error, in [0, 1]; lower is better. It is above 0 by chance: compare it with the band."""
     error_if_calibrated: float | None
+    """Its mean under perfect calibration, with as many labels."""
     error_band_low: float | None
     error_band_high: float | None
+    """95% of its values under perfect calibration."""
     p_value: float | None
+    """Of perfect calibration: share of simulations with an error at least as large."""
     slope: Estimate
+    """1 under perfect calibration; below 1 the probabilities are too extreme. The interval is for these traces."""
     intercept: Estimate
+    """0 under perfect calibration; above 0 the probabilities are too low."""
     bins: tuple[ReliabilityBin, ...]
+    """Those with a label."""
     n: int
+    """Number of labels."""
     reason: str | None = None
 
 

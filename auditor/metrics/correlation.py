@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 from auditor.metrics._complete_cases import CONSTANT_TOLERANCE, Floats, complete_cases, is_constant
 from auditor.metrics._special import stdtr
 from auditor.metrics.confidence import NORMAL_QUANTILE
-from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.estimate import Tested
 
 
-def pearson(x: ArrayLike, y: ArrayLike) -> EstimateWithTest:
+def pearson(x: ArrayLike, y: ArrayLike) -> Tested:
     """Pearson's product-moment correlation.
 
     The p-value is of the two-sided t test against 0, the 95% interval from Fisher's z with variance 1 / (n - 3). Both
@@ -30,7 +30,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> EstimateWithTest:
     return _correlation(a, b, ranks=False)
 
 
-def spearman(x: ArrayLike, y: ArrayLike) -> EstimateWithTest:
+def spearman(x: ArrayLike, y: ArrayLike) -> Tested:
     """Spearman's rank correlation; ties have their mean rank.
 
     As `pearson`, but Fisher's z has the variance (1 + r²/2) / (n - 3) of Bonett and Wright (Psychometrika 65, 2000,
@@ -67,7 +67,7 @@ def pearson_by_row(x: ArrayLike, y: ArrayLike) -> Floats:
     return r
 
 
-def dependent_correlation_difference(truth: ArrayLike, first: ArrayLike, second: ArrayLike) -> EstimateWithTest:
+def dependent_correlation_difference(truth: ArrayLike, first: ArrayLike, second: ArrayLike) -> Tested:
     """Test whether `first` correlates better with `truth` than `second` does, on the same rows.
 
     Test: Williams' t (Steiger, Psychological Bulletin 87, 1980, eq. 7). Interval: Zou (Psychological Methods 12, 2007,
@@ -85,31 +85,31 @@ def dependent_correlation_difference(truth: ArrayLike, first: ArrayLike, second:
     columns, _ = complete_cases(truth, first, second)
     n = len(columns[0])
     if n < 4:
-        return EstimateWithTest(None, n, reason=f"fewer than 4 rows ({n})")
+        return Tested(None, n, reason=f"fewer than 4 rows ({n})")
     if any(is_constant(column) for column in columns):
-        return EstimateWithTest(None, n, reason="a column is constant")
+        return Tested(None, n, reason="a column is constant")
     r: Floats = np.corrcoef(np.stack(columns))
     j, k, h = float(r[0, 1]), float(r[0, 2]), float(r[1, 2])
     if float(np.linalg.det(r)) < 1e-12:
         reason = "a column is a linear function of the others: no test"
-        return EstimateWithTest(j - k, n, reason=reason)
+        return Tested(j - k, n, reason=reason)
     p_value = _two_sided_p_value(_williams_t(j, k, h, n), n - 3)
-    return EstimateWithTest(j - k, n, *_zou_interval(j, k, h, n), p_value=p_value)
+    return Tested(j - k, n, *_zou_interval(j, k, h, n), p_value=p_value)
 
 
-def _correlation(x: Floats, y: Floats, *, ranks: bool) -> EstimateWithTest:
+def _correlation(x: Floats, y: Floats, *, ranks: bool) -> Tested:
     """Pearson's r of complete pairs with its t test and Fisher interval; `ranks` selects the variance for ranks."""
     n = len(x)
     reason = _undefined_reason(x, y)
     if reason is not None:
-        return EstimateWithTest(None, n, reason=reason)
+        return Tested(None, n, reason=reason)
     r = _product_moment(x, y)
     if 1 - abs(r) < 1e-14:
-        return EstimateWithTest(r, n, reason="|r| = 1: no interval", p_value=0.0)
+        return Tested(r, n, reason="|r| = 1: no interval", p_value=0.0)
     p = _two_sided_p_value(r * float(np.sqrt((n - 2) / ((1 - r) * (1 + r)))), n - 2)
     if n == 3:
-        return EstimateWithTest(r, n, reason="an interval needs 4 pairs", p_value=p)
-    return EstimateWithTest(r, n, *_fisher_interval(r, n, 1 + r * r / 2 if ranks else 1.0), p_value=p)
+        return Tested(r, n, reason="an interval needs 4 pairs", p_value=p)
+    return Tested(r, n, *_fisher_interval(r, n, 1 + r * r / 2 if ranks else 1.0), p_value=p)
 
 
 def _undefined_reason(x: Floats, y: Floats) -> str | None:

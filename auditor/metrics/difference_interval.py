@@ -11,14 +11,14 @@ from auditor.metrics._complete_cases import Floats
 from auditor.metrics._root import find_root
 from auditor.metrics._special import ndtr, ndtri, stdtr, stdtrit
 from auditor.metrics.confidence import CONFIDENCE_LEVEL, NORMAL_QUANTILE, SIGNIFICANCE_LEVEL
-from auditor.metrics.estimate import Estimate, EstimateWithTest
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife_interval import Transform
 
 MAX_QUANTILE = 1e4
 """Number of standard errors beyond which a p-value is not computed."""
 
 
-def subtract_independent(first: Estimate, second: Estimate) -> EstimateWithTest:
+def subtract_independent(first: Estimate, second: Estimate) -> Tested:
     """The first estimate minus the second, of independent samples, with the interval recovered from both of theirs.
 
     Zou & Donner, Statistics in Medicine 27, 2008; for shares with Wilson's intervals it is method 10 of Newcombe
@@ -30,18 +30,18 @@ def subtract_independent(first: Estimate, second: Estimate) -> EstimateWithTest:
     """
     n, population = first.n + second.n, first.generalizes_to
     if first.value is None or second.value is None:
-        return EstimateWithTest(None, n, reason=first.reason if first.value is None else second.reason)
+        return Tested(None, n, reason=first.reason if first.value is None else second.reason)
     value = first.value - second.value
     ends = (first.ci_low, first.ci_high, second.ci_low, second.ci_high)
     if None in ends:
-        return EstimateWithTest(value, n, reason=first.reason if None in ends[:2] else second.reason)
+        return Tested(value, n, reason=first.reason if None in ends[:2] else second.reason)
     first_low, first_high, second_low, second_high = (end or 0.0 for end in ends)
     below = ((first.value - first_low) ** 2 + (second_high - second.value) ** 2) ** 0.5
     above = ((first_high - first.value) ** 2 + (second.value - second_low) ** 2) ** 0.5
     distance = below if value > 0 else above
     p_value = float(2 * ndtr(-abs(value) * NORMAL_QUANTILE / distance)) if distance > 0 else None
     reason = first.reason or second.reason
-    return EstimateWithTest(value, n, value - below, value + above, reason, generalizes_to=population, p_value=p_value)
+    return Tested(value, n, value - below, value + above, reason, generalizes_to=population, p_value=p_value)
 
 
 def widen_for_choice(estimate: Estimate, n_compared: int) -> Estimate:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._unit_counts import Labels
-from auditor.metrics.estimate import Estimate, EstimateWithTest
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife_interval import jackknife_interval
 from auditor.metrics.unit_replicates import replicate_over_units
 
@@ -20,7 +20,7 @@ COLLINEAR_REASON = "it cannot be separated from the other properties on the labe
 
 def regress_errors(
     errors: ArrayLike, predictors: ArrayLike, units: Labels, *, weights: ArrayLike | None = None
-) -> list[EstimateWithTest]:
+) -> list[Tested]:
     """Regress errors on predictors, with an intercept; each coefficient has an interval over other units.
 
     Countries and topics are left out in turn (the cluster jackknife, which in few clusters covers better than the
@@ -54,7 +54,7 @@ def regress_errors(
     products = (design[:, :, None] * design[:, None, :]).reshape(len(y), p * p)
     moments = w[:, None] * np.column_stack([products, design * y[:, None]])
     coefficients = _solve(moments.sum(axis=0, keepdims=True), p)[0]
-    undefined = EstimateWithTest(None, len(y), reason=COLLINEAR_REASON)
+    undefined = Tested(None, len(y), reason=COLLINEAR_REASON)
     effects = [undefined] * x.shape[1]
     for position, column in enumerate(included, start=1):
         effects[column] = _estimate(moments, p, position, float(coefficients[position]), units)
@@ -87,11 +87,11 @@ def _solve(sums: Floats, p: int) -> Floats:
     return coefficients
 
 
-def _estimate(moments: Floats, p: int, position: int, value: float, units: Labels) -> EstimateWithTest:
+def _estimate(moments: Floats, p: int, position: int, value: float, units: Labels) -> Tested:
     """One coefficient with its interval and p-value."""
     replicates = replicate_over_units(moments, lambda sums: _solve(sums, p)[:, position], units)
     interval = jackknife_interval(value, replicates.units, cells=replicates.cells)
     if interval.low is None or interval.high is None:
-        return EstimateWithTest(value, len(moments), reason=interval.reason)
+        return Tested(value, len(moments), reason=interval.reason)
     estimate = Estimate(value, len(moments), interval.low, interval.high, resampled=tuple(units))
-    return EstimateWithTest(**asdict(estimate), p_value=interval.p_value)
+    return Tested(**asdict(estimate), p_value=interval.p_value)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import ClassVar
 
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
+
 PLURAL_BY_UNIT = {
     "cell": "cells",
     "conflict": "conflicts",
@@ -68,12 +70,22 @@ class Estimate:
             object.__setattr__(self, "generalizes_to", describe_population(self.resampled))
 
 
-@dataclass(frozen=True, slots=True)
-class EstimateWithTest(Estimate):
-    """An estimate with the p-value of a test."""
+@dataclass(frozen=True)  # without slots, so that a class can inherit from it and from another kind of estimate
+class Tested(Estimate):
+    """An estimate with the p-value of a test, and the same adjusted for all tests of its family."""
 
     p_value: float | None = None
-    """Two-sided, of a true value of 0, in [0, 1]; null without a test."""
+    """Two-sided p-value of one test alone, of a true value of 0 unless its row says otherwise, in [0, 1]; null without
+    a test."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all tests of the family (Holm); null without a test, or without a family."""
+    test_family: str | None = None
+    """What is tested together, so that any false finding has a probability of 5%; null without a family."""
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the value is distinguishable from the null hypothesis, given the number of tests of the family."""
+        return self.adjusted_p_value is not None and self.adjusted_p_value < SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,11 @@ class ShareEstimate(Estimate):
     """Lower end of the 95% interval for these cells: over other samples of the same cells. `ci_low` and `ci_high` also
     include the variation between units such as countries and topics."""
     cells_ci_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestedShare(ShareEstimate, Tested):
+    """A share that is tested against a given one, such as that of guesses that are right by chance."""
 
 
 @dataclass(frozen=True, slots=True)

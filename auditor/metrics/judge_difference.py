@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife_interval import CONSTANT_REASON, ROUNDING_ERROR, jackknife_interval
-from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_shares import constant_difference_interval
 from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
 
@@ -23,7 +21,7 @@ Labels = Mapping[str, ArrayLike]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeDifference(Estimate):
+class JudgeDifference(Tested):
     """A difference between shares of VALID, with the kind of evidence that it is.
 
     0.1 is ten percentage points.
@@ -34,18 +32,9 @@ class JudgeDifference(Estimate):
     compared with the known truth of the same answers. `panel`: compared with the median judge on the same traces; it
     is a bias if more than half of the judges have none. `association`: traces differ in other ways too, such as
     quality, so the difference is no evidence of a bias."""
-    p_value: float | None = None
-    """Two-sided, of a true difference of 0; null without an interval."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all judges and kinds of bias that were tested (Holm); null without a test."""
     label_error_ci_low: float | None = None
     """Lower end of an interval that holds even if up to 10% of the truths are wrong; null unless compared with them."""
     label_error_ci_high: float | None = None
-
-    @property
-    def is_significant(self) -> bool:
-        """Whether the difference is distinguishable from 0, given the number of tests."""
-        return self.adjusted_p_value is not None and self.adjusted_p_value < SIGNIFICANCE_LEVEL
 
 
 def difference_from_replicates(value: float, n: int, replicates: UnitReplicates, evidence: Evidence) -> JudgeDifference:
@@ -144,18 +133,6 @@ def _ratio(sums: Floats) -> Floats:
 def _difference(sums: Floats) -> Floats:
     """Difference of two means from sums of the moments, shape (replicates, 4); nan where one side is empty."""
     return _ratio(sums[:, :2]) - _ratio(sums[:, 2:])
-
-
-def adjust_p_values(differences: Sequence[JudgeDifference]) -> list[JudgeDifference]:
-    """Adjust the p-values of all tests together by Holm's method: any false finding at all has a probability of 5%.
-
-    Holm's method holds for any dependence; differences from the median judge, for example, depend on each other.
-    """
-    adjusted = holm([np.nan if difference.p_value is None else difference.p_value for difference in differences])
-    return [
-        difference if np.isnan(p_value) else replace(difference, adjusted_p_value=float(p_value))
-        for difference, p_value in zip(differences, adjusted, strict=True)
-    ]
 
 
 def as_verdict_table(verdicts: ArrayLike) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
 from auditor.metrics.cell_statistics import PEARSON, Statistic
 from auditor.metrics.difference_interval import recover_difference
-from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife import statistic_replicates
 from auditor.metrics.jackknife_interval import (
     CONSTANT_REASON,
@@ -32,7 +32,7 @@ TOO_FEW_REASON = f"an interval needs two groups of {MIN_UNITS} countries, and as
 
 
 @dataclass(frozen=True, slots=True)
-class MaxGap(EstimateWithTest):
+class MaxGap(Tested):
     """The largest gap among several groups: high minus low; `n` counts the cells of both.
 
     Its 95% interval holds simultaneously for all pairs of the compared groups, and so does its p-value of no gap.

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._ranks import average_ranks
 from auditor.metrics.correlation import pearson, spearman
-from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
+from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate, Tested
 
 MIN_TEST_UNITS = 5
 """Fewest models for a p-value."""
@@ -41,11 +41,12 @@ N_PERMUTATIONS = 9_999
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCorrelation(Estimate):
-    """A correlation over models, with a permutation test; `n` counts models, or families where these are averaged."""
+class ModelCorrelation(Tested):
+    """A correlation over models, with a permutation test; `n` counts models, or families where these are averaged.
 
-    p_value: float | None = None
-    """Two-sided p-value of no relation, by a permutation test; null for fewer than 5 models or families."""
+    There is no p-value for fewer than 5 models or families.
+    """
+
     models: int = 0
     """Models with both figures."""
     r_over_models: float | None = None

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics.estimate import Tested
+
+AnyTested = TypeVar("AnyTested", bound=Tested)
 
 
 def holm(p_values: ArrayLike) -> Floats:
@@ -45,6 +52,19 @@ def intersection_union(p_values: ArrayLike) -> float:
     """
     p, _ = _sort_tests(p_values)
     return float(p.max()) if len(p) and not np.isnan(p).any() else float("nan")
+
+
+def adjust_tests(tests: Iterable[AnyTested], family: str) -> list[AnyTested]:
+    """Copy the tests with p-values adjusted for all of them (Holm): any false finding has a probability of 5%.
+
+    Estimates without a p-value are not counted, and have no adjusted one.
+    """
+    members = list(tests)
+    adjusted = holm([np.nan if test.p_value is None else test.p_value for test in members])
+    return [
+        replace(test, adjusted_p_value=None if np.isnan(p_value) else float(p_value), test_family=family)
+        for test, p_value in zip(members, adjusted, strict=True)
+    ]
 
 
 def benjamini_yekutieli(p_values: ArrayLike) -> Floats:

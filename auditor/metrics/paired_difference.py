@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from auditor.metrics._complete_cases import complete_cases
 from auditor.metrics._root import find_root
 from auditor.metrics._special import betainc, ndtri, stdtrit
-from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.estimate import Tested
 from auditor.metrics.unit_means import BoundedMean, bounded_mean_over_units
 
 MIN_LEVEL, MAX_LEVEL = 1e-12, 0.999
@@ -25,7 +25,7 @@ MIN_LEVEL, MAX_LEVEL = 1e-12, 0.999
 
 def paired_difference(
     first: ArrayLike, second: ArrayLike, units: Mapping[str, ArrayLike], *, bounds: tuple[float, float]
-) -> EstimateWithTest:
+) -> Tested:
     """The mean of second minus first on the same cases, with an interval and its p-value.
 
     Args:
@@ -45,7 +45,7 @@ def paired_difference(
     paired_units = {unit: np.asarray(labels)[is_paired] for unit, labels in units.items()}
     mean = bounded_mean_over_units(b - a, paired_units, bounds, empty_reason="no pair has both values")
     p_value = None if mean.n_independent is None else _p_value(mean, -bounds[0] / (bounds[1] - bounds[0]))
-    return EstimateWithTest(**asdict(mean.estimate), p_value=p_value)
+    return Tested(**asdict(mean.estimate), p_value=p_value)
 
 
 def _p_value(mean: BoundedMean, no_difference: float) -> float:

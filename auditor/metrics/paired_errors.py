@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 from auditor.metrics._complete_cases import complete_cases, is_constant
 from auditor.metrics._special import stdtr, stdtrit
 from auditor.metrics.confidence import UPPER_QUANTILE
-from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife_interval import MIN_UNITS
 
 
-def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike, unit: str) -> EstimateWithTest:
+def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike, unit: str) -> Tested:
     """The second's mean absolute error minus the first's, with Student's interval and paired t test.
 
     Each cell is a unit of its own: suitable for one topic over countries or one country over topics, not for a whole
@@ -33,13 +33,13 @@ def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike, unit: st
     d = np.abs(b - y) - np.abs(a - y)
     n = len(d)
     if n == 0:
-        return EstimateWithTest(None, 0, reason="no cell has both scores")
+        return Tested(None, 0, reason="no cell has both scores")
     value = float(d.mean())
     if n < MIN_UNITS:
-        return EstimateWithTest(value, n, reason=f"an interval needs {MIN_UNITS} cells")
+        return Tested(value, n, reason=f"an interval needs {MIN_UNITS} cells")
     if is_constant(d):
-        return EstimateWithTest(value, n, reason="all differences are equal: no interval")
+        return Tested(value, n, reason="all differences are equal: no interval")
     std_error = float(d.std(ddof=1) / np.sqrt(n))
     half_width = float(stdtrit(n - 1, UPPER_QUANTILE)) * std_error
     p_value = float(2 * stdtr(n - 1, -abs(value) / std_error))
-    return EstimateWithTest(value, n, value - half_width, value + half_width, resampled=(unit,), p_value=p_value)
+    return Tested(value, n, value - half_width, value + half_width, resampled=(unit,), p_value=p_value)

@@ -20,7 +20,7 @@ from auditor.metrics._complete_cases import Floats
 from auditor.metrics._special import stdtr, stdtrit
 from auditor.metrics._unit_counts import Labels, UnitIndex, count_units, index_units, ratio_variance
 from auditor.metrics.confidence import UPPER_QUANTILE
-from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife_interval import MIN_UNITS, JackknifeInterval, jackknife_interval, too_few_reason
 from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
 
@@ -52,7 +52,7 @@ def pair_verdicts(before: ArrayLike, after: ArrayLike, units: Labels) -> PairedT
     return PairedTable(is_paired & (second > first), is_paired & (second < first), is_paired, units)
 
 
-def paired_difference_over_units(table: PairedTable, *, design_effect: float | None = None) -> EstimateWithTest:
+def paired_difference_over_units(table: PairedTable, *, design_effect: float | None = None) -> Tested:
     """Estimate the second share minus the first, with an interval over other units.
 
     Args:
@@ -69,17 +69,17 @@ def paired_difference_over_units(table: PairedTable, *, design_effect: float | N
     """
     counts = _read_counts(table)
     if not counts.n:
-        return EstimateWithTest(None, 0, reason="nothing to compare")
+        return Tested(None, 0, reason="nothing to compare")
     reason = too_few_reason({unit: [n] for unit, n in counts.n_units.items()})
     if reason is not None:
-        return EstimateWithTest(counts.difference, counts.n, reason=reason)
+        return Tested(counts.difference, counts.n, reason=reason)
     interval = _count_interval(counts, design_effect)
     if counts.has_enough_exceptions:
         replicates = counts.replicates()
         jackknifed = jackknife_interval(counts.difference, replicates.units, bounds=(-1.0, 1.0), cells=replicates.cells)
         interval = interval if jackknifed.reason else jackknifed
     resampled = tuple(counts.units)
-    return EstimateWithTest(
+    return Tested(
         counts.difference, counts.n, interval.low, interval.high, resampled=resampled, p_value=interval.p_value
     )
 
@@ -120,7 +120,7 @@ def _bonett_price_interval(shares: tuple[float, float], n: float, effect: float,
     return JackknifeInterval(min(low, value), max(high, value), centre, std_error, n_units - 1, p_value)
 
 
-def paired_differences_over_units(tables: Sequence[PairedTable]) -> list[EstimateWithTest]:
+def paired_differences_over_units(tables: Sequence[PairedTable]) -> list[Tested]:
     """Estimate the differences of rows of one figure, such as one per judge, with the design effect pooled over them.
 
     The pooled design effect is the ratio of the sum of the rows' variances to the sum of those of independent cases.

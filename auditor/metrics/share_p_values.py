@@ -6,13 +6,15 @@ Clopper & Pearson's test (Biometrika 26, 1934) at the number of independent case
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._special import betainc
 from auditor.metrics._unit_counts import read_counts
-from auditor.metrics.unit_means import ShareTable, pooled_design_effect
+from auditor.metrics.estimate import TestedShare
+from auditor.metrics.unit_means import ShareTable, pooled_design_effect, shares_over_units
 
 
 def share_p_values(tables: Sequence[ShareTable], references: ArrayLike) -> list[float | None]:
@@ -44,6 +46,12 @@ def share_p_values(tables: Sequence[ShareTable], references: ArrayLike) -> list[
             _, lower = _tail_probabilities(shares[: position + 1], n_effective[: position + 1], by_row[i])
             p_values[i] = min(1.0, 2 * float(min(upper.max(), lower.max())))
     return p_values
+
+
+def compare_shares(tables: Sequence[ShareTable], references: ArrayLike) -> list[TestedShare]:
+    """Estimate shares and test them against reference shares; see `shares_over_units` and `share_p_values`."""
+    columns = zip(shares_over_units(tables), share_p_values(tables, references), strict=True)
+    return [TestedShare(**asdict(share), p_value=p_value) for share, p_value in columns]
 
 
 def _tail_probabilities(

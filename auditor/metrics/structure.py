@@ -21,7 +21,7 @@ from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._special import stdtrit
 from auditor.metrics._two_way_table import build_two_way_table
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL, UPPER_QUANTILE
-from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife_interval import jackknife_variance
 
 MIN_COUNTRIES = 12
@@ -40,8 +40,8 @@ class Structure:
         without_country_means: with each country's mean over topics taken out on both sides.
     """
 
-    raw: EstimateWithTest
-    without_country_means: EstimateWithTest
+    raw: Tested
+    without_country_means: Tested
 
     @property
     def is_found(self) -> bool:
@@ -85,7 +85,7 @@ def compare_structure(
             f"it needs at least {MIN_COUNTRIES} countries and {MIN_TOPICS} topics whose scores vary, "
             f"but there are {n_countries} and {n_topics}"
         )
-        missing = EstimateWithTest(None, n_countries, reason=reason)
+        missing = Tested(None, n_countries, reason=reason)
         return Structure(missing, missing)
     return Structure(*(_compare(x, y, seed, n_permutations, centre_countries=centre) for centre in (False, True)))
 
@@ -100,13 +100,13 @@ def _select_comparable(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x[has_scores], y[has_scores]
 
 
-def _compare(x: Floats, y: Floats, seed: int, n_permutations: int, *, centre_countries: bool) -> EstimateWithTest:
+def _compare(x: Floats, y: Floats, seed: int, n_permutations: int, *, centre_countries: bool) -> Tested:
     """One form of the distance, with its interval and p-value."""
     n = len(x)
     target = _correlations(y[None], centre_countries=centre_countries)[0]
     square = float(_mean_square(_correlations(x[None], centre_countries=centre_countries), target)[0])
     if np.isnan(square):
-        return EstimateWithTest(None, n, reason="too few pairs of topics have scores in the same countries")
+        return Tested(None, n, reason="too few pairs of topics have scores in the same countries")
     others = np.array([np.delete(np.arange(n), i) for i in range(n)])
     without = np.concatenate(
         [
@@ -124,7 +124,7 @@ def _compare(x: Floats, y: Floats, seed: int, n_permutations: int, *, centre_cou
     if n_permutations:
         n_near = _count_near_permutations(x, target, square, seed, n_permutations, centre_countries=centre_countries)
         p_value = (1 + n_near) / (1 + n_permutations)
-    return EstimateWithTest(value, n, low, high, resampled=("country",), p_value=p_value)
+    return Tested(value, n, low, high, resampled=("country",), p_value=p_value)
 
 
 def _count_near_permutations(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from auditor.metrics._agreement_interval import estimate_two_category_agreement
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._unit_counts import Labels
-from auditor.metrics.estimate import Estimate, EstimateWithTest
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.paired_shares import PairedTable, paired_difference_over_units
 from auditor.metrics.unit_replicates import replicate_over_units
 
@@ -31,7 +31,7 @@ class VerdictFlips:
         kappa: agreement beyond chance (Scott's pi, which is Fleiss' kappa of two).
     """
 
-    change: EstimateWithTest
+    change: Tested
     kappa: Estimate
 
 
@@ -53,7 +53,7 @@ def compare_verdicts_over_units(counts: ArrayLike, units: Labels) -> VerdictFlip
     n_verdicts = int(totals.sum())
     if not n_verdicts:
         reason = "no verdict on both sides"
-        return VerdictFlips(EstimateWithTest(None, 0, reason=reason), Estimate(None, 0, reason=reason))
+        return VerdictFlips(Tested(None, 0, reason=reason), Estimate(None, 0, reason=reason))
     change = paired_difference_over_units(PairedTable(table[:, 1], table[:, 2], totals, units))
     pi = float(_scotts_pi(table.sum(axis=0)[None])[0])
     if np.isnan(pi):

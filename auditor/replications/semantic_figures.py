@@ -127,7 +127,7 @@ def _read_rule_following(
 def _read_human_correlation(audit: MeasuredAudit, *, metrics: Iterable[str], text: str) -> Estimate:
     """Correlation of a measure with the share of pairs that people find alike, over models and questions."""
     row = _find_measure(audit.trials["people"].correlations, metrics, text)
-    return MISSING if row is None else _to_estimate(row.r, row)
+    return MISSING if row is None else row.r
 
 
 def _read_entropy_correlation(audit: MeasuredAudit, *, metrics: Iterable[str], text: str) -> Estimate:
@@ -154,12 +154,6 @@ def _read_accuracy_correlation(audit: MeasuredAudit, *, task: str, metrics: Iter
     rows = audit.trials[task]
     measure = _find_measure(rows[0].measures, metrics, "answer") if rows else None
     return MISSING if measure is None else from_correlation(measure.over_models)
-
-
-def _to_estimate(value: float | None, row: Any) -> Estimate:
-    """A correlation of a trial as an estimate over questions."""
-    resampled = () if row.ci_low is None else ("question",)
-    return Estimate(value, row.n, row.ci_low, row.ci_high, row.reason, resampled)
 
 
 METRICS_BY_NAME: Mapping[str, tuple[str, ...]] = {

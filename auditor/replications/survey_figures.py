@@ -131,7 +131,7 @@ def _read_region_gap(report: Report) -> Estimate:
 
 def _read_agreement(report: Report, model: str, *, method: Method, figure: str) -> Estimate:
     """A figure of one model's agreement with the survey, with its interval over countries and topics."""
-    rows = [row.crossed for row in report.alignment if (row.method, row.model) == (method.value, model)]
+    rows = [row for row in report.alignment if (row.method, row.model) == (method.value, model)]
     estimate: Estimate = getattr(rows[0], figure) if rows else Estimate(None, 0, reason=NOT_MEASURED)
     return estimate
 

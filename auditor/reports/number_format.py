@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Literal, assert_never
 
-from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate
+from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate, Tested
 
 if TYPE_CHECKING:
     from auditor.metrics.model_correlation import ModelCorrelation
@@ -75,8 +75,9 @@ def describe_p_value(value: float | None) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def describe_adjusted_p_value(value: float | None, adjusted: float | None) -> str:
+def describe_adjusted_p_value(test: Tested) -> str:
     """Format a p-value, to which an unadjusted 95% CI belongs, and its value adjusted for several tests."""
+    value, adjusted = test.p_value, test.adjusted_p_value
     unadjusted_text, adjusted_text = describe_p_value(value), describe_p_value(adjusted)
     if value == adjusted:
         return unadjusted_text

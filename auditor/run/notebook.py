@@ -158,9 +158,9 @@ def render_audit_html(db: Database, name: str) -> str:
             alignment.model,
             alignment.method,
             format_count(alignment.n),
-            format_number(alignment.pearson_r),
-            format_interval(alignment.crossed.pearson_r.ci_low, alignment.crossed.pearson_r.ci_high),
-            format_number(alignment.mae),
+            format_number(alignment.pearson_r.value),
+            format_interval(alignment.pearson_r.ci_low, alignment.pearson_r.ci_high),
+            format_number(alignment.mae.value),
         ]
         for alignment in compute_alignment(source)
     ]

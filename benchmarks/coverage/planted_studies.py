@@ -14,9 +14,9 @@ from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.judge_bias import exposure_effects, leniency
 from auditor.metrics.judge_consistency import consistency_weights, measure_consistency
 from auditor.metrics.judge_copying import compare_errors
-from auditor.metrics.judge_difference import JudgeDifference, adjust_p_values
+from auditor.metrics.judge_difference import JudgeDifference
 from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
-from auditor.metrics.multiple_testing import holm
+from auditor.metrics.multiple_testing import adjust_tests
 from benchmarks.coverage import naive
 from benchmarks.coverage.judge_figures import exposures_to_own_family
 from benchmarks.coverage.planted import PlantedStudy, Scenario
@@ -62,14 +62,15 @@ def name_lenient_or_copying(sample: PanelSample) -> set[int]:
 
 def name_disagreeing(sample: PanelSample) -> set[int]:
     """Judges without which the others agree better."""
-    rows = leave_one_rater_out(sample.verdicts, units=sample.units)
-    adjusted = holm([np.nan if row.p_value is None else row.p_value for row in rows])
-    return {i for i, row in enumerate(rows) if adjusted[i] < SIGNIFICANCE_LEVEL and (row.difference.value or 0.0) > 0}
+    changes = adjust_tests(
+        (rater.difference for rater in leave_one_rater_out(sample.verdicts, units=sample.units)), "a"
+    )
+    return {i for i, change in enumerate(changes) if change.is_significant and (change.value or 0.0) > 0}
 
 
 def _significant(tests: Sequence[JudgeDifference]) -> set[int]:
     """The judges of significant tests; the tests come in rounds of one for each judge."""
-    return {i % N_JUDGES for i, test in enumerate(adjust_p_values(tests)) if test.is_significant}
+    return {i % N_JUDGES for i, test in enumerate(adjust_tests(tests, "bias")) if test.is_significant}
 
 
 def _excludes_zero(interval: Interval) -> bool:

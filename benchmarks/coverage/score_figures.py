@@ -30,7 +30,7 @@ def _to_interval(estimate: Estimate) -> Interval:
 
 
 def _one_model(statistic: Statistic) -> Compute:
-    """A statistic of one model, as in `alignment[].crossed`."""
+    """A statistic of one model, as in `alignment[]`."""
     return lambda s: _to_interval(crossed_jackknife(statistic, s.first, s.survey, s.country, s.topic))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.metrics.attenuation import CorrectedCorrelation
 from auditor.metrics.cell_statistics import TwoWayEstimate
-from auditor.metrics.estimate import Estimate, EstimateWithTest
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.max_gap import MaxGap
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_model import ReportModel
@@ -53,7 +53,7 @@ SYNTHETIC_AUDITS: Mapping[str, Callable[[Database], Audit]] = {
 AUDIT_KINDS = (*SYNTHETIC_AUDITS, "task")
 
 
-STATED_BY_ROWS = (EstimateWithTest, TwoWayEstimate, MaxGap, CorrectedCorrelation)
+STATED_BY_ROWS = (Tested, TwoWayEstimate, MaxGap, CorrectedCorrelation)
 """Classes whose further figures rows state in fields of their own, such as `p_value` and `reliability`."""
 
 

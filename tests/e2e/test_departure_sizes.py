@@ -37,7 +37,7 @@ REVIEWED = {
 
 
 def read_r(report: Report, model: str) -> float:
-    [r] = [row.pearson_r for row in report.alignment if row.model == model]
+    [r] = [row.pearson_r.value for row in report.alignment if row.model == model]
     assert r is not None
     return r
 
@@ -59,7 +59,7 @@ def read_western_r(report: Report) -> float:
 
 def read_western_logprob_r(report: Report) -> float:
     series = [(row.model, row.method) for row in report.alignment]
-    r = report.alignment[series.index(("western-everywhere", "logprob"))].pearson_r
+    r = report.alignment[series.index(("western-everywhere", "logprob"))].pearson_r.value
     assert r is not None
     return r
 

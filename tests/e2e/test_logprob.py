@@ -76,7 +76,7 @@ def test_direct_and_logprob_scores_are_compared_and_counted(server: FakeServer, 
         (pearson_by_method.method, pearson_by_method.model, pearson_by_method.n)
         for pearson_by_method in report.alignment
     ] == [(method, model, 25) for method in ("direct", "logprob") for model in ("model-a", "model-b")]
-    r = {(a.method, a.model): a.pearson_r for a in report.alignment}
+    r = {(a.method, a.model): a.pearson_r.value for a in report.alignment}
     for row in report.methods:
         assert row.measures == ["echo"]
         direct, logprob = r["direct", row.model], r["logprob", row.model]
@@ -152,7 +152,7 @@ def test_without_any_logprob_endpoint_there_are_no_scores(server: FakeServer, st
     [total] = [row for row in report.coverage.total if row.method == "logprob"]
     assert (total.ok, total.losses, total.missing) == (0, {"not_measurable": 500}, 0)
     assert all(row.difference.value is None and row.difference.reason for row in report.methods)
-    assert {a.pearson_r for a in report.alignment if a.method == "logprob"} == {None}
+    assert {a.pearson_r.value for a in report.alignment if a.method == "logprob"} == {None}
     measuring_requests = [r for r in server.requests if r.path.endswith("/v1/completions") or r.body.get("logprobs")]
     assert len(measuring_requests) == 3 * MODELS
     for form in ("markdown", "html"):

@@ -51,8 +51,8 @@ def test_an_audit_runs_on_an_imported_survey(server: FakeServer, folder: Path) -
     for bound, row in zip(report.nonresponse.bounds, report.alignment, strict=True):
         assert bound.mae_best is not None
         assert bound.mae_worst is not None
-        assert row.mae is not None
-        assert bound.mae_best <= row.mae <= bound.mae_worst
+        assert row.mae.value is not None
+        assert bound.mae_best <= row.mae.value <= bound.mae_worst
     text = render_report(report, "markdown")
     assert "A perfect model is expected to reach at most r = " in text
     assert "MAE at worst" in text

@@ -56,7 +56,7 @@ def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_pat
     assert server.requests == []
     report = open_audit("scripted", storage=storage).report()
     assert [(a.model, a.n) for a in report.alignment] == [("old", 9), ("older", 9)]
-    old, older = (a.pearson_r for a in report.alignment)
+    old, older = (a.pearson_r.value for a in report.alignment)
     assert old == pytest.approx(-(older or 0.0))
     [row] = [r for r in report.coverage.models if r.name == "old"]
     assert (row.planned, row.ok, row.losses) == (18, 16, {"refused": 1, "client_error": 1})

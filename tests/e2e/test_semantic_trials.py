@@ -58,8 +58,8 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     [cold, warm] = temperature(ExperimentContext(storage), "moral", "0,1").data
     assert (cold.temperature, warm.temperature) == (0.0, 1.0)
     assert cold.same_words.n == cold.other_words.n == 6
-    assert None not in (p_values := [cold.p_value, warm.p_value])
-    assert [cold.adjusted_p_value, warm.adjusted_p_value] == pytest.approx(holm(p_values))
+    assert None not in (p_values := [cold.difference.p_value, warm.difference.p_value])
+    assert [cold.difference.adjusted_p_value, warm.difference.adjusted_p_value] == pytest.approx(holm(p_values))
     semantic_section = open_audit("moral", storage=storage).report().semantic
     assert semantic_section is not None
     # At the audit's own temperature the experiment reuses the audit's answers.
@@ -158,8 +158,8 @@ def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: 
     assert value(row.after) == pytest.approx(1.0, abs=1e-6)
     assert value(row.before) < 0.9
     assert value(row.change) == pytest.approx(value(row.after) - value(row.before))
-    assert row.p_value is not None
-    assert row.adjusted_p_value == row.p_value < 0.05
+    assert row.change.p_value is not None
+    assert row.change.adjusted_p_value == row.change.p_value < 0.05
 
 
 def test_rules_of_a_file_are_followed(server: FakeServer, storage: str, tmp_path: Path) -> None:

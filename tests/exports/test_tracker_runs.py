@@ -12,8 +12,8 @@ from auditor.errors import UsageError
 from auditor.exports.mlflow_runs import export_mlflow
 from auditor.exports.tracker_runs import TRACKED_FIGURES, build_runs
 from auditor.exports.wandb_runs import export_wandb
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.agreement.alignment import TwoWayEstimates
+from auditor.metrics.estimate import Estimate, Tested
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 
 
@@ -26,8 +26,8 @@ def test_every_metric_has_its_interval_and_n(report: Report) -> None:
         agreement = next(peers.agreement for peers in report.peer_agreement if peers.model == row.model)
         assert (run.metrics["peer_agreement"], run.metrics["peer_agreement_n"]) == (agreement.value, agreement.n)
         assert run.metrics.get("peer_agreement_low") == agreement.ci_low  # some have too few INVALID for an interval
-        assert run.metrics["pearson_r"] == row.pearson_r
-        assert run.metrics["pearson_r_low"] == row.crossed.pearson_r.ci_low
+        assert run.metrics["pearson_r"] == row.pearson_r.value
+        assert run.metrics["pearson_r_low"] == row.pearson_r.ci_low
         assert all(math.isfinite(value) for value in run.metrics.values())
     assert audit_run.metrics["conflicts"] == report.conflicts.total
     assert "cost_usd" in model_runs[0].metrics
@@ -37,17 +37,17 @@ def test_every_metric_has_its_interval_and_n(report: Report) -> None:
 
 def test_every_figure_of_agreement_is_a_metric_but_the_corrected_r() -> None:
     """A new figure is added to them, or left out on purpose."""
-    estimates = {name for name, field in TwoWayEstimates.model_fields.items() if field.annotation is Estimate}
+    estimates = {
+        name
+        for name, field in AlignmentRow.model_fields.items()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Estimate)
+    }
     assert estimates - {"corrected_r"} == set(TRACKED_FIGURES)
 
 
 def test_missing_estimates_are_not_exported(report: Report) -> None:
     [first_row, *other_rows] = report.alignment
-    update = {"pearson_r": None, "ci_low": None, "ci_high": None, "reason": "none"}
-    missing_estimate = Estimate(None, first_row.n, reason="none")
-    row = first_row.model_copy(
-        update={**update, "crossed": first_row.crossed.model_copy(update={"pearson_r": missing_estimate})}
-    )
+    row = first_row.model_copy(update={"pearson_r": Tested(None, first_row.n, reason="none")})
     _, models = build_runs(report.model_copy(update={"alignment": [row, *other_rows]}))
     assert not [name for name in models[0].metrics if name.startswith("pearson_r")]
 

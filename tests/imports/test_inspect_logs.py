@@ -45,8 +45,8 @@ def test_an_exported_audit_is_imported_unchanged(
         open_audit("population", storage=made_audit.url).report(),
         open_audit("back", storage=storage).report(),
     )
-    assert [r.pearson_r for r in imported_report.alignment] == pytest.approx(
-        [r.pearson_r for r in exported_report.alignment]
+    assert [r.pearson_r.value for r in imported_report.alignment] == pytest.approx(
+        [r.pearson_r.value for r in exported_report.alignment]
     )
 
 

@@ -148,7 +148,7 @@ def test_a_rating_in_few_items_gives_no_interval(n_items: int, has_interval: boo
     for rater in leave_one_rater_out(ratings):
         assert rater.difference.value is not None
         assert (rater.difference.ci_low is not None) == (rater.agreement.ci_low is not None and has_interval)
-        assert (rater.p_value is None) == (rater.difference.ci_low is None)
+        assert (rater.difference.p_value is None) == (rater.difference.ci_low is None)
 
 
 def test_a_rating_in_few_topics_gives_no_interval_for_other_countries_and_topics() -> None:
@@ -366,7 +366,7 @@ def test_the_difference_without_a_rater_is_a_jackknife_of_both_alphas() -> None:
     assert rater.difference.value == pytest.approx(value, abs=1e-9)
     ends = (rater.difference.ci_low, rater.difference.ci_high)
     assert ends == pytest.approx((value - half_width, value + half_width), abs=1e-9)
-    assert rater.p_value == pytest.approx(2 * stats.t.sf(abs(value) / total**0.5, 5))
+    assert rater.difference.p_value == pytest.approx(2 * stats.t.sf(abs(value) / total**0.5, 5))
 
 
 def test_the_difference_without_a_rater_has_as_many_degrees_of_freedom_as_items_with_the_rarer_rating() -> None:
@@ -387,7 +387,7 @@ def test_the_difference_without_a_rater_has_as_many_degrees_of_freedom_as_items_
     assert rater.difference.value is not None
     half_width = stats.t.ppf(0.975, 8) * std_error
     assert ends == pytest.approx((rater.difference.value - half_width, rater.difference.value + half_width))
-    assert rater.p_value == pytest.approx(2 * stats.t.sf(abs(rater.difference.value) / std_error, 8))
+    assert rater.difference.p_value == pytest.approx(2 * stats.t.sf(abs(rater.difference.value) / std_error, 8))
 
 
 def test_malformed_input_raises() -> None:

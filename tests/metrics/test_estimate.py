@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from auditor.metrics.estimate import Estimate, EstimateWithTest
+from auditor.metrics.estimate import Estimate, Tested
 
 
 @pytest.mark.parametrize(("value", "reason", "message"), [
@@ -40,7 +40,7 @@ def test_an_estimate_survives_json() -> None:
 
 
 def test_json_has_the_figures_of_the_type_of_the_field() -> None:
-    tested = EstimateWithTest(0.5, 3, 0.1, 0.9, resampled=("item",), p_value=0.04)
+    tested = Tested(0.5, 3, 0.1, 0.9, resampled=("item",), p_value=0.04)
     [stored] = TypeAdapter(list[Estimate]).dump_python([tested], mode="json")
     assert "p_value" not in stored
-    assert TypeAdapter(EstimateWithTest).dump_python(tested, mode="json")["p_value"] == 0.04
+    assert TypeAdapter(Tested).dump_python(tested, mode="json")["p_value"] == 0.04

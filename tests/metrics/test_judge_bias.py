@@ -12,7 +12,8 @@ from scipy.stats import t as student
 
 from auditor.metrics.additive_verdicts import NO_COMPARISON_REASON
 from auditor.metrics.judge_bias import exposure_effects, later_half, leniency
-from auditor.metrics.judge_difference import JudgeDifference, adjust_p_values, length_association
+from auditor.metrics.judge_difference import JudgeDifference, length_association
+from auditor.metrics.multiple_testing import adjust_tests
 from tests.support.judge_worlds import Panel, PanelWorld
 
 Floats = NDArray[np.float64]
@@ -111,7 +112,7 @@ def test_a_judge_that_tires_is_the_only_one_with_an_order_effect() -> None:
         rng = np.random.default_rng(seed)
         verdicts = np.where((rng.random(panel.verdicts.shape) < 0.2) & (late == 1), 1.0, panel.verdicts)
         verdicts[0] = np.where((rng.random(verdicts.shape[1]) < 0.9) & (late[0] == 1), 1.0, verdicts[0])
-        effects = adjust_p_values(exposure_effects(verdicts, late, panel.units, relative_to_median=True))
+        effects = adjust_tests(exposure_effects(verdicts, late, panel.units, relative_to_median=True), "order")
         named.append([i for i, effect in enumerate(effects) if effect.is_significant])
     assert sum(judges == [0] for judges in named) >= 19, named
 
@@ -129,7 +130,7 @@ def name_judges(panel: Panel) -> dict[str, list[int]]:
             panel.verdicts, later_half(panel.times, panel.verdicts), panel.units, relative_to_median=True
         ),
     }
-    adjusted = iter(adjust_p_values([difference for column in differences.values() for difference in column]))
+    adjusted = iter(adjust_tests((difference for column in differences.values() for difference in column), "bias"))
     return {
         kind: [i for i, difference in enumerate(next(adjusted) for _ in column) if difference.is_significant]
         for kind, column in differences.items()

@@ -8,12 +8,12 @@ from scipy.stats import t as student
 
 from auditor.metrics.judge_difference import (
     JudgeDifference,
-    adjust_p_values,
     difference_of_means,
     length_association,
     mean_value,
     missing_difference,
 )
+from auditor.metrics.multiple_testing import adjust_tests
 from tests.support.judge_worlds import PanelWorld
 
 NAN = float("nan")
@@ -66,8 +66,9 @@ def test_what_cannot_be_measured_says_why() -> None:
 
 def test_p_values_are_adjusted_over_all_tests() -> None:
     tests = [JudgeDifference(0.1, 9, 0.0, 0.2, resampled=("item",), p_value=p_value) for p_value in (0.02, 0.01, 0.03)]
-    adjusted = adjust_p_values([tests[0], missing_difference("none"), *tests[1:]])
+    adjusted = adjust_tests([tests[0], missing_difference("none"), *tests[1:]], "bias")
     assert [difference.adjusted_p_value for difference in adjusted] == pytest.approx([0.04, None, 0.03, 0.04])
+    assert {difference.test_family for difference in adjusted} == {"bias"}
     assert [difference.is_significant for difference in adjusted] == [True, False, True, True]
 
 

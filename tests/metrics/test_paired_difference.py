@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.estimate import Tested
 from auditor.metrics.paired_difference import paired_difference
 from auditor.metrics.unit_means import mean_over_units
 
 BOUNDS = (-2.0, 2.0)
 
 
-def compare(first: ArrayLike, second: ArrayLike, bounds: tuple[float, float] = BOUNDS) -> EstimateWithTest:
+def compare(first: ArrayLike, second: ArrayLike, bounds: tuple[float, float] = BOUNDS) -> Tested:
     return paired_difference(first, second, {"question": np.arange(len(np.asarray(first)))}, bounds=bounds)
 
 
-def compare_with_zero(differences: ArrayLike, bounds: tuple[float, float] = BOUNDS) -> EstimateWithTest:
+def compare_with_zero(differences: ArrayLike, bounds: tuple[float, float] = BOUNDS) -> Tested:
     return compare(np.zeros(len(np.asarray(differences))), differences, bounds)
 
 
-def assert_interval_and_p_value_agree(difference: EstimateWithTest) -> None:
+def assert_interval_and_p_value_agree(difference: Tested) -> None:
     low, high, p_value = difference.ci_low, difference.ci_high, difference.p_value
     if low is None or high is None or p_value is None:
         assert (low, high, p_value) == (None, None, None)
@@ -42,7 +42,7 @@ def test_the_interval_is_that_of_a_bounded_mean() -> None:
     questions = {"question": np.arange(12)}
     result = paired_difference(first, second, questions, bounds=BOUNDS)
     mean = mean_over_units(second - first, questions, BOUNDS)
-    assert result == EstimateWithTest(**asdict(mean), p_value=result.p_value)
+    assert result == Tested(**asdict(mean), p_value=result.p_value)
     assert (result.n, result.resampled) == (11, ("question",))
 
 

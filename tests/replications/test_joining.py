@@ -159,7 +159,7 @@ def test_the_option_as_compares_a_model_with_a_published_one(experiment: Experim
     assert mapped.value("peer", "GPT-4o", "A", "PEW, western-everywhere") == agreement
     r = {
         survey: [
-            row.crossed.pearson_r.value
+            row.pearson_r.value
             for row in open_audit(name, storage=experiment.storage).report().alignment
             if (row.model, row.method) == ("inconsistent", "direct")
         ]

@@ -49,7 +49,7 @@ def test_both_libraries_hold_the_same(handle: AuditHandle, table: str) -> None:
 def test_report_tables_have_figures_with_their_intervals(handle: AuditHandle) -> None:
     frame = handle.frame("topics")
     assert {"name", "model", "mae", "mae_low", "mae_high"} <= set(frame.columns)
-    assert list(handle.frame("alignment")["pearson_r"]) == [r.pearson_r for r in handle.report().alignment]
+    assert list(handle.frame("alignment")["pearson_r"]) == [r.pearson_r.value for r in handle.report().alignment]
 
 
 def test_an_unknown_table_names_the_nearest(handle: AuditHandle) -> None:

@@ -1,41 +1,18 @@
-"""Rows of a report with a test each: p-values adjusted for their number, and whether a sentence may name a row."""
+"""Rows of a report with a test each: p-values adjusted for their number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Iterable
+from typing import TypeVar
 
-import numpy as np
+from auditor.metrics.multiple_testing import adjust_tests
+from auditor.reports.data.report_model import ReportModel
 
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.multiple_testing import holm
-
-
-class _TestedRow(Protocol):
-    """A row with the p-value of a test, which may be None."""
-
-    @property
-    def p_value(self) -> float | None: ...
-    @property
-    def adjusted_p_value(self) -> float | None: ...
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self: ...
+AnyRow = TypeVar("AnyRow", bound=ReportModel)
 
 
-AnyRow = TypeVar("AnyRow", bound=_TestedRow)
-
-
-def adjust_rows(rows: Sequence[AnyRow]) -> list[AnyRow]:
-    """Copy the rows with p-values adjusted for all of them (Holm): a false finding among them has a probability of 5%.
-
-    Rows without a p-value are not counted, and have no adjusted one.
-    """
-    adjusted = holm([np.nan if row.p_value is None else row.p_value for row in rows])
-    return [
-        row if np.isnan(p_value) else row.model_copy(update={"adjusted_p_value": float(p_value)})
-        for row, p_value in zip(rows, adjusted, strict=True)
-    ]
-
-
-def is_significant(row: _TestedRow) -> bool:
-    """Whether a row differs from its null hypothesis, given the number of tests."""
-    return row.adjusted_p_value is not None and row.adjusted_p_value < SIGNIFICANCE_LEVEL
+def adjust_rows(rows: Iterable[AnyRow], field: str, family: str) -> list[AnyRow]:
+    """Copy the rows with the p-values of the tests in a field adjusted for all of them; see `adjust_tests`."""
+    members = list(rows)
+    tests = adjust_tests((getattr(row, field) for row in members), family)
+    return [row.model_copy(update={field: test}) for row, test in zip(members, tests, strict=True)]

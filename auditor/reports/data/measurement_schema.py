@@ -6,7 +6,8 @@ A figure that cannot be measured is null with a reason, never 0; every estimate 
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from dataclasses import replace
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import create_model
 
@@ -14,52 +15,80 @@ from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.agreement.alignment import AlignmentRow
-from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences, WorstCaseFigures
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.coverage.lost_samples import (
+    LostSamples,
+    LostSamplesShown,
+    WorstCaseDifferences,
+    WorstCaseFigures,
+)
+from auditor.reports.data.report_model import (
+    CORRELATION_COLUMNS,
+    FlatRow,
+    ModelName,
+    PublishedAs,
+    ReportModel,
+    RowTest,
+    p_column,
+)
+from auditor.reports.document import Column
 
 # --- agreement with people --------------------------------------------------------------------------------------
 
 
-class RegionRow(ReportModel):
+class RegionRow(FlatRow):
     """Agreement of one model with people in one region."""
 
-    model: str
+    model: ModelName
     method: str
-    region: str
-    countries: int
-    n: int
-    n_dropped: int
-    pearson_r: float | None
-    ci_low: float | None
-    ci_high: float | None
-    """95% interval of r over other countries of the region and other topics, computed like that of MAE."""
-    mae: Estimate
-    lost_samples: LostSamples
+    region: Annotated[str, Column("Region", "name")]
+    countries: Annotated[int, Column("Countries")]
+    mae: Annotated[Estimate, Column("MAE", show_n=False, emphasis=True)]
+    pearson_r: Annotated[
+        Estimate,
+        PublishedAs({"value": "pearson_r", "ci_low": "ci_low", "ci_high": "ci_high", "reason": "reason"}),
+        Column("r", key="r", show_n=False),
+    ]
+    """Its interval is over other countries of the region and other topics, computed like that of MAE."""
+    n: Annotated[int, Column("Cells")]
+    n_dropped: Annotated[int, Column("Dropped")]
+    lost_samples: LostSamplesShown
     """Planned samples of the region without a usable score, such as refusals."""
     worst_case: WorstCaseFigures | None = None
     """Bounds of r, MAE and bias over all planned samples; null unless more than 5% of them are lost."""
-    reason: str | None = None
-    """Why r, or its interval, is null."""
 
 
-class RegionGapRow(ReportModel):
+BOUND_COLUMNS = tuple(
+    replace(column, style="signed", table="region-gap-bounds")
+    for figure, label in (("mae", "MAE"), ("pearson_r", "r"))
+    for column in (
+        Column(f"Smallest gap in {label}", part=f"{figure}.bound_low"),
+        Column(f"Largest gap in {label}", part=f"{figure}.bound_high"),
+        Column(f"95% CI of the gap in {label} over all planned samples", "interval", part=figure),
+    )
+)
+"""Columns of the worst-case bounds of gaps between regions."""
+
+
+class RegionGapRow(FlatRow):
     """Differences of one model's MAE and r between two regions. Where the worst-case bounds of a difference include 0,
     its `reason` says that lost samples leave its sign open."""
 
-    model: str
+    model: ModelName
     method: str
-    first: str
+    first: Annotated[str, Column("Regions", key="regions")]
     second: str
-    mae_gap: Estimate
+    mae_gap: Annotated[
+        RowTest, Column("Gap in MAE", style="signed", table="region-gaps"), p_column(table="region-gaps")
+    ]
     """MAE in the second region minus MAE in the first: positive if the model is worse in the second. The interval is
-    over countries and topics."""
-    r_gap: Estimate
+    over countries and topics; that of the largest of several gaps, and its p-value, are corrected for that choice."""
+    r_gap: Annotated[Estimate, Column("Gap in r", style="signed", table="region-gaps")]
     """r in the second region minus r in the first: negative if the model is worse in the second. The interval is that
     of the difference on Fisher's z."""
     first_lost_samples: LostSamples
     """Planned samples of the first region without a usable score, such as refusals."""
     second_lost_samples: LostSamples
-    worst_case: WorstCaseDifferences | None = None
+    worst_case: Annotated[WorstCaseDifferences | None, *BOUND_COLUMNS] = None
     """Bounds of the differences over all planned samples; null unless more than 5% of the samples of a region are lost,
     or the shares of the two regions differ by more than 5 points."""
     compared: int
@@ -67,11 +96,6 @@ class RegionGapRow(ReportModel):
     without errors); the intervals are corrected for that choice and hold for all pairs simultaneously."""
     left_out: list[str]
     """Regions with too few countries to be compared."""
-    p_value: float | None = None
-    """Two-sided p-value of no gap in MAE, below 0.05 if the interval excludes 0; of the largest of several gaps it is
-    corrected for that choice. Null without an interval."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all models (Holm); null without a test."""
 
 
 class RegionsReport(ReportModel):
@@ -121,36 +145,30 @@ class CeilingRow(ReportModel):
     """The r that a perfect model is expected to reach: the square root of the reliability."""
 
 
-class BaselineRow(ReportModel):
+class BaselineRow(FlatRow):
     """Agreement of a baseline without a model, on the cells on which one model has a score."""
 
-    model: str
+    model: ModelName
     method: str
-    baseline: str
+    baseline: Annotated[str, Column("Baseline")]
     """Name of the baseline, which predicts a cell by a mean of people's scores in the audit's survey."""
     pearson_r: Estimate
     """r of the means including the predicted cell, so an upper limit: leaving the cell out lowers r, within a topic to
     -1."""
     mae: Estimate
     """MAE of the means without the predicted cell."""
-    mae_difference: Estimate
+    mae_difference: Annotated[RowTest, Column("Difference in MAE", style="signed", emphasis=True), p_column()]
     """MAE of the model minus `mae`, on the same cells: negative if the model is nearer to people than the baseline."""
-    p_value: float | None = None
-    """Two-sided p-value of no difference in MAE; null without an interval."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all models and baselines (Holm); null without a test."""
 
 
-class GainRow(ReportModel):
+class GainRow(FlatRow):
     """Agreement of one model with people on how countries differ, beyond each topic's mean over countries."""
 
     model: str
     method: str
-    within_topics: Estimate
+    within_topics: RowTest
     """Pearson's r after each topic's mean over countries is subtracted from both sides; its expectation is 0 for scores
     that are unrelated to differences between countries. The interval is over countries and topics."""
-    p_value: float | None
-    """Two-sided p-value of that r = 0; null where there is no interval."""
 
 
 class NonresponseTreatmentRow(ReportModel):
@@ -193,15 +211,15 @@ class ConsistencyRow(ReportModel):
     """Agreement among one model's samples of the same cell, averaged over cells. Intervals are over countries and
     topics."""
 
-    model: str
+    model: ModelName
     method: str
-    cosine: Estimate
+    cosine: Annotated[Estimate, Column("Self-consistency (cosine)")]
     """Mean over cells of the mean pairwise cosine similarity of the embeddings of the samples' reasoning."""
-    variance: Estimate
+    variance: Annotated[Estimate, Column("Variance of the score", digits=3)]
     """Mean over cells of the variance of the scores."""
-    sign_agreement: Estimate
+    sign_agreement: Annotated[Estimate, Column("Same sign")]
     """Mean over cells of the share of samples whose score has the cell's most frequent sign."""
-    straddling: ShareEstimate
+    straddling: Annotated[ShareEstimate, Column("Both signs")]
     """Share of cells with samples on both sides of zero."""
     sampling: str | None = None
     """Sampling settings as sent, where they differ between models, so that these figures are not comparable; else
@@ -211,10 +229,10 @@ class ConsistencyRow(ReportModel):
 class ConsistencyAlignmentRow(ReportModel):
     """Whether models that are more consistent with themselves agree more with people: a correlation over models."""
 
-    method: str
-    figure: Literal["cosine", "variance"]
+    method: Annotated[str, Column("Method", "name")]
+    figure: Annotated[Literal["cosine", "variance"], Column("Figure")]
     """The figure of `ConsistencyRow` that is correlated with r against people: self-consistency, or sample variance."""
-    r: ModelCorrelation
+    r: Annotated[ModelCorrelation, *CORRELATION_COLUMNS]
 
 
 Row = TypeVar("Row", bound=ReportModel)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from auditor.metrics import holm
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.jackknife_interval import MIN_UNITS
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Paragraph, Section, Status
 from auditor.reports.number_format import format_interval, format_number
-from auditor.reports.sections.alignment_table import build_alignment_remarks, build_alignment_table, two_way_r
+from auditor.reports.sections.alignment_table import build_alignment_remarks, build_alignment_table
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
     compare_interval,
@@ -47,29 +43,30 @@ _HEADLINE_PHRASES: Mapping[Status, tuple[str, str, str]] = {
 
 def classify_alignment(row: AlignmentRow) -> Status:
     """Whether the two-way interval of r lies above 0 or below it; neutral without r or an interval."""
-    return compare_interval(two_way_r(row))
+    return compare_interval(row.pearson_r)
 
 
 def describe_alignment(row: AlignmentRow) -> str:
     """Describe the agreement of one model with people, as a predicate: the finding, r with its interval, and MAE."""
-    if row.pearson_r is None:
-        return f"cannot be compared with people: {row.reason}"
+    if row.pearson_r.value is None:
+        return f"cannot be compared with people: {row.pearson_r.reason}"
     findings = {
         "positive": _describe_strength(row, "agrees {}with people"),
         "negative": _describe_strength(row, "is {}negatively correlated with people"),
         "unclear": "shows an agreement with people that is not statistically distinguishable from zero",
         "neutral": "cannot be judged",
     }
+    has_error = row.mae.value is not None
     error = (
-        "" if row.mae is None else f"; its mean absolute error is {format_number(row.mae)}{_format_mae_interval(row)}"
+        f"; its mean absolute error is {format_number(row.mae.value)}{_format_mae_interval(row)}" if has_error else ""
     )
-    return f"{findings[classify_alignment(row)]} ({describe_estimate('r', two_way_r(row), 'cell')}){error}"
+    return f"{findings[classify_alignment(row)]} ({describe_estimate('r', row.pearson_r, 'cell')}){error}"
 
 
 def _format_mae_interval(row: AlignmentRow) -> str:
     """The interval of the mean absolute error, in brackets; empty without one: the reason is that of r."""
-    has_interval = row.mae_ci_low is not None and row.mae_ci_high is not None
-    return f" (95% CI {format_interval(row.mae_ci_low, row.mae_ci_high)})" if has_interval else ""
+    has_interval = row.mae.ci_low is not None and row.mae.ci_high is not None
+    return f" (95% CI {format_interval(row.mae.ci_low, row.mae.ci_high)})" if has_interval else ""
 
 
 def _describe_strength(row: AlignmentRow, phrase: str) -> str:
@@ -77,7 +74,7 @@ def _describe_strength(row: AlignmentRow, phrase: str) -> str:
 
     A missing end counts as 0. Strengths that are no neighbours are too far apart for one adverb.
     """
-    ends = sorted(abs(end or 0.0) for end in (row.crossed.pearson_r.ci_low, row.crossed.pearson_r.ci_high))
+    ends = sorted(abs(end or 0.0) for end in (row.pearson_r.ci_low, row.pearson_r.ci_high))
     weaker, stronger = (max(i for i, (bound, *_) in enumerate(STRENGTH_WORDS) if end >= bound) for end in ends)
     if stronger - weaker > 1:
         degree = f"from {STRENGTH_WORDS[weaker][2]} to {STRENGTH_WORDS[stronger][2]}"
@@ -139,23 +136,22 @@ def _describe_fragile(rows: Sequence[AlignmentRow], statuses: Sequence[Status]) 
 
 def _classify_together(rows: Sequence[AlignmentRow]) -> list[Status]:
     """The status of each series after Holm's correction: unclear where the agreement is not shown for all together."""
-    statuses = [classify_alignment(row) for row in rows]
-    adjusted = holm([np.nan if row.p_value is None else row.p_value for row in rows])
     return [
-        "unclear" if status in ("positive", "negative") and p_value >= SIGNIFICANCE_LEVEL else status
-        for status, p_value in zip(statuses, adjusted, strict=True)
+        "unclear" if status in ("positive", "negative") and not row.pearson_r.is_significant else status
+        for row in rows
+        for status in [classify_alignment(row)]
     ]
 
 
 def _has_too_few_clusters(row: AlignmentRow) -> bool:
     """Whether a series has r but no interval, since its scores are on too few countries or topics."""
-    is_too_small = min(row.crossed.countries, row.crossed.topics) < MIN_UNITS
-    return row.pearson_r is not None and classify_alignment(row) == "neutral" and is_too_small
+    is_too_small = min(row.countries, row.topics) < MIN_UNITS
+    return row.pearson_r.value is not None and classify_alignment(row) == "neutral" and is_too_small
 
 
 def _format_r_range(status: Status, rows: Sequence[AlignmentRow]) -> str:
     """The range of r over the rows of one status, in brackets; empty for a status without a clear sign of r."""
-    r_values = [row.pearson_r for row in rows if row.pearson_r is not None]
+    r_values = [row.pearson_r.value for row in rows if row.pearson_r.value is not None]
     if status not in ("positive", "negative"):
         return ""
     low, high = format_number(min(r_values)), format_number(max(r_values))
@@ -170,7 +166,7 @@ def build_agreement_section(report: Report) -> Section | None:
     if not report.audit.survey.title:
         return None
     labels = SeriesLabels.of(report)
-    rows = sorted(report.alignment, key=lambda row: 2.0 if row.pearson_r is None else -row.pearson_r)
+    rows = sorted(report.alignment, key=lambda row: 2.0 if row.pearson_r.value is None else -row.pearson_r.value)
     blocks: list[Block] = [
         Paragraph(describe_preference(ranking), "finding")
         for ranking in report.tiers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -11,39 +11,10 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import MIN_UNITS
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Column, Paragraph, Reason, Row, Table
-from auditor.reports.sections.lost_samples import count_lost
+from auditor.reports.document import Cell, Paragraph, Reason, Row, Table
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import tabulate
-
-
-def two_way_r(row: AlignmentRow) -> Estimate:
-    """r of one series of scores, with the 95% CI over countries and topics on which all findings are based."""
-    return row.crossed.pearson_r
-
-
-ALIGNMENT_COLUMNS = (
-    Column("Model", "name"),
-    Column("r", "estimate", show_n=False, emphasis=True),
-    Column("Spearman ρ", "estimate", "spearman_rho", show_n=False),
-    Column("r without sampling noise", "estimate", "corrected_r", show_n=False),
-    Column("Highest r", "number", "ceiling"),
-    Column("p", "number", "p_value", style="p_value"),
-    Column("MAE", "estimate", show_n=False),
-    Column("RMSE", "estimate", show_n=False),
-    Column("Bias", "estimate", style="signed", show_n=False),
-    Column("Cells", "number", "n"),
-    Column("Dropped", "number", "n_dropped"),
-    Column("Samples lost", "share", "lost_samples"),
-)
-DERIVED_CELLS: Mapping[str, Callable[[AlignmentRow], Cell]] = {
-    "r": two_way_r,
-    "spearman_rho": lambda row: row.crossed.spearman_rho,
-    "mae": lambda row: row.crossed.mae,
-    "rmse": lambda row: row.crossed.rmse,
-    "lost_samples": lambda row: count_lost(row.lost_samples),
-}
 
 
 def _merge_missing(cells: Iterable[Cell]) -> list[Cell]:
@@ -75,9 +46,9 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
         "Lost samples are planned ones without a usable score, such as refusals. 95% CIs and p (test of r = 0) are for "
         f"other countries and topics like these.{marks.remark('Values of r without sampling noise')}"
     )
-    derived = {"model": labels.label, **DERIVED_CELLS, **marks.derived}
-    columns = [*ALIGNMENT_COLUMNS, *marks.columns]
-    table = tabulate("alignment", "Agreement with people", caption, rows, columns, derived)
+    derived = {"model": labels.label, **marks.derived}
+    title = "Agreement with people"
+    table = tabulate("alignment", title, caption, rows, AlignmentRow, derived, more_columns=marks.columns)
     merged_rows = [_merge_missing(row.cells) for row in table.rows if isinstance(row, Row)]
     return replace(table, rows=merged_rows, is_dense=True)
 

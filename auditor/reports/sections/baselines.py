@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.reports.data.adjusted_tests import is_significant
+from auditor.metrics.estimate import Estimate
 from auditor.reports.data.measurement_schema import BaselineRow, GainRow, NonresponseReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status, Table
 from auditor.reports.number_format import describe_adjusted_p_value, format_count, format_number
-from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.experiments.nonresponse import (
     describe_nonresponse,
     list_missing_treatments,
@@ -22,7 +21,7 @@ from auditor.reports.sections.phrasing import (
     describe_estimate,
     describe_interval,
 )
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate, tabulate_matrix
+from auditor.reports.sections.tables import tabulate, tabulate_matrix
 
 _INTRODUCTION = (
     "A baseline predicts people’s scores without a model: by the mean of the topic over countries, of the country over "
@@ -94,15 +93,16 @@ def _describe_guess(rows: Sequence[BaselineRow]) -> tuple[str, Status]:
     if not measured:
         return f"cannot be compared with a simple guess: {rows[0].mae_difference.reason}", "neutral"
     best = min(measured, key=lambda row: row.mae.value or 0.0)
-    figures = describe_estimate("difference in mean absolute error", best.mae_difference, style="signed")
+    difference = best.mae_difference
+    figures = describe_estimate("difference in mean absolute error", difference, style="signed")
     guess = f"the best simple guess, the {best.baseline}"
-    if best.adjusted_p_value is not None:
-        figures += f", {describe_adjusted_p_value(best.p_value, best.adjusted_p_value)}"
-    if best.adjusted_p_value is None:
+    if difference.adjusted_p_value is not None:
+        figures += f", {describe_adjusted_p_value(difference)}"
+    if difference.adjusted_p_value is None:
         return f"may or may not be closer to people than {guess} ({figures})", "neutral"
-    if all(is_significant(row) and (row.mae_difference.value or 0.0) < 0 for row in measured):
+    if all(row.mae_difference.is_significant and (row.mae_difference.value or 0.0) < 0 for row in measured):
         return f"is closer to people than every simple guess ({figures}; compared with {guess})", "positive"
-    if is_significant(best) and (best.mae_difference.value or 0.0) > 0:
+    if difference.is_significant and (difference.value or 0.0) > 0:
         return f"is further from people than {guess} ({figures})", "negative"
     return f"is not shown to be closer to people than {guess} ({figures})", "unclear"
 
@@ -140,7 +140,9 @@ def describe_gain(row: GainRow) -> str:
 
 def _build_baselines_table(report: Report, labels: SeriesLabels) -> Table:
     """The table of r within topics, and of r and MAE of each baseline, for each series of scores."""
-    cells = {labels.label(row): {"r within topics": row.within_topics} for row in report.gain or []}
+    cells: dict[str, dict[str, Estimate]] = {
+        labels.label(row): {"r within topics": row.within_topics} for row in report.gain or []
+    }
     for row in report.baselines:
         name = f"{row.baseline[:1].upper()}{row.baseline[1:]}"
         cells.setdefault(labels.label(row), {}).update({f"{name}: r": row.pearson_r, f"{name}: MAE": row.mae})
@@ -166,12 +168,7 @@ def _build_differences_table(report: Report, labels: SeriesLabels) -> Table:
         "closer to people. 95% CIs are for other countries and topics like these. P-values are adjusted for all rows "
         "(Holm).",
         report.baselines,
-        [
-            Column("Model", "name"),
-            Column("Baseline"),
-            Column("Difference in MAE", "estimate", "mae_difference", style="signed", emphasis=True),
-            ADJUSTED_P_COLUMN,
-        ],
+        BaselineRow,
         {"model": labels.label},
     )
 
@@ -185,7 +182,7 @@ def _build_nonresponse_section(nonresponse: NonresponseReport, labels: SeriesLab
         "all of them as never and as always acceptable. These two are no bounds of r.",
         Column("Treatment"),
         {
-            treatment.treatment: {labels.label(row): two_way_r(row) for row in treatment.alignment}
+            treatment.treatment: {labels.label(row): row.pearson_r for row in treatment.alignment}
             for treatment in nonresponse.treatments
         },
     )

@@ -173,7 +173,7 @@ def _build_figure(row: AlignmentRow, label: str, slug: str, cells: Sequence[Cell
         for cell in cells
         if cell.survey is not None and (score := cell.scores[row.method].get(row.model)) is not None
     ]
-    r_text = "r not available" if row.pearson_r is None else f"r = {format_number(row.pearson_r)}"
+    r_text = "r not available" if row.pearson_r.value is None else f"r = {format_number(row.pearson_r.value)}"
     figures_text = f"{r_text}, {pluralize(row.n, 'cell')}"
     description = f"Scores of {label} (vertical) against people’s scores (horizontal): {figures_text}."
     return Figure(

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 
 from auditor.domain import ConflictKind, Decision
 from auditor.metrics.conflict import MIN_THRESHOLD
-from auditor.reports.data.conflicts.schema import ConflictSideReport, ConflictsReport, ListedConflictReport
+from auditor.reports.data.conflicts.schema import (
+    ConflictSideReport,
+    ConflictsReport,
+    ListedConflictReport,
+    MethodConflictRow,
+)
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
@@ -26,7 +31,7 @@ from auditor.reports.document import (
 from auditor.reports.number_format import format_count, format_number, format_share, format_signed, pluralize
 from auditor.reports.sections.logic_votes import describe_excluded_judges
 from auditor.reports.sections.phrasing import describe_estimate, describe_interval, join_names
-from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, make_columns, tabulate
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, list_columns, make_columns, tabulate
 
 STATE_LABELS = {
     "open": "open",
@@ -143,26 +148,17 @@ def describe_voting(conflicts: ConflictsReport) -> str:
 def _build_method_tables(conflicts: ConflictsReport) -> Iterator[Table]:
     """Build the tables of conflicts between two methods of one model, and of the largest; none without two methods."""
     rows = conflicts.between_methods
-    series_columns = [
-        Column("Model", "name"),
-        *make_columns("text", {"first": "First method", "second": "Second method"}),
-    ]
     if rows:
         caption = (
             "Cells in conflict: share of the cells with scores by both methods that differ by at least the threshold. "
             "Opposite signs: number of these whose scores have opposite signs. n counts cells."
         )
-        columns = [
-            *series_columns,
-            Column("Cells in conflict", "estimate", "conflicts", digits=0, style="percent"),
-            Column("Opposite signs", "number", "opposite"),
-        ]
-        yield tabulate("method-conflicts", "Conflicts between methods", caption, rows, columns)
+        yield tabulate("method-conflicts", "Conflicts between methods", caption, rows, MethodConflictRow)
     examples = [(row.model, row.first, row.second, *example) for row in rows for example in row.largest]
     if examples:
         caption = "Largest conflicts between two methods of one model. Scores are from −1 to +1."
         columns = [
-            *series_columns,
+            *list_columns(MethodConflictRow)[:3],
             *make_columns("name", {"country": "Country", "topic": "Topic"}),
             *make_columns("number", {"first_score": "First score", "second_score": "Second score"}, "signed"),
         ]

@@ -7,31 +7,10 @@ from collections.abc import Iterator
 from auditor.reports.data.cost.savings import SavingsRow
 from auditor.reports.data.cost.schema import CostReport, CostRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, CountShare, LowerBound, Paragraph, Reason, Section
+from auditor.reports.document import Block, CountShare, LowerBound, Paragraph, Reason, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd, pluralize
 from auditor.reports.sections.phrasing import join_with_and
 from auditor.reports.sections.tables import tabulate
-
-COLUMNS = (
-    Column("Model", "name", "name"),
-    Column("Purpose"),
-    Column("Calls", "number"),
-    Column("Requests", "number", "attempts"),
-    Column("Answers", "number"),
-    Column("Prompt tokens", "number"),
-    Column("From cache", "share"),
-    Column("Completion tokens", "number"),
-    Column("Cost", "number", "usd", style="usd", emphasis=True),
-    Column("Without price", "number", "unpriced"),
-)
-
-REASONING_COLUMNS = (
-    *COLUMNS[:-2],
-    Column("Of these, reasoning", "number", "reasoning_tokens"),
-    *COLUMNS[-2:],
-    Column("Of the cost, reasoning", "number", "reasoning_usd", style="usd"),
-)
-"""With the hidden reasoning of models whose provider reports it."""
 
 
 def build_cost_section(report: Report) -> Section:
@@ -45,7 +24,7 @@ def build_cost_section(report: Report) -> Section:
         "From cache: share of the prompt tokens that the provider had cached, among answers that report it. Cost is "
         "in US dollars; ≥ marks a lower bound. Without price: answers whose price is unknown.",
         cost.rows,
-        COLUMNS if cost.total.reasoning_tokens is None else REASONING_COLUMNS,
+        CostRow,
         {
             "from_cache": lambda row: (
                 None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from auditor.reports.data.failures.schema import FailureGroup, UnusableModel
-from auditor.reports.document import Block, Cell, Code, Column, List, ListItem, Name, Paragraph, Section, Text
+from auditor.reports.document import Block, Cell, Code, List, ListItem, Name, Paragraph, Section, Text
 from auditor.reports.number_format import format_count, pluralize
 from auditor.reports.sections.phrasing import build_finding, mark_code
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
@@ -35,15 +35,7 @@ def build_failures_section(report: Report) -> Section | None:
         "answer come first. Each row shows the provider’s message for its first request; the messages for its other "
         "requests differ at most in numbers, ids and quoted names.",
         failures.groups,
-        [
-            Column("Model", "name", "name"),
-            Column("Requests", "number"),
-            Column("Calls without an answer", "number", "unusable"),
-            Column("Outcome"),
-            Column("HTTP status", "number", "status"),
-            Column("Message"),
-            Column("How to fix"),
-        ],
+        FailureGroup,
         {"outcome": _label_outcome, "message": _quote_message, "how_to_fix": _describe_fix},
         max_rows=MAX_LONG_TABLE_ROWS,
     )

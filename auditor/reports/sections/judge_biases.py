@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.judge_difference import Evidence, JudgeDifference
 from auditor.reports.data.panel.schema import JudgeRow
+from auditor.reports.data.report_model import p_column
 from auditor.reports.document import Column, Table
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, MAX_LONG_TABLE_ROWS, tabulate
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, sort_by_p_value, tabulate
 
 TITLES = {
     "padding": "Padded traces",
@@ -44,7 +45,16 @@ class _BiasRow:
     evidence: str
     difference: JudgeDifference
     with_label_errors: Estimate | None
-    adjusted_p_value: float | None
+
+
+BIAS_COLUMNS = (
+    Column("Judge", "name"),
+    Column("Kind"),
+    Column("Evidence"),
+    Column("Difference", "estimate", style="signed", emphasis=True),
+    Column("With up to 10% wrong truths", "estimate", "with_label_errors", style="signed", is_optional=True),
+    p_column(path="difference.adjusted_p_value"),
+)
 
 
 def build_padding_table(judges: Sequence[JudgeRow]) -> Table:
@@ -54,38 +64,19 @@ def build_padding_table(judges: Sequence[JudgeRow]) -> Table:
         "no content, so a difference is caused by the length. P-values are adjusted for all biases of the report "
         "(Holm). n counts traces."
     )
-    columns = [
-        Column("Judge", "name"),
-        Column("Difference", "estimate", "padding", style="signed"),
-        Column("p (adjusted)", "number", "padding.adjusted_p_value", style="p_value"),
-    ]
     padded = [row for row in judges if row.padding.value is not None]
-    return tabulate("padding", "Padded traces", caption, padded, columns)
+    return tabulate("padding", "Padded traces", caption, padded, JudgeRow)
 
 
 def build_bias_table(judges: Sequence[JudgeRow]) -> Table:
     """Build the table of all differences, by kind and judge; those that no judge can have are left out."""
-    rows = sorted(_build_rows(judges), key=lambda row: 2.0 if row.adjusted_p_value is None else row.adjusted_p_value)
+    rows = sort_by_p_value(_build_rows(judges), lambda row: row.difference)
     caption = (
         "Differences in the share of VALID verdicts; 0 means none. Associations do not show a bias, since traces "
         "differ in other ways too."
     )
-    label_error_columns = (
-        [Column("With up to 10% wrong truths", "estimate", "with_label_errors", style="signed")]
-        if any(row.with_label_errors for row in rows)
-        else []
-    )
-    columns = [
-        Column("Judge", "name"),
-        Column("Kind"),
-        Column("Evidence"),
-        Column("Difference", "estimate", style="signed", emphasis=True),
-        *label_error_columns,
-        ADJUSTED_P_COLUMN,
-    ]
-    return tabulate(
-        "judge-biases", "Biases and associations of each judge", caption, rows, columns, max_rows=MAX_LONG_TABLE_ROWS
-    )
+    title = "Biases and associations of each judge"
+    return tabulate("judge-biases", title, caption, rows, BIAS_COLUMNS, max_rows=MAX_LONG_TABLE_ROWS)
 
 
 def _build_rows(judges: Sequence[JudgeRow]) -> Iterator[_BiasRow]:
@@ -102,5 +93,4 @@ def _build_rows(judges: Sequence[JudgeRow]) -> Iterator[_BiasRow]:
                 EVIDENCE_TITLES[difference.evidence],
                 difference,
                 None if low is None else replace(difference, ci_low=low, ci_high=high),
-                difference.adjusted_p_value,
             )

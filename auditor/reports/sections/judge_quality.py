@@ -171,9 +171,9 @@ def _list_remarks(quality: JudgeQualityReport) -> list[str]:
     ]
     remarks += [
         f"One correction does not hold for all {row.dimension}s: the judges’ errors differ most for "
-        f"{row.largest_group} ({describe_p_value(row.p_value)}). Use the figures of each {row.dimension}."
+        f"{row.largest_group} ({describe_p_value(p_value)}). Use the figures of each {row.dimension}."
         for row in quality.transport
-        if row.p_value is not None and row.p_value < SIGNIFICANCE_LEVEL
+        if (p_value := row.largest_excess.p_value) is not None and p_value < SIGNIFICANCE_LEVEL
     ]
     return remarks
 
@@ -212,7 +212,7 @@ def _build_diagrams(quality: JudgeQualityReport) -> list[Block]:
             f"reliability-{slug}",
             reliability_diagram(
                 [
-                    ReliabilityPoint(bin_.mean_confidence, bin_.share_right, bin_.band_low, bin_.band_high, bin_.labels)
+                    ReliabilityPoint(bin_.mean_probability, bin_.share, bin_.band_low, bin_.band_high, bin_.n)
                     for bin_ in row.confidence.bins
                 ]
             ),
@@ -236,7 +236,7 @@ def _build_diagrams(quality: JudgeQualityReport) -> list[Block]:
 def _describe_bins(row: JudgeAccuracyRow) -> str:
     """The diagram in words."""
     return "; ".join(
-        f"confidence {format_share(bin_.mean_confidence)}: right on {format_share(bin_.share_right)}"
+        f"confidence {format_share(bin_.mean_probability)}: right on {format_share(bin_.share)}"
         for bin_ in row.confidence.bins
     )
 

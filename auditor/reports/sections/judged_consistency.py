@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.reports.data.semantic.schema import JudgedConsistencyRow, SemanticReport
-from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Table
+from auditor.reports.document import Block, List, ListItem, Paragraph, Table
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.phrasing import build_finding, describe_interval
 from auditor.reports.sections.sampling_marks import SamplingMarks
-from auditor.reports.sections.tables import make_columns, tabulate
+from auditor.reports.sections.tables import tabulate
 
 
 def build_judged_blocks(semantic: SemanticReport, marks: SamplingMarks) -> list[Block]:
@@ -47,12 +47,5 @@ def build_judged_tables(semantic: SemanticReport, marks: SamplingMarks) -> Itera
             "with 95% CI over questions. Mean over questions: each question has equal weight. Pooled: each pair has "
             "equal weight. Failed judgements are excluded. The last three columns count pairs."
         )
-        columns = [
-            *make_columns("name", {"model": "Model", "judge": "Judge"}),
-            Column("Mean over questions", "estimate", "instances", emphasis=True),
-            Column("Pooled", "estimate", "score"),
-            *make_columns("number", {"consistent": "Consistent", "asked": "Asked", "failed": "Failed"}),
-            *marks.columns,
-        ]
-        title = "Consistency found by a judge"
-        yield tabulate("paraphrase-judged", title, caption, semantic.judged, columns, marks.derived)
+        title, rows, columns = "Consistency found by a judge", semantic.judged, JudgedConsistencyRow
+        yield tabulate("paraphrase-judged", title, caption, rows, columns, marks.derived, more_columns=marks.columns)

@@ -13,7 +13,7 @@ from auditor.reports.data.logic.ranking import MAX_RANKED_ITEMS, MIN_RANKED_ITEM
 from auditor.reports.data.logic.schema import LogicReport, LogicRow, RankingRepairRow, RankingRow, TransitivityRow
 from auditor.reports.document import Column, Figure, Name, Paragraph, Section, Table
 from auditor.reports.number_format import format_number
-from auditor.reports.sections.tables import make_columns, tabulate
+from auditor.reports.sections.tables import tabulate
 
 RANKING_TABLE_ID = "rankings"
 PAPER_K = 5
@@ -32,22 +32,13 @@ def build_rankings_section(logic: LogicReport) -> Section | None:
         "model uses all pairs, or a random sample of them. Figures are means over starting orders or samples. Ranked "
         f"are sets of {MIN_RANKED_ITEMS} to {MAX_RANKED_ITEMS} items, with nearly all pairs asked in both orders."
     )
-    columns = [
-        Column("Judge", "name"),
-        Column("Ranking", "text", "method"),
-        Column("Orders or samples", "number", "runs"),
-        Column("Calls per set", "number", "calls", digits=1),
-        Column("Unanswered calls", "number", "failed", digits=1),
-        Column("ρ with all pairs", "estimate", "all_pairs"),
-        Column("ρ with people", "estimate", "people", emphasis=True),
-    ]
     caption = (
         "Spearman’s ρ (higher is better) of each ranking with the judge’s ranking from all pairs, and with people’s "
         "order. Means over sets, with 95% CI; n counts sets."
     )
     title = "Rankings from few comparisons"
     figures = (plot_rankings(f"rankings-plot-{i}", rows) for i, rows in enumerate(rows_by_judge.values(), 1))
-    table = tabulate(RANKING_TABLE_ID, title, caption, logic.rankings, columns)
+    table = tabulate(RANKING_TABLE_ID, title, caption, logic.rankings, RankingRow)
     blocks = [Paragraph(explanation), _build_pairs_table(logic), *filter(None, figures), table]
     return Section("logic-rankings", title, [block for block in blocks if block is not None])
 
@@ -138,12 +129,5 @@ def build_repair_section(rows: Sequence[RankingRepairRow]) -> Section:
         "Agreement with people: share, with 95% CI, of the questions decided by people, answers and ranking (n). "
         "Tied: excluded questions, in which the judge’s answer or the ranking is tied."
     )
-    columns = [
-        Column("Judge", "name"),
-        *make_columns("number", {"questions": "Answers", "flipped": "Reversed"}),
-        *make_columns("estimate", {"human_agreement": "Agreement before", "repaired_agreement": "Agreement after"}),
-        Column("Change", "estimate", "gain", style="signed", emphasis=True),
-        Column("Tied", "number", "left_out"),
-    ]
     title = "Effect of ranking on the answers"
-    return Section("logic-repair", title, [tabulate("ranking-effect", title, caption, rows, columns)])
+    return Section("logic-repair", title, [tabulate("ranking-effect", title, caption, rows, RankingRepairRow)])

@@ -51,20 +51,12 @@ def build_answer_table(rows: Sequence[LogicRow]) -> Table:
         "Names the first: share of decisions for the item shown first, with 95% CI, over pairs answered in both "
         "orders; 0.5 is no position bias."
     )
-    columns = [
-        Column("Judge", "name"),
-        *make_columns("number", {"questions": "Questions", "ok": "Usable answers"}),
-        Column("Usable share", "share"),
-        Column("Excluded"),
-        Column("Ties", "number"),
-        Column("Names the first", "estimate", "first", emphasis=True),
-    ]
     derived: DerivedCells[LogicRow] = {
         "judge": label_judge,
         "usable_share": lambda row: CountShare(row.ok, row.questions),
         "excluded": lambda row: list_counts(row.losses) or "none",
     }
-    return tabulate("logic-answers", "Answers of each judge", caption, rows, columns, derived)
+    return tabulate("logic-answers", "Answers of each judge", caption, rows, LogicRow, derived)
 
 
 def build_share_tables(logic: LogicReport) -> Iterator[Table]:
@@ -96,11 +88,9 @@ def build_share_tables(logic: LogicReport) -> Iterator[Table]:
     yield tabulate("logic-shares", title, caption, rows, columns, derived)
     if logic.wordings:
         wording_caption = f"The pooled shares by wording of the question, with 95% CI. {TIE_NOTE.split(':')[0]}."
-        wording_columns = [Column("Judge", "name"), *make_columns("estimate", SHARE_TITLES)]
-        yield tabulate(
-            "logic-wordings", f"{title}, by wording", wording_caption, logic.wordings, wording_columns,
-            {"judge": label_judge},
-        )  # fmt: skip
+        derived_label = {"judge": label_judge}
+        title = f"{title}, by wording"
+        yield tabulate("logic-wordings", title, wording_caption, logic.wordings, LogicRow, derived_label)
 
 
 def build_complete_table(rows: Sequence[LogicRow]) -> Table:

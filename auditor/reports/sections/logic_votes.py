@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from auditor.reports.data.logic.schema import JudgeConsistencyRow, LogicReport
-from auditor.reports.document import Column, Paragraph, Section
-from auditor.reports.sections.logic_tables import SHARE_TITLES
-from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate
+from auditor.reports.document import Paragraph, Section
+from auditor.reports.sections.tables import DerivedCells, tabulate
 
 
 def build_votes_section(logic: LogicReport) -> Section | None:
     """Build the subsection on the consistency of the panel's judges and their votes; None without a panel."""
     if not logic.ledger:
         return None
-    columns = [
-        Column("Judge", "name"),
-        Column("Transitivity", "number"),
-        *make_columns("number", {key: SHARE_TITLES[key] for key in ("commutativity", "negation", "self_agreement")}),
-        Column("Mean", "number", "value"),
-        Column("Above chance", "number", emphasis=True),
-        *make_columns("number", {"decided_share": "Decided", "side_share": "Same side"}, "percent"),
-        Column("Weight", "number"),
-        Column("Reason for no vote", "text", "reason"),
-    ]
     derived: DerivedCells[JudgeConsistencyRow] = {"weight": lambda row: 0.0 if row.benched else row.weight}
     caption = (
         "Consistency of each judge in its own comparisons, from 0 to 1 (higher is better), pooled over sets. Mean: "
@@ -30,7 +19,7 @@ def build_votes_section(logic: LogicReport) -> Section | None:
         "figures. Decided: answers that are not ties. Same side: decisions for the side, first or second, that the "
         "judge names more often. The tables above have the CIs."
     )
-    table = tabulate("logic-votes", "Consistency of the judges", caption, logic.ledger, columns, derived)
+    table = tabulate("logic-votes", "Consistency of the judges", caption, logic.ledger, JudgeConsistencyRow, derived)
     return Section("logic-panel", "Consistency and votes of the judges", [Paragraph(_describe_votes(logic)), table])
 
 

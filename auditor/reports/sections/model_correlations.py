@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.model_correlation import ModelCorrelation
-from auditor.reports.document import Column, Status
+from auditor.reports.document import Status
 
-CORRELATION_COLUMNS = [
-    Column("Correlation", "estimate", "r"),
-    Column("p", "number", "r.p_value", style="p_value"),
-    Column("Models", "number", "r.models"),
-    Column("r over single models", "number", "r.r_over_models"),
-]
-"""Columns of a row whose attribute `r` is a correlation over models."""
 CORRELATION_REMARK = (
     "95% CIs and p generalize to other models. p is from a permutation test and needs 5 models; a CI needs 8. Models "
     "of one family are averaged first, since they are not independent; n then counts families. “r over single models” "

@@ -12,7 +12,6 @@ from auditor.reports.data.coverage.lost_samples import has_large_loss
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Code, Text
 from auditor.reports.number_format import pluralize
-from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.tiers import list_candidates
 from auditor.reports.sections.variance import list_options
@@ -30,7 +29,7 @@ def _iterate_steps(report: Report) -> Iterator[Text]:
     name = shlex.quote(report.audit.name)
     if not report.audit.complete:
         yield ["Finish the audit: ", Code("auditor run"), " with the same configuration resumes it."]
-    if report.alignment and all(two_way_r(row).ci_low is None for row in report.alignment):
+    if report.alignment and all(row.pearson_r.ci_low is None for row in report.alignment):
         yield (
             f"Ask about at least {MIN_UNITS} countries and {MIN_UNITS} topics. With fewer, no figure has a 95% CI, and "
             "no conclusion about the models is possible."
@@ -75,7 +74,7 @@ def _describe_choice(report: Report) -> Iterator[str]:
 
 def _describe_precision(report: Report) -> Iterator[Text]:
     """Yield what would halve the standard error of r of the model with the highest r."""
-    best = max(report.alignment, key=lambda row: row.pearson_r or -1.0, default=None)
+    best = max(report.alignment, key=lambda row: row.pearson_r.value or -1.0, default=None)
     if best is None:
         return
     with_people = [cell for cell in report.audit.cells if cell.survey is not None]

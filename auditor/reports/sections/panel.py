@@ -6,7 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from auditor.domain.review_aspects import aspect_questions
 from auditor.reports.charts.interval_plot import SHARE_AXIS
-from auditor.reports.data.panel.schema import FaultDetectionRow, PanelReport, PositionBiasRow, SelfReviewRow
+from auditor.reports.data.panel.schema import (
+    BlindingCheckRow,
+    FaultDetectionRow,
+    JudgeRow,
+    PanelReport,
+    PeerAlignmentRow,
+    PositionBiasRow,
+    RestatementShiftRow,
+    SelfReviewRow,
+    VotingRuleRow,
+)
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, List, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_estimate, describe_populations, format_share, pluralize
@@ -14,11 +24,8 @@ from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_biases import build_bias_table
 from auditor.reports.sections.judge_copying import build_copying_tables
 from auditor.reports.sections.judge_quality import suggest_labels
-from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS
 from auditor.reports.sections.phrasing import compare_interval, mark_code
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, MAX_LONG_TABLE_ROWS, make_columns, tabulate
-
-JUDGE_COLUMN = Column("Judge", "name")
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, make_columns, tabulate
 
 
 def build_panel_section(report: Report) -> Section | None:
@@ -132,12 +139,7 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
         "Verdicts requested and usable, justifications that were too long and shortened, share of VALID verdicts, and "
         "mean stated confidence (0 to 1)."
     )
-    columns = [
-        *(JUDGE_COLUMN, Column("Family")),
-        *make_columns("number", {"assigned": "Requested", "given": "Usable", "shortened": "Shortened"}),
-        *make_columns("estimate", {"valid": "Share of VALID", "confidence": "Confidence"}),
-    ]
-    yield tabulate("judges", "Judges", caption, panel.judges, columns)
+    yield tabulate("judges", "Judges", caption, panel.judges, JudgeRow)
     caption = (
         "Agreement beyond chance: 1 is complete agreement, 0 is chance. The share of VALID verdicts does not measure "
         f"agreement. {describe_populations([panel.krippendorff_alpha, panel.prevalence])}n counts traces."
@@ -155,14 +157,7 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
         "without it. If alpha is higher without the judge (a change above 0) and p is below 0.05, the judge disagrees "
         "more with the others than they do with each other."
     )
-    titles = {"agreement": "Agrees with the majority", "alpha_without": "Alpha without it"}
-    columns = [
-        JUDGE_COLUMN,
-        *make_columns("estimate", titles),
-        Column("Change of alpha", "estimate", "alpha_change", style="signed"),
-        Column("p (Holm)", "number", "alpha_change_p_holm", style="p_value"),
-    ]
-    yield tabulate("judge-agreement", "Agreement of each judge", caption, panel.judges, columns)
+    yield tabulate("judge-agreement", "Agreement of each judge", caption, panel.judges, JudgeRow)
 
 
 def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
@@ -173,42 +168,22 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
         "“Contradicts the majority” is the share of opposite verdicts among the traces on which both the rule and the "
         "plain majority reach one."
     )
-    columns = [
-        Column("Rule", "name"),
-        *make_columns("number", {"valid": "VALID", "invalid": "INVALID", "open": "Open"}),
-        Column("Contradicts the majority", "estimate", "differs"),
-    ]
     differs = {"differs": lambda row: None if row.rule == "majority" else row.differs}
-    yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns, differs)
+    yield tabulate("voting-rules", "Voting rules", caption, panel.votes, VotingRuleRow, differs)
     caption = (
         "Correlation, over models, between peer agreement and agreement with people (r), from −1 to +1. Positive: "
         "peers (the other models, as judges) prefer models that agree with people."
     )
-    columns = [Column("Method", "name"), *CORRELATION_COLUMNS]
     title = "Peer agreement and agreement with people"
-    yield tabulate("peer-alignment", title, caption, panel.peer_alignment, columns)
+    yield tabulate("peer-alignment", title, caption, panel.peer_alignment, PeerAlignmentRow)
 
 
 def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on the tests of judges: blinding, restatement, injected faults, position bias, own traces."""
     caption = "Share of correct guesses of attributes hidden from the judges. Above chance, blinding is incomplete."
-    columns = [
-        JUDGE_COLUMN,
-        Column("Guessed attribute", "text", "what"),
-        Column("Correct guesses", "estimate", "hits"),
-        Column("Chance", "number"),
-        ADJUSTED_P_COLUMN,
-    ]
-    yield tabulate("blinding", "Blinding", caption, panel.guesses, columns)
+    yield tabulate("blinding", "Blinding", caption, panel.guesses, BlindingCheckRow)
     caption = "Share of VALID on traces as written and restated in neutral words, and share of verdicts that changed."
-    columns = [
-        JUDGE_COLUMN,
-        *make_columns("estimate", {"valid": "VALID as written", "restated": "VALID restated"}),
-        Column("Difference", "estimate", "shift", style="signed"),
-        Column("Verdicts changed", "estimate", "changed"),
-        ADJUSTED_P_COLUMN,
-    ]
-    yield tabulate("restatement", "Restated traces", caption, panel.rewriting, columns)
+    yield tabulate("restatement", "Restated traces", caption, panel.rewriting, RestatementShiftRow)
     yield build_fault_table(panel.faults, MAX_LONG_TABLE_ROWS)
     yield build_position_table(panel.positions)
     yield build_self_review_table(panel.own_traces)
@@ -221,21 +196,9 @@ def build_fault_table(rows: Sequence[FaultDetectionRow], max_rows: int | None = 
         "Share of INVALID verdicts on traces with an injected fault (detected) and on the same traces without it "
         "(false alarms). A difference of 0 means that the judge does not detect the fault."
     )
-    columns = [
-        *(JUDGE_COLUMN, Column("Fault")),
-        *make_columns("estimate", {"detected": "Detected", "false_alarms": "False alarms"}),
-        Column("Difference", "estimate", style="signed", emphasis=True),
-        ADJUSTED_P_COLUMN,
-    ]
-    return tabulate(
-        "injected-faults",
-        "Injected faults",
-        caption,
-        ranked,
-        columns,
-        {"fault": lambda row: Name(row.fault)},
-        max_rows=max_rows,
-    )
+    derived = {"fault": lambda row: Name(row.fault)}
+    title = "Injected faults"
+    return tabulate("injected-faults", title, caption, ranked, FaultDetectionRow, derived, max_rows=max_rows)
 
 
 def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:
@@ -244,12 +207,7 @@ def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:
         "Two traces are shown side by side, in both orders: share of answers for the trace shown first (0.5 is no "
         "preference), and share of pairs with the same preference in both orders."
     )
-    columns = [
-        JUDGE_COLUMN,
-        *make_columns("estimate", {"first": "Prefers the first", "stable": "Same in both orders"}),
-        ADJUSTED_P_COLUMN,
-    ]
-    return tabulate("position-bias", "Position bias", caption, rows, columns)
+    return tabulate("position-bias", "Position bias", caption, rows, PositionBiasRow)
 
 
 def build_self_review_table(rows: Sequence[SelfReviewRow]) -> Table:
@@ -258,10 +216,4 @@ def build_self_review_table(rows: Sequence[SelfReviewRow]) -> Table:
         "Judges’ verdicts on their own traces, which are not votes. Self-preference is leniency towards own traces "
         "minus that towards others, relative to the other judges; it is an association, not a bias."
     )
-    columns = [
-        JUDGE_COLUMN,
-        Column("VALID for own traces", "estimate", "valid"),
-        Column("Self-preference", "estimate", "preference", style="signed"),
-        Column("p (adjusted)", "number", "preference.adjusted_p_value", style="p_value"),
-    ]
-    return tabulate("own-traces", "Judges on their own traces", caption, rows, columns)
+    return tabulate("own-traces", "Judges on their own traces", caption, rows, SelfReviewRow)

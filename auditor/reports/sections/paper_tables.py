@@ -9,7 +9,6 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, Section, Table
-from auditor.reports.sections.alignment_table import two_way_r
 
 
 def build_paper_tables(report: Report) -> list[Table]:
@@ -82,8 +81,8 @@ def _build_alignment_table(report: Report) -> Table:
     ]  # fmt: skip
     rows = [
         (
-            row.model, row.method, row.n, two_way_r(row), row.p_value, row.crossed.spearman_rho,
-            row.crossed.mae, row.crossed.rmse,
+            row.model, row.method, row.n, row.pearson_r, row.pearson_r.p_value, row.spearman_rho,
+            row.mae, row.rmse,
         )
         for row in report.alignment
     ]  # fmt: skip
@@ -154,7 +153,7 @@ def _build_self_consistency_table(report: Report) -> Table:
 
 def _build_peer_agreement_table(report: Report) -> Table:
     """Tabulate peer agreement and r of direct scores, the only ones with reasoning for judges to review."""
-    r_by_model = {row.model: row.pearson_r for row in report.alignment if row.method == "direct"}
+    r_by_model = {row.model: row.pearson_r.value for row in report.alignment if row.method == "direct"}
     columns = [*_names("model"), *_estimates("agreement"), *_numbers("verdicts", "r")]
     rows = [(row.model, row.agreement, row.given, r_by_model.get(row.model)) for row in report.peer_agreement]
     return _build_table("peer-agreement", "Peer agreement and agreement with people", columns, rows)
@@ -199,7 +198,7 @@ def _build_regions_table(report: Report) -> Table:
     rows = [
         (
             row.model, row.method, row.region, row.countries, row.n,
-            _join_interval(row.pearson_r, row.ci_low, row.ci_high, row.n, row.reason), row.mae,
+            row.pearson_r, row.mae,
         )
         for row in report.regions.rows
     ]  # fmt: skip

@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import error_axis
-from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.reports.document import Block, Cell, Code, Column, Figure, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_number, format_percent, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.lost_samples import count_lost
 from auditor.reports.sections.phrasing import SeriesLabels, join_first, join_names
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
+from auditor.reports.sections.tables import tabulate
 
-REGION_COLUMNS = (
-    Column("Model", "name"),
-    Column("Region", "name"),
-    Column("Countries", "number"),
-    Column("MAE", "estimate", show_n=False, emphasis=True),
-    Column("r", "estimate", show_n=False),
-    Column("Cells", "number", "n"),
-    Column("Dropped", "number", "n_dropped"),
-    Column("Samples lost", "share", "lost_samples"),
-)
-PAIR_COLUMNS = (Column("Model", "name"), Column("Regions"))
-GAP_COLUMNS = (
-    Column("Gap in MAE", "estimate", "mae_gap", style="signed"),
-    ADJUSTED_P_COLUMN,
-    Column("Gap in r", "estimate", "r_gap", style="signed"),
-)
-BOUND_COLUMNS = tuple(
-    column
-    for figure, label in (("mae", "MAE"), ("pearson_r", "r"))
-    for column in (
-        Column(f"Smallest gap in {label}", "number", f"worst_case.{figure}.bound_low", style="signed"),
-        Column(f"Largest gap in {label}", "number", f"worst_case.{figure}.bound_high", style="signed"),
-        Column(
-            f"95% CI of the gap in {label} over all planned samples", "interval", f"worst_case.{figure}", style="signed"
-        ),
-    )
-)
 BOUNDS_CAPTION = (
     "The smallest and largest possible gaps hold whatever the lost samples would have scored. They are shown if a "
     "region lost more than 5% of its samples, or if the shares lost in the two regions differ by more than 5 "
@@ -105,18 +75,14 @@ def _build_region_table(regions: RegionsReport, labels: SeriesLabels) -> Table:
         Code("survey.regions"),
         " in the configuration selects another grouping.",
     ]
-    derived: Mapping[str, Callable[[RegionRow], Cell]] = {
-        "model": labels.label,
-        "r": lambda row: Estimate(row.pearson_r, row.n, row.ci_low, row.ci_high, row.reason),
-        "lost_samples": lambda row: count_lost(row.lost_samples),
-    }
-    return tabulate("agreement-by-region", "Agreement by region", caption, regions.rows, REGION_COLUMNS, derived)
+    derived = {"model": labels.label}
+    return tabulate("agreement-by-region", "Agreement by region", caption, regions.rows, RegionRow, derived)
 
 
 def _summarize_gaps(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> str:
     """Name the series whose error differs between regions, given the number of series."""
-    tested = [gap for gap in gaps if gap.adjusted_p_value is not None]
-    significant = [gap for gap in tested if is_significant(gap)]
+    tested = [gap for gap in gaps if gap.mae_gap.adjusted_p_value is not None]
+    significant = [gap for gap in tested if gap.mae_gap.is_significant]
     if not tested:
         return "Whether errors differ between regions cannot be tested: there is no 95% CI of a gap."
     if not significant:
@@ -141,17 +107,15 @@ def _build_gap_tables(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Ite
     derived: dict[str, Callable[[RegionGapRow], Cell]] = {
         "model": labels.label,
         "regions": lambda gap: (Name(gap.second), " minus ", Name(gap.first)),
-        "first_lost_samples": lambda gap: count_lost(gap.first_lost_samples),
-        "second_lost_samples": lambda gap: count_lost(gap.second_lost_samples),
         "lost_samples": _list_lost_samples,
     }
-    columns = [*PAIR_COLUMNS, *GAP_COLUMNS, *_list_loss_columns(gaps)]
     bounded = [gap for gap in gaps if gap.worst_case is not None]
     caption = _describe_gaps(gaps) + (UNKNOWN_SIGN_NOTE if bounded else "")
-    yield tabulate("region-gaps", "Gaps between regions", caption, gaps, columns, derived)
+    losses = _list_loss_columns(gaps)
+    yield tabulate("region-gaps", "Gaps between regions", caption, gaps, RegionGapRow, derived, more_columns=losses)
     if bounded:
-        columns = [*PAIR_COLUMNS, *BOUND_COLUMNS]
-        yield tabulate("region-gap-bounds", "Worst-case bounds of the gaps", BOUNDS_CAPTION, bounded, columns, derived)
+        title = "Worst-case bounds of the gaps"
+        yield tabulate("region-gap-bounds", title, BOUNDS_CAPTION, bounded, RegionGapRow, derived)
 
 
 def _list_loss_columns(gaps: Sequence[RegionGapRow]) -> list[Column]:
@@ -159,8 +123,10 @@ def _list_loss_columns(gaps: Sequence[RegionGapRow]) -> list[Column]:
     if len({(gap.first, gap.second) for gap in gaps}) > 1:
         return [Column("Samples lost", "text", "lost_samples")]
     return [
-        Column(f"Samples lost in {gaps[0].second}", "share", "second_lost_samples"),
-        Column(f"Samples lost in {gaps[0].first}", "share", "first_lost_samples"),
+        Column(
+            f"Samples lost in {gaps[0].second}", "share", "second_lost_samples", path="second_lost_samples.as_count"
+        ),
+        Column(f"Samples lost in {gaps[0].first}", "share", "first_lost_samples", path="first_lost_samples.as_count"),
     ]
 
 

@@ -10,7 +10,7 @@ from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests.capabilities import CapabilityReportRow, FormSplitRow, find_mixed_models
 from auditor.reports.data.requests.sampling_settings import parse_alterations
-from auditor.reports.document import Block, Column, Name, Paragraph, Section, Table, Text
+from auditor.reports.document import Block, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_count, pluralize
 from auditor.reports.sections.tables import tabulate
 
@@ -69,16 +69,7 @@ def _build_capability_table(report: Report) -> Table:
         "out: parameters not sent as configured, with the value sent instead, if any. Tokens for reasoning: added to "
         "each limit. Evidence: what the server rejected; “Why did requests fail?” quotes its responses.",
         [*report.requests.capabilities, *unknown_models],
-        [
-            Column("Model", "name", "name"),
-            Column("Form"),
-            Column("Changed or left out", key="not_sent"),
-            Column("Schema keywords left out", key="keywords"),
-            Column("Token limit", key="token_limit_param"),
-            Column("Tokens for reasoning", "number", "thinking_tokens"),
-            Column("Evidence"),
-            Column("litellm", key="litellm_version"),
-        ],
+        CapabilityReportRow,
         {
             "form": lambda row: (
                 "not detected" if row in unknown_models else describe_forms(report, row.name) or _label_found_form(row)
@@ -139,14 +130,7 @@ def _build_form_table(rows: Sequence[FormSplitRow]) -> Table:
         "better) of the answers in each form. 95% CIs are for other countries and topics like these. The forms cover "
         "different cells or samples, so a difference may have other causes than the form.",
         rows,
-        [
-            Column("Model", "name"),
-            Column("Form"),
-            Column("Answers", "number"),
-            Column("Cells", "number"),
-            Column("r", "estimate", "pearson_r", show_n=False),
-            Column("MAE", "estimate", "mae", show_n=False),
-        ],
+        FormSplitRow,
         {"form": lambda row: label_form(row.form)},
     )
 

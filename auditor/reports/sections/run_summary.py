@@ -8,7 +8,6 @@ from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, CountShare, Table
-from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.probe_sections import build_installed_tables
 from auditor.reports.sections.sampling_marks import SamplingMarks
@@ -35,9 +34,9 @@ def _alignment_table(report: Report) -> Iterator[Table]:
         [
             labels.label(row),
             row.n,
-            None if row.pearson_r is None else two_way_r(row),
-            row.p_value,
-            row.mae,
+            None if row.pearson_r.value is None else row.pearson_r,
+            row.pearson_r.p_value,
+            row.mae.value,
             cosines.get((row.method, row.model)),
             peer_agreement.get(row.model),
             shares.get((row.method, row.model)),

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from auditor.domain import ENGLISH, Purpose
 from auditor.reports.charts.interval_plot import CORRELATION_DIFFERENCE_AXIS, SHARE_AXIS
-from auditor.reports.data.agreement.languages import LanguagesReport, UnevenLanguageRow
+from auditor.reports.data.agreement.languages import LanguageDifferenceRow, LanguagesReport, UnevenLanguageRow
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
-from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow
+from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow, ConsistencyRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, Paragraph, Section, Table, Text
+from auditor.reports.document import Block, List, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
+from auditor.reports.sections.model_correlations import CORRELATION_REMARK
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
     build_finding,
@@ -61,15 +61,9 @@ def build_consistency_section(report: Report) -> Section | None:
         "their cell. “Both signs” is the share of cells with samples on both sides of zero. n counts cells with at "
         f"least two usable samples.{marks.remark('Figures')}",
         report.self_consistency,
-        [
-            Column("Model", "name"),
-            Column("Self-consistency (cosine)", "estimate", "cosine"),
-            Column("Variance of the score", "estimate", "variance", digits=3),
-            Column("Same sign", "estimate", "sign_agreement"),
-            Column("Both signs", "estimate", "straddling"),
-            *marks.columns,
-        ],
+        ConsistencyRow,
         {"model": labels.label, **marks.derived},
+        more_columns=marks.columns,
     )
     blocks: list[Block] = [
         Paragraph(_summarize_consistency(report), "finding"),
@@ -107,10 +101,9 @@ def _build_consistency_alignment_table(rows: Sequence[ConsistencyAlignmentRow]) 
         f"negative. {CORRELATION_REMARK}"
     )
     titles = {"cosine": "Self-consistency (cosine)", "variance": "Variance of the score"}
-    columns = [Column("Method", "name"), Column("Figure", "text", "figure"), *CORRELATION_COLUMNS]
     title = "Consistency and agreement with people"
     derived = {"figure": lambda row: titles[row.figure]}
-    return tabulate("consistency-alignment", title, caption, rows, columns, derived)
+    return tabulate("consistency-alignment", title, caption, rows, ConsistencyAlignmentRow, derived)
 
 
 # --- methods of scoring -------------------------------------------------------------------------------------------
@@ -141,13 +134,7 @@ def build_methods_section(report: Report) -> Section | None:
         "Measure: “echo” uses log-probabilities of the prompt, “continuation” a local model, “choice” the next token "
         "of a chat.",
         report.methods,
-        [
-            Column("Model", "name"),
-            Column("r of answers", "number", "direct_r"),
-            Column("r of log-probabilities", "number", "logprob_r"),
-            Column("Measure"),
-            Column("Difference in r", "estimate", "difference", style="signed", emphasis=True),
-        ],
+        MethodDifferenceRow,
         {"measure": lambda row: ", ".join(row.measures) or None},
     )
     blocks: list[Block] = [List(findings, is_findings=True), Paragraph(_METHODS_EXPLANATION, "note"), figure, table]
@@ -188,12 +175,7 @@ def build_languages_section(report: Report) -> Section | None:
         "languages; n counts cells. A positive difference is more permissive. Intervals are 95% CIs over countries and "
         "topics. A difference whose interval includes zero is not statistically distinguishable from zero.",
         languages.differences,
-        [
-            Column("Model", "name"),
-            Column("First language", key="first"),
-            Column("Second language", key="second"),
-            Column("Difference in score", "estimate", "difference", style="signed"),
-        ],
+        LanguageDifferenceRow,
     )
     blocks: list[Block] = [
         Paragraph(_summarize_languages(languages), "finding"),

@@ -13,6 +13,7 @@ from auditor.reports.data.semantic.schema import (
     ChanceScore,
     LanguagePairRow,
     LeastConsistentRow,
+    SemanticDifferenceRow,
     SemanticModelRow,
     SemanticReport,
 )
@@ -41,7 +42,7 @@ from auditor.reports.sections.judged_consistency import build_judged_blocks, bui
 from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.summary_columns import build_summary_columns
-from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate, tabulate_matrix
+from auditor.reports.sections.tables import DerivedCells, tabulate, tabulate_matrix
 
 MODEL_TABLE_ID = "paraphrase-scores"
 MAX_PRINTED_QUESTIONS = 20
@@ -155,25 +156,14 @@ def _build_model_table(rows: Sequence[SemanticModelRow], marks: SamplingMarks) -
         "chance: mean score of answers to different questions, with the range of 95% of the shuffles. Similar length: "
         f"only answers of similar length are shuffled. Usable and planned count answers.{marks.remark('Scores')}"
     )
-    columns = [
-        Column("Model", "name"),
-        Column("Score", "estimate", "consistency", emphasis=True),
-        Column("Rules of thumb", "estimate", "rules"),
-        Column("Answers", "estimate"),
-        Column("By chance", "estimate", "shuffled", show_n=False),
-        Column("By chance, similar length", "estimate", "length_matched", show_n=False),
-        Column("Usable", "number", "ok"),
-        Column("Planned", "number"),
-        Column("Excluded", "text"),
-        *marks.columns,
-    ]
     derived: DerivedCells[SemanticModelRow] = {
         **marks.derived,
         "shuffled": lambda row: _chance_estimate(row.shuffled),
         "length_matched": lambda row: _chance_estimate(row.length_matched),
         "excluded": _describe_exclusions,
     }
-    return tabulate(MODEL_TABLE_ID, "Consistency under paraphrase", caption, rows, columns, derived)
+    title = "Consistency under paraphrase"
+    return tabulate(MODEL_TABLE_ID, title, caption, rows, SemanticModelRow, derived, more_columns=marks.columns)
 
 
 def _describe_exclusions(row: SemanticModelRow) -> str:
@@ -190,12 +180,8 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
             "Score of the model minus that of the other, on shared questions, with 95% CI. p is adjusted for all "
             "pairs of models (Holm)."
         )
-        columns = [
-            *make_columns("name", {"second": "Model", "first": "Compared with"}),
-            Column("Difference", "estimate", style="signed", emphasis=True),
-            Column("p", "number", "p_value", style="p_value"),
-        ]
-        yield tabulate("paraphrase-differences", "Differences between models", caption, semantic.differences, columns)
+        title, rows = "Differences between models", semantic.differences
+        yield tabulate("paraphrase-differences", title, caption, rows, SemanticDifferenceRow)
     if semantic.foundations:
         by_model: dict[str, dict[str, Estimate]] = {}
         for row in semantic.foundations:
@@ -208,19 +194,14 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
             "Other measures of similarity (higher is more similar), each the mean over all pairs of a question’s texts "
             "(Elazar et al. 2021), with 95% CI; n counts questions."
         )
-        columns = [
-            *make_columns("text", {"metric": "Measure", "text": "Texts"}),
-            Column("Model", "name"),
-            Column("Mean over pairs", "estimate", "value"),
-            *marks.columns,
-        ]
         labels: DerivedCells[BaselineSimilarityRow] = {
             "metric": lambda row: name_metric(row.metric),
             "text": lambda row: SCORED_TEXT_LABELS[row.text],
             **marks.derived,
         }
-        title = "Other measures of similarity"
-        yield Disclosure(title, [tabulate("paraphrase-measures", title, caption, semantic.rivals, columns, labels)])
+        title, rivals, columns = "Other measures of similarity", semantic.rivals, BaselineSimilarityRow
+        table = tabulate("paraphrase-measures", title, caption, rivals, columns, labels, more_columns=marks.columns)
+        yield Disclosure(title, [table])
 
 
 def _build_language_table(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Table]:
@@ -230,11 +211,9 @@ def _build_language_table(semantic: SemanticReport, marks: SamplingMarks) -> Ite
             "Similarity of answers across two languages, and within one, with 95% CI; n counts questions. Equal "
             "similarity means that a model is consistent across languages. The encoder must know both languages."
         )
-        mean_column = Column("Mean cosine", "estimate", "similarity", emphasis=True)
-        columns = [Column("Model", "name"), Column("Languages"), mean_column, *marks.columns]
         derived: DerivedCells[LanguagePairRow] = {"languages": _name_languages, **marks.derived}
-        title = "Consistency across languages"
-        yield tabulate("paraphrase-languages", title, caption, semantic.languages, columns, derived)
+        title, rows, columns = "Consistency across languages", semantic.languages, LanguagePairRow
+        yield tabulate("paraphrase-languages", title, caption, rows, columns, derived, more_columns=marks.columns)
 
 
 def _name_languages(row: LanguagePairRow) -> str:

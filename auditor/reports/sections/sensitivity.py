@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, Link, Paragraph, Section, Text
+from auditor.reports.document import Block, Link, Paragraph, Section, Text
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels, join_with_and
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 FIGURE_LABELS = {"pearson_r": "r", "mae": "mean absolute error", "bias": "bias"}
 FIGURES_IN_SENTENCES = {"pearson_r": "r", "mae": "the mean absolute error", "bias": "the bias"}
-SENSITIVITY_COLUMNS = (
-    Column("Model", "name"),
-    Column("Figure"),
-    Column("Left out in turn", "text", "without"),
-    Column("How many", "number", "groups"),
-    Column("Fewest left", "number", "fewest_left"),
-    Column("Lowest", "number", "lowest.value"),
-    Column("Without", "name", "lowest.left_out"),
-    Column("Highest", "number", "highest.value"),
-    Column("Without", "name", "highest.left_out"),
-)
 
 
 def build_assumptions(report: Report) -> list[Block]:
@@ -67,7 +57,7 @@ def _describe_largest_changes(report: Report) -> str:
 
 def _get_figures(row: AlignmentRow) -> dict[str, float | None]:
     """The figures of one model over all cells, by their name in `SensitivityRow`."""
-    return {"pearson_r": row.pearson_r, "mae": row.mae, "bias": row.bias.value}
+    return {"pearson_r": row.pearson_r.value, "mae": row.mae.value, "bias": row.bias.value}
 
 
 def build_sensitivity_section(report: Report) -> Section | None:
@@ -92,7 +82,7 @@ def build_sensitivity_section(report: Report) -> Section | None:
         "Figures without one group",
         f"{caption} The widest ranges come first.",
         sorted(report.sensitivity, key=lambda row: row.lowest.value - row.highest.value),
-        SENSITIVITY_COLUMNS,
+        SensitivityRow,
         derived,
         max_rows=MAX_LONG_TABLE_ROWS,
     )

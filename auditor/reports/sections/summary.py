@@ -22,7 +22,6 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.agreement import classify_alignment, describe_alignment, summarize_alignment
-from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.baselines import list_guess_findings, summarize_guesses
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.cultural_findings import build_findings_block
@@ -102,7 +101,7 @@ def _answer_survey(report: Report, *, is_brief: bool) -> list[Block]:
 
 def _rank_by_error(row: AlignmentRow) -> tuple[bool, float, float]:
     """Sort key: the smallest mean absolute error first, then the largest r; rows without an error last."""
-    return row.mae is None, row.mae or 0.0, -2.0 if row.pearson_r is None else -row.pearson_r
+    return row.mae.value is None, row.mae.value or 0.0, -2.0 if row.pearson_r.value is None else -row.pearson_r.value
 
 
 def _limit(items: Sequence[ListItem | Text], noun: str, *, is_brief: bool, is_findings: bool = True) -> list[Block]:
@@ -158,7 +157,7 @@ def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Fi
     return build_interval_figure(
         "agreement",
         "Agreement with people: r and its 95% CI",
-        [(labels.label(row), two_way_r(row)) for row in rows],
+        [(labels.label(row), row.pearson_r) for row in rows],
         CORRELATION_AXIS,
         table_id="alignment",
         caption="Pearson’s r of each model’s scores with people’s, with its 95% CI for other countries and topics like "

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TypeVar, cast
+from dataclasses import replace
+from functools import cache, partial
+from itertools import compress
+from types import NoneType, UnionType
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
-from auditor.reports.document import Cell, Column, ColumnKind, Name, Row, Table, Text
+from auditor.metrics.estimate import Estimate, Tested
+from auditor.reports.data.report_model import ReportModel
+from auditor.reports.document import Cell, Column, ColumnKind, CountShare, Inline, Name, Row, Table, Text
 from auditor.reports.number_format import NumberStyle
 
 Record = TypeVar("Record")
@@ -14,7 +19,6 @@ DerivedCells = Mapping[str, Callable[[Record], Cell]]
 """Functions that compute the cells of columns, by key."""
 MAX_LONG_TABLE_ROWS = 10
 """Rows that pages show of a long table whose worst rows come first."""
-ADJUSTED_P_COLUMN = Column("p (adjusted)", "number", "adjusted_p_value", style="p_value")
 
 
 def tabulate(
@@ -22,29 +26,99 @@ def tabulate(
     label: str,
     caption: Text,
     records: Iterable[Record],
-    columns: Sequence[Column],
+    columns: type[ReportModel] | Sequence[Column],
     derived: DerivedCells[Record] | None = None,
     total: Record | None = None,
     max_rows: int | None = None,
+    more_columns: Sequence[Column] = (),
 ) -> Table:
-    """Build a table with one row for each record; each column shows the attribute that its `key` names.
+    """Build a table with one row for each record; each column shows the attribute that its `path` or `key` names.
 
     Args:
-        columns: a key may be a path of attributes, such as "score.mae"; by default it is the title in lower case with
-            underscores. Attributes of None are None.
+        columns: the class of the records, whose fields have columns for this table; or the columns. A path may lead
+            through several attributes, such as "score.mae", and is by default the title in lower case with underscores.
+            Attributes of None are None.
         derived: functions that compute the cells of columns, by key, in place of an attribute.
         total: the record of the total row, if there is one.
         max_rows: see `Table`.
+        more_columns: columns after those of the class.
 
     Raises:
         AttributeError: a key is neither derived nor an attribute of the records.
     """
-    keys = [column.key or str(column.title).lower().replace(" ", "_") for column in columns]
-    getters = [(derived or {}).get(key) or partial(_get_attribute, path=key) for key in keys]
-    rows: list[Row] = [Row([get_cell(record) for get_cell in getters]) for record in records]
+    shown = [*(list_columns(columns, table_id) if isinstance(columns, type) else columns), *more_columns]
+    getters = [_make_getter(column, derived or {}) for column in shown]
+    cells = [[get_cell(record) for get_cell in getters] for record in (*records, *([] if total is None else [total]))]
+    is_shown = [not column.is_optional or any(row[i] is not None for row in cells) for i, column in enumerate(shown)]
+    rows = [Row(list(compress(row, is_shown))) for row in cells]
     if total is not None:
-        rows.append(Row([get_cell(total) for get_cell in getters], is_total=True))
-    return Table(table_id, label, caption, columns, rows, max_rows=max_rows)
+        rows[-1] = replace(rows[-1], is_total=True)
+    shown = list(compress(shown, is_shown))
+    return Table(table_id, label, _add_notes(caption, shown), shown, rows, max_rows=max_rows)
+
+
+def list_columns(row_class: type[ReportModel], table_id: str = "", prefix: str = "") -> list[Column]:
+    """The columns of a table that annotate the fields of its row class, in the order of the fields.
+
+    Args:
+        prefix: path of the row in the records of the table, with a dot at its end; empty if it is the record.
+    """
+    shown = (column for column in _read_columns(row_class) if column.table in ("", table_id))
+    return [replace(column, path=f"{prefix}{column.path}") for column in shown]
+
+
+@cache
+def _read_columns(row_class: type[ReportModel]) -> list[Column]:
+    """The columns that annotate the fields of a class, with the kind, key and path of the attribute that each shows."""
+    columns = []
+    for name, field in row_class.model_fields.items():
+        for column in field.metadata:
+            if isinstance(column, Column):
+                kind = _infer_kind(field.annotation, column.part) if column.kind == "text" else column.kind
+                path = column.path or (f"{name}.{column.part}" if column.part else name)
+                columns.append(replace(column, kind=kind, key=column.key or path, path=path))
+    return columns
+
+
+def _infer_kind(annotation: Any, path: str) -> ColumnKind:
+    """The kind of the cells of a field's type, or of the type of an attribute of its value."""
+    for name in filter(None, path.split(".")):
+        owner = _drop_none(annotation)
+        attribute = getattr(owner, name, None)
+        annotation = get_type_hints(attribute.fget)["return"] if isinstance(attribute, property) else None
+        annotation = annotation or get_type_hints(owner)[name]
+    cell_type = _drop_none(annotation)
+    if not isinstance(cell_type, type):
+        return "text"
+    if issubclass(cell_type, CountShare):
+        return "share"
+    is_number = issubclass(cell_type, (int, float)) and cell_type is not bool
+    return "estimate" if issubclass(cell_type, Estimate) else "number" if is_number else "text"
+
+
+def _drop_none(annotation: Any) -> Any:
+    """The type of an annotation that also allows None."""
+    types = [option for option in get_args(annotation) if option is not NoneType]
+    return types[0] if isinstance(annotation, UnionType) and len(types) == 1 else annotation
+
+
+def _make_getter(column: Column, derived: DerivedCells[Any]) -> Callable[[Any], Cell]:
+    """The function that returns a record's cell in a column."""
+    key = column.key or str(column.title).lower().replace(" ", "_")
+    return derived.get(key) or partial(_get_attribute, path=column.path or key)
+
+
+def _add_notes(caption: Text, columns: Sequence[Column]) -> Text:
+    """The caption, followed by what the columns mean."""
+    parts = [caption] if isinstance(caption, Inline) else list(caption)
+    notes = [f" {column.title}: {column.note}." for column in columns if column.note]
+    return [*parts, *notes] if notes else caption
+
+
+def sort_by_p_value(records: Iterable[Record], get_test: Callable[[Record], Tested]) -> list[Record]:
+    """The records by adjusted p-value, smallest first; those without one are the last."""
+    p_values = ((get_test(record).adjusted_p_value, record) for record in records)
+    return [record for _, record in sorted(p_values, key=lambda pair: 2.0 if pair[0] is None else pair[0])]
 
 
 def make_columns(kind: ColumnKind, titles: Mapping[str, str], style: NumberStyle = "decimal") -> list[Column]:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from auditor.domain import Method
-from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, TierRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
-    Column,
     Disclosure,
     List,
     ListItem,
@@ -21,7 +20,7 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.phrasing import join_first
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import list_columns, tabulate
 
 MAX_OPEN_RANKINGS = 2
 """Rankings whose table is open when the page is opened."""
@@ -63,15 +62,7 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
         f"Tiers: {ranking.scope}, by {ranking.by}",
         f"Models ranked by {criterion} in {scope}, on the cells for which all ranked models have a score.{reason}",
         ranking.rows,
-        [
-            Column("Model", "name"),
-            Column("Tier", "number", emphasis=True),
-            Column(ranking.by, "number", "value"),
-            Column("Best rank", "number", "rank_low"),
-            Column("Worst rank", "number", "rank_high"),
-            Column("From the best other", "estimate", "from_best", show_n=False, style="signed"),
-            Column("May be the best", "text", "may_be_best"),
-        ],
+        [replace(column, title=ranking.by) if column.key == "value" else column for column in list_columns(TierRow)],
         {"may_be_best": lambda row: None if row.may_be_best is None else "yes" if row.may_be_best else "no"},
     )
     excluded_rows = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Cell, Column, List, Paragraph, Section
+from auditor.reports.document import Block, Cell, List, Paragraph, Section
 from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.tables import tabulate
@@ -46,19 +46,6 @@ def build_variance_section(report: Report) -> Section | None:
         "model": labels.label,
         "negative": lambda row: ", ".join(row.negative) or None,
     }
-    columns = [
-        Column("Model", "name"),
-        Column("Figure", "text", "figure"),
-        Column("Standard error", "number", "std_error", 3, emphasis=True),
-        *(
-            Column(title, "number", f"shares.{source}", 0, "percent")
-            for title, source in (
-                ("Samples", "sample"), ("Cells", "cell"), ("Topics", "topic"), ("Countries", "country"),
-                ("Languages", "language"),
-            )
-        ),
-        Column("Set to 0", "text", "negative"),
-    ]  # fmt: skip
     table = tabulate(
         "variance",
         "Where the uncertainty comes from",
@@ -67,7 +54,7 @@ def build_variance_section(report: Report) -> Section | None:
         "so that the column Cells includes it. Languages: a dash where only one was used. Set to 0: sources whose "
         "variance has a negative estimate, which are too small to detect.",
         rows,
-        columns,
+        VarianceRow,
         derived,
     )
     blocks: list[Block] = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.domain import Purpose
-from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.coverage.lost_samples import has_unknown_sign
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_count, format_number, format_share, pluralize
@@ -57,7 +56,7 @@ def _describe_regions(report: Report) -> Iterator[str]:
     for gap in report.regions.gaps:
         if gap.worst_case is not None and has_unknown_sign(gap.worst_case.mae):
             continue
-        if is_significant(gap) and gap.mae_gap.value is not None:
+        if gap.mae_gap.is_significant and gap.mae_gap.value is not None:
             region_pair = (gap.second, gap.first) if gap.mae_gap.value > 0 else (gap.first, gap.second)
             label = f"{gap.model} (by {format_number(abs(gap.mae_gap.value))})"
             models_by_region_pair.setdefault(region_pair, []).append(label)

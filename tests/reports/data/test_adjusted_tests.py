@@ -1,35 +1,44 @@
-"""P-values of rows are adjusted for all rows with a test, and a row is significant only after that."""
+"""P-values are adjusted for all tests of their family, in every part of a report; a test is significant only then."""
 
 from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Tested
+from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_difference import paired_difference
-from auditor.reports.data.adjusted_tests import adjust_rows, is_significant
+from auditor.reports.data.adjusted_tests import adjust_rows
+from auditor.reports.data.report_schema import Report
 from auditor.reports.data.semantic.experiment_rows import RuleFollowingRow
 from tests.reports.sections.experiments.test_consistency import make_mean
 
 
-def make_row(model: str, p_value: float | None, change: Estimate | None = None) -> RuleFollowingRow:
+def make_row(model: str, p_value: float | None, change: Tested | None = None) -> RuleFollowingRow:
     return RuleFollowingRow(
         model=model,
         before=make_mean(0.5),
         after=make_mean(0.5),
-        change=change or Estimate(0.1, 9, 0.0, 0.2),
-        p_value=p_value,
+        change=change or Tested(0.1, 9, 0.0, 0.2, p_value=p_value),
     )
 
 
 def test_rows_without_a_test_are_not_counted() -> None:
-    rows = adjust_rows([make_row("a", 0.02), make_row("b", None), make_row("c", 0.5), make_row("d", 0.01)])
+    rows = adjust_rows(
+        [make_row("a", 0.02), make_row("b", None), make_row("c", 0.5), make_row("d", 0.01)], "change", "f"
+    )
     assert [row.model for row in rows] == ["a", "b", "c", "d"]
-    assert [row.p_value for row in rows] == [0.02, None, 0.5, 0.01]
-    assert [row.adjusted_p_value for row in rows] == [pytest.approx(0.04), None, 0.5, pytest.approx(0.03)]
-    assert [is_significant(row) for row in rows] == [True, False, False, True]
-    assert adjust_rows([]) == []
+    assert [row.change.p_value for row in rows] == [0.02, None, 0.5, 0.01]
+    assert [row.change.adjusted_p_value for row in rows] == [pytest.approx(0.04), None, 0.5, pytest.approx(0.03)]
+    assert [row.change.is_significant for row in rows] == [True, False, False, True]
+    assert adjust_rows([], "change", "f") == []
 
 
 def test_equal_models_are_rarely_significant_and_a_planted_one_is() -> None:
@@ -42,10 +51,36 @@ def test_equal_models_are_rarely_significant_and_a_planted_one_is() -> None:
             paired_difference(np.zeros(30), rng.normal(planted * (i == 0), 0.1, 30), questions, bounds=(-2.0, 2.0))
             for i in range(n_models)
         ]
-        return adjust_rows([make_row(f"m{i}", d.p_value, d) for i, d in enumerate(differences)])
+        return adjust_rows([make_row(f"m{i}", d.p_value, d) for i, d in enumerate(differences)], "change", "f")
 
     audits = [simulate(0.0) for _ in range(n_audits)]
     expected = stats.binom.ppf(0.99, n_audits, 0.05)
-    assert sum(any(map(is_significant, rows)) for rows in audits) <= expected
+    assert sum(any(row.change.is_significant for row in rows) for rows in audits) <= expected
     assert sum(any((row.change.ci_low or 0.0) > 0 for row in rows) for rows in audits) > expected
-    assert [row.model for row in simulate(0.2) if is_significant(row)] == ["m0"]
+    assert [row.model for row in simulate(0.2) if row.change.is_significant] == ["m0"]
+
+
+def iterate_tests(node: Any) -> Iterator[dict[str, Any]]:
+    """All tests in the JSON of a report: the objects with an adjusted p-value."""
+    if isinstance(node, dict) and "adjusted_p_value" in node:
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from iterate_tests(child)
+
+
+@pytest.mark.parametrize("name", ["demo", "embedded", "synthetic"])
+def test_holm_of_all_raw_p_values_of_a_family_gives_the_adjusted_ones(name: str, report: Report) -> None:
+    stored = Path(__file__).parents[2] / "e2e" / "golden" / "reports" / f"{name}.json"
+    text = report.model_dump_json() if name == "synthetic" else stored.read_text(encoding="utf-8")
+    families: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
+    for test in iterate_tests(json.loads(text)):
+        families[test["test_family"]].append(test)
+    assert all(test["adjusted_p_value"] is None for test in families.pop(None))
+    if name != "synthetic":
+        del families["biases of judges"]  # stored reports have no `order`, which is among them
+    assert len(families) >= 4
+    for family, tests in families.items():
+        tested = [test for test in tests if test["p_value"] is not None]
+        expected = holm([test["p_value"] for test in tested])
+        assert [test["adjusted_p_value"] for test in tested] == pytest.approx(expected, abs=1e-12), family
+        assert all(test["adjusted_p_value"] is None for test in tests if test["p_value"] is None)

@@ -57,15 +57,17 @@ def test_alignment_equals_scipy(population: tuple[Database, Audit], report: Repo
         x, y = map(np.array, _scores_and_truth(*population, row.model))
         r = stats.pearsonr(x, y)
         assert row.n == len(x) > 30
-        assert row.pearson_r == pytest.approx(r.statistic, abs=1e-9)
+        assert row.pearson_r.value == pytest.approx(r.statistic, abs=1e-9)
         fisher = (row.fisher_ci_low, row.fisher_ci_high)
         assert fisher == pytest.approx(tuple(r.confidence_interval()), abs=1e-9)
-        assert (row.ci_high or 0) - (row.ci_low or 0) > (row.fisher_ci_high or 0) - (row.fisher_ci_low or 0)
-        assert row.p_value is not None
-        assert row.p_value > r.pvalue
-        assert row.spearman_rho == pytest.approx(stats.spearmanr(x.round(9), y.round(9)).statistic, abs=1e-9)
-        assert row.mae == pytest.approx(np.abs(x - y).mean(), abs=1e-12)
-        assert row.rmse == pytest.approx(np.sqrt(((x - y) ** 2).mean()), abs=1e-12)
+        assert (row.pearson_r.ci_high or 0) - (row.pearson_r.ci_low or 0) > (row.fisher_ci_high or 0) - (
+            row.fisher_ci_low or 0
+        )
+        assert row.pearson_r.p_value is not None
+        assert row.pearson_r.p_value > r.pvalue
+        assert row.spearman_rho.value == pytest.approx(stats.spearmanr(x.round(9), y.round(9)).statistic, abs=1e-9)
+        assert row.mae.value == pytest.approx(np.abs(x - y).mean(), abs=1e-12)
+        assert row.rmse.value == pytest.approx(np.sqrt(((x - y) ** 2).mean()), abs=1e-12)
         assert row.bias.value == pytest.approx((x - y).mean(), abs=1e-12)
     assert [row.model for row in report.alignment] == ["alder", "birch", "cedar"]
 
@@ -198,16 +200,22 @@ def test_two_cells_have_no_r_but_a_reason(db: Database) -> None:
         {("m", "Egypt", "divorce"): 0.2, ("m", "Japan", "divorce"): 0.1},
     )
     row = report.alignment[0]
-    assert (row.n, row.pearson_r, row.p_value, row.ci_low, row.spearman_rho) == (2, None, None, None, None)
-    assert row.reason
-    assert row.mae == pytest.approx(0.15)
+    assert (row.n, row.pearson_r.value, row.pearson_r.p_value, row.pearson_r.ci_low, row.spearman_rho.value) == (
+        2,
+        None,
+        None,
+        None,
+        None,
+    )
+    assert row.pearson_r.reason
+    assert row.mae.value == pytest.approx(0.15)
 
 
 def test_a_constant_model_has_no_r_but_a_reason(db: Database) -> None:
     truth = {("Egypt", str(i)): i / 10 for i in range(6)}
     report = import_scores(db, truth, {("m", *cell): 0.5 for cell in truth})
-    assert report.alignment[0].pearson_r is None
-    assert report.alignment[0].reason == "the model gives every cell the same score"
+    assert report.alignment[0].pearson_r.value is None
+    assert report.alignment[0].pearson_r.reason == "the model gives every cell the same score"
 
 
 def test_imported_scores_need_no_config_and_no_traces(db: Database) -> None:
@@ -216,7 +224,7 @@ def test_imported_scores_need_no_config_and_no_traces(db: Database) -> None:
     scores = {("m", *cell): float(np.clip(value + rng.normal(0, 0.3), -1, 1)) for cell, value in truth.items()}
     report = import_scores(db, truth, scores)
     r = stats.pearsonr(list(scores.values()), list(truth.values()))
-    assert report.alignment[0].pearson_r == pytest.approx(r.statistic, abs=1e-9)
+    assert report.alignment[0].pearson_r.value == pytest.approx(r.statistic, abs=1e-9)
     assert report.regions.ungrouped == ["Atlantis"]
     assert [(row.planned, row.ok) for row in report.coverage.total] == [(21, 21)]
     assert report.audit.models[0].model is None
@@ -231,7 +239,7 @@ def test_missing_scores_never_become_numbers(db: Database) -> None:
     report = import_scores(db, truth, scores)
     row = report.alignment[0]
     assert (row.n, row.n_dropped, row.n_without_survey) == (6, 2, 1)
-    assert row.mae == pytest.approx(np.mean([0.9 - i / 10 for i in (0, 1, 2, 4, 5, 6)]))
+    assert row.mae.value == pytest.approx(np.mean([0.9 - i / 10 for i in (0, 1, 2, 4, 5, 6)]))
     cells = {c.topic: c for c in report.audit.cells}
     assert cells["3"].scores == {"direct": {"m": None}}
     assert cells["7"].survey is None
@@ -253,7 +261,7 @@ def test_methods_are_reported_separately(db: Database) -> None:
     ]
     save_records(db, audit.id, logprob_scores)
     rows = build_report(db, "imported").alignment
-    assert [(row.method, row.pearson_r) for row in rows] == [("direct", 1.0), ("logprob", -1.0)]
+    assert [(row.method, row.pearson_r.value) for row in rows] == [("direct", 1.0), ("logprob", -1.0)]
 
 
 def test_nothing_is_nan(report: Report) -> None:
@@ -297,17 +305,10 @@ def test_a_gap_over_few_countries_has_no_interval(report: Report) -> None:
         assert "countries" in (gap.mae_gap.reason or "")
 
 
-def test_two_way_intervals_contain_the_reported_figures(report: Report) -> None:
+def test_intervals_over_countries_and_topics_contain_the_figures(report: Report) -> None:
     for row in report.alignment:
-        two_way = row.crossed
-        assert (two_way.countries, two_way.topics, two_way.pearson_r.n) == (8, 6, row.n)
-        for figure, estimate in (
-            (row.pearson_r, two_way.pearson_r),
-            (row.mae, two_way.mae),
-            (row.rmse, two_way.rmse),
-            (row.bias.value, two_way.bias),
-        ):
-            assert estimate.value == pytest.approx(figure)
+        assert (row.countries, row.topics, row.pearson_r.n) == (8, 6, row.n)
+        for estimate in (row.pearson_r, row.mae, row.rmse, row.bias):
             assert estimate.ci_low is not None
             assert estimate.ci_high is not None
             assert estimate.ci_low < (estimate.value or 0.0) < estimate.ci_high

@@ -33,7 +33,7 @@ def few_topics_report(db: Database) -> Report:
 
 def test_the_model_is_not_judged_without_an_interval(few_topics_report: Report) -> None:
     [row] = few_topics_report.alignment
-    assert (row.ci_low, row.ci_high, row.p_value) == (None, None, None)
+    assert (row.pearson_r.ci_low, row.pearson_r.ci_high, row.pearson_r.p_value) == (None, None, None)
     assert (row.fisher_ci_low or 0) > 0.8, "Fisher's interval has a key of its own"
     assert classify_alignment(row) == "neutral"
     assert "no 95% CI: an interval needs at least 5 countries and 5 topics" in describe_alignment(row)
@@ -45,13 +45,13 @@ def test_the_model_is_not_judged_without_an_interval(few_topics_report: Report) 
 def test_exports_leave_interval_columns_empty(few_topics_report: Report) -> None:
     [row] = csv.DictReader(io.StringIO(dict(render_paper_files(few_topics_report))["alignment.csv"]))
     assert {row[name] for name in ("r_low", "r_high", "p", "mae_low", "mae_high")} == {""}
-    assert float(row["r"]) == few_topics_report.alignment[0].pearson_r
+    assert float(row["r"]) == few_topics_report.alignment[0].pearson_r.value
     [summary] = build_run_summary(few_topics_report)
     [cells] = summary.rows
     assert not isinstance(cells, Row)
     _, _, r, p, *_ = cells
     assert isinstance(r, Estimate)
-    assert (r.value, r.ci_low, r.ci_high, p) == (few_topics_report.alignment[0].pearson_r, None, None, None)
+    assert (r.value, r.ci_low, r.ci_high, p) == (few_topics_report.alignment[0].pearson_r.value, None, None, None)
 
 
 def test_confident_gates_are_undecided_and_others_compare_the_value(few_topics_report: Report) -> None:

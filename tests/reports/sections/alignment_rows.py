@@ -4,48 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.agreement.alignment import AlignmentRow, TwoWayEstimates
+from auditor.metrics.attenuation import CorrectedCorrelation
+from auditor.metrics.estimate import Estimate, Tested
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.lost_samples import LostSamples
 
 NO_CLUSTERS = "fewer than 5 countries or topics: no interval"
 
 
-def make_two_way_estimates(
-    r: float | None = None,
-    low: float | None = None,
-    high: float | None = None,
-    countries: int = 8,
-    reason: str = NO_CLUSTERS,
-) -> TwoWayEstimates:
-    """Pearson's r and Spearman's rho with a two-way interval, and no other figure."""
-    missing = Estimate(value=None, n=40, reason=NO_CLUSTERS)
+def make_correlation(
+    r: float | None, low: float | None = None, high: float | None = None, reason: str = NO_CLUSTERS, **more: Any
+) -> Tested:
+    """A correlation over 40 cells."""
     resampled = () if low is None else ("country", "topic")
-    correlation = Estimate(r, 40, low, high, reason if low is None else None, resampled)
-    return TwoWayEstimates(
-        countries=countries,
-        topics=10,
-        pearson_r=correlation,
-        spearman_rho=correlation,
-        corrected_r=missing,
-        mae=missing,
-        rmse=missing,
-        bias=missing,
-    )
+    values = {"p_value": None if low is None else 0.01, "adjusted_p_value": None if low is None else 0.01} | more
+    return Tested(r, 40, low, high, reason if low is None else None, resampled, **values)
 
 
 def make_alignment_row(
-    r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.7, **more: Any
+    r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.7, reason: str = NO_CLUSTERS, **more: Any
 ) -> AlignmentRow:
     """A row of 40 cells."""
+    correlation = make_correlation(r, low, high, reason)
     values: dict[str, Any] = {
-        "model": "m", "survey": "s", "method": "direct", "n": 40, "pearson_r": r, "p_value": 0.01, "ci_low": low,
-        "ci_high": high, "spearman_rho": r, "spearman_ci_low": low, "spearman_ci_high": high, "mae": 0.2,
-        "mae_ci_low": 0.1, "mae_ci_high": 0.3, "rmse": 0.3, "rmse_ci_low": 0.2, "rmse_ci_high": 0.4, "n_dropped": 0,
-        "corrected_r": Estimate(value=None, n=40, reason="no cell has two samples"), "reliability": None,
-        "n_without_survey": 0, "bias": Estimate(value=0.0, n=40, ci_low=-0.1, ci_high=0.1),
-        "lost_samples": LostSamples(planned=200, lost=4, share=0.02),
+        "model": "m", "survey": "s", "method": "direct", "countries": 8, "topics": 10, "n": 40,
+        "pearson_r": correlation, "spearman_rho": correlation, "mae": Estimate(0.2, 40, 0.1, 0.3),
+        "rmse": Estimate(0.3, 40, 0.2, 0.4), "bias": Estimate(0.0, 40, -0.1, 0.1),
+        "corrected_r": CorrectedCorrelation(None, 40, reason="no cell has two samples"),
+        "n_dropped": 0, "n_without_survey": 0, "lost_samples": LostSamples(planned=200, lost=4, share=0.02),
         "fisher_ci_low": 0.35, "fisher_ci_high": 0.65,
-        "crossed": make_two_way_estimates(r, low, high),
     }  # fmt: skip
     return AlignmentRow(**(values | more))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from auditor.metrics.estimate import BoundedEstimate
+from auditor.metrics.estimate import BoundedEstimate, Estimate
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.coverage.lost_samples import WorstCaseFigures
@@ -22,7 +23,9 @@ from auditor.reports.sections.tiers import describe_preference
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
-from tests.reports.sections.alignment_rows import make_alignment_row, make_two_way_estimates
+from tests.reports.sections.alignment_rows import make_alignment_row, make_correlation
+
+NO_ERROR = Estimate(None, 40, reason="rescaled")
 
 
 @pytest.mark.parametrize(
@@ -42,24 +45,24 @@ from tests.reports.sections.alignment_rows import make_alignment_row, make_two_w
         (make_alignment_row(0.05, 0.01, 0.09), "positive", "agrees negligibly with people"),
         (make_alignment_row(-0.6, -0.69, -0.41), "negative", "is moderately negatively correlated with people"),
         (make_alignment_row(0.1, -0.2, 0.4), "unclear", "not statistically distinguishable from zero"),
-        (make_alignment_row(crossed=make_two_way_estimates(0.5, -0.1, 0.9)), "unclear", "95% CI −0.10 to 0.90"),
+        (make_alignment_row(0.5, -0.1, 0.9), "unclear", "95% CI −0.10 to 0.90"),
         (make_alignment_row(0.6, 0.5, 0.75), "positive", "agrees moderately to strongly with people"),
         (
-            make_alignment_row(crossed=make_two_way_estimates(0.5, 0.05, 0.9)),
+            make_alignment_row(0.5, 0.05, 0.9),
             "positive",
             "from negligible to very strong",
         ),
         (
-            make_alignment_row(crossed=make_two_way_estimates(0.5)),
+            make_alignment_row(0.5, None, None),
             "neutral",
             "cannot be judged (r = 0.50, 40 cells, no 95% CI: fewer than 5",
         ),
-        (make_alignment_row(mae=None), "positive", "40 cells)"),
+        (make_alignment_row(mae=NO_ERROR), "positive", "40 cells)"),
         (make_alignment_row(0.1, 0.0, 0.2), "unclear", "not statistically distinguishable from zero"),
         (
             make_alignment_row(0.9, None, None, n=3, reason="an interval needs 4 pairs"),
             "neutral",
-            "cannot be judged (r = 0.90, 40 cells, no 95% CI: fewer than 5",
+            "cannot be judged (r = 0.90, 40 cells, no 95% CI: an interval needs 4 pairs)",
         ),
         (
             make_alignment_row(None, None, None, n=2, reason="fewer than 3 pairs (2)"),
@@ -76,9 +79,9 @@ def test_agreement_is_described_by_its_interval(row: AlignmentRow, kind: str, te
 
 def test_the_mean_absolute_error_is_stated_where_it_is_known() -> None:
     assert describe_alignment(make_alignment_row()).endswith("; its mean absolute error is 0.20 (95% CI 0.10 to 0.30)")
-    few = make_alignment_row(mae_ci_low=None, mae_ci_high=None)
+    few = make_alignment_row(mae=Estimate(0.2, 40, reason="few"))
     assert describe_alignment(few).endswith("; its mean absolute error is 0.20")
-    assert "error" not in describe_alignment(make_alignment_row(mae=None))
+    assert "error" not in describe_alignment(make_alignment_row(mae=NO_ERROR))
 
 
 def test_the_headline_counts_models_by_kind_of_agreement() -> None:
@@ -116,28 +119,29 @@ def test_the_headline_names_models_whose_finding_depends_on_lost_samples() -> No
     assert summarize_alignment([make_lossy_row(0.1)]).endswith(finding)
     rows = [make_lossy_row(-0.1, model="elm"), make_lossy_row(0.1, model="oak"), make_alignment_row()]
     assert summarize_alignment(rows).endswith(f"(r from 0.50 to 0.50). For elm, this {condition}")
-    unclear = make_lossy_row(-0.1, model="elm", crossed=make_two_way_estimates(0.1, -0.2, 0.4))
+    unclear = make_lossy_row(-0.1, model="elm", pearson_r=make_correlation(0.1, -0.2, 0.4))
     assert "only if" not in summarize_alignment([unclear, make_alignment_row()])
     methods = [make_lossy_row(-0.1, model="elm"), make_lossy_row(-0.1, model="elm", method="logprob")]
     assert summarize_alignment(methods).endswith(f"For elm (direct), elm (logprob), this {condition}")
 
 
 def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
-    small = make_alignment_row(crossed=make_two_way_estimates(0.5, countries=4))
+    small = make_alignment_row(0.5, None, None, countries=4)
     assert (
         summarize_alignment([small, small])
         == "This audit is too small to judge the models: it needs scores on at least 5 countries and 5 topics."
     )
-    no_r = make_alignment_row(None, None, None, reason="x", crossed=make_two_way_estimates(countries=0))
+    no_r = make_alignment_row(None, None, None, reason="x", countries=0)
     assert "too small" not in summarize_alignment([small, no_r])
 
 
 def test_the_headline_is_corrected_for_the_number_of_series() -> None:
-    lucky = make_alignment_row(0.3, 0.01, 0.55, p_value=0.04)
-    others = [make_alignment_row(0.1, -0.2, 0.4, p_value=0.6) for _ in range(9)]
+    lucky = make_alignment_row(pearson_r=make_correlation(0.3, 0.01, 0.55, p_value=0.04))
+    others = [make_alignment_row(pearson_r=make_correlation(0.1, -0.2, 0.4, p_value=0.6)) for _ in range(9)]
     assert classify_alignment(lucky) == "positive"
-    assert summarize_alignment([lucky]).startswith("The model agrees with people beyond chance")
-    assert summarize_alignment([lucky, *others]) == (
+    single, several = (adjust_rows(rows, "pearson_r", "r") for rows in ([lucky], [lucky, *others]))
+    assert summarize_alignment(single).startswith("The model agrees with people beyond chance")
+    assert summarize_alignment(several) == (
         "All 10 models show an agreement that is not statistically distinguishable from zero."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
     CeilingRow,
@@ -16,7 +16,6 @@ from auditor.reports.data.measurement_schema import (
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Paragraph, Section, Table
 from auditor.reports.number_format import format_signed
-from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.baselines import (
     build_baselines_section,
     describe_ceiling,
@@ -47,8 +46,8 @@ from tests.reports.sections.node_text import text_of
 def test_knowledge_of_countries_is_described_by_its_interval(
     value: float | None, low: float | None, high: float | None, text: str
 ) -> None:
-    estimate = Estimate(value=value, n=9, ci_low=low, ci_high=high, reason=None if low else "too few")
-    assert text in describe_gain(GainRow(model="m", method="direct", within_topics=estimate, p_value=None))
+    estimate = Tested(value=value, n=9, ci_low=low, ci_high=high, reason=None if low else "too few")
+    assert text in describe_gain(GainRow(model="m", method="direct", within_topics=estimate))
 
 
 def test_the_ceiling_is_stated_with_the_reliability_or_the_reason(report: Report) -> None:
@@ -104,7 +103,7 @@ def test_nonresponse_is_a_subsection(report: Report) -> None:
     assert "the same under all treatments (drop): alder > birch > cedar." in str(subsection.blocks[0].content)
     tables = {block.id: block for block in subsection.blocks if isinstance(block, Table)}
     assert len(tables["nonresponse-bounds"].rows) == 1
-    estimates = [two_way_r(row) for row in report.alignment]
+    estimates = [row.pearson_r for row in report.alignment]
     assert tables["nonresponse-treatments"].rows == [["as audited", *estimates], ["drop", *estimates]]
 
 
@@ -119,8 +118,9 @@ def make_baseline(report: Report, difference: float, adjusted_p: float | None, m
     low, high = (None, None) if width is None else (difference - width, difference + width)
     update = {
         "mae": Estimate(mae, 40, mae - 0.05, mae + 0.05),
-        "mae_difference": Estimate(difference, 40, low, high, reason="too few" if width is None else None),
-        "adjusted_p_value": adjusted_p,
+        "mae_difference": Tested(
+            difference, 40, low, high, "too few" if width is None else None, p_value=0.01, adjusted_p_value=adjusted_p
+        ),
         **more,
     }
     return report.baselines[0].model_copy(update=update)

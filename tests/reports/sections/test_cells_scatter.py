@@ -21,7 +21,7 @@ def test_each_series_has_a_plot_with_its_r_and_number_of_cells(report: Report) -
     figures = blocks_of(section, Figure)
     assert [figure.id for figure in figures] == ["scatter-alder", "scatter-birch", "scatter-cedar"]
     for figure, row in zip(figures, report.alignment, strict=True):
-        assert figure.caption == f"r = {row.pearson_r:.2f}, {row.n} cells"
+        assert figure.caption == f"r = {row.pearson_r.value:.2f}, {row.n} cells"
 
 
 @pytest.mark.parametrize(("max_tooltips", "tooltip"), [(3, "Egypt, c"), (2, "")])

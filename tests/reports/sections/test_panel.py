@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Outcome, Verdict
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.estimate import Estimate, TestedShare
 from auditor.metrics.judge_difference import JudgeDifference, missing_difference
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.schema import (
@@ -27,7 +27,7 @@ from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, text_of
 from tests.support.synthetic_audit import populate
 
-ESTIMATE = ShareEstimate(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
+ESTIMATE = TestedShare(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
 DIFFERENCE = JudgeDifference(0.2, 40, 0.1, 0.3, resampled=("country", "topic"), p_value=0.01, adjusted_p_value=0.02)
 
 

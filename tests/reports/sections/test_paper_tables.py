@@ -59,8 +59,8 @@ def test_csv_reads_back_in_full_precision(report: Report) -> None:
     rows = read_table(report, "alignment")
     assert [row["model"] for row in rows] == [row.model for row in report.alignment]
     for row, alignment in zip(rows, report.alignment, strict=True):
-        r, mae = alignment.crossed.pearson_r, alignment.crossed.mae
-        expected = [alignment.pearson_r, r.ci_low, r.ci_high, alignment.mae, mae.ci_low, mae.ci_high]
+        r, mae = alignment.pearson_r, alignment.mae
+        expected = [r.value, r.ci_low, r.ci_high, mae.value, mae.ci_low, mae.ci_high]
         assert [float(row[key]) for key in ("r", "r_low", "r_high", "mae", "mae_low", "mae_high")] == expected
     tiers = [(row["tier"], row["rank_low"], row["rank_high"]) for row in read_table(report, "tiers")]
     assert tiers == [

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from auditor.metrics.estimate import BoundedEstimate, Estimate
+from auditor.metrics.estimate import BoundedEstimate, Estimate, Tested
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.measurement_schema import RegionGapRow
 from auditor.reports.data.report_schema import Report
@@ -17,9 +17,10 @@ from tests.reports.sections.node_text import text_of
 
 LOST = LostSamples(planned=100, lost=3, share=0.03)
 GAP = RegionGapRow(
-    model="alder", method="direct", first="Western", second="Other", mae_gap=Estimate(0.1, 40, 0.02, 0.2),
+    model="alder", method="direct", first="Western", second="Other",
+    mae_gap=Tested(0.1, 40, 0.02, 0.2, p_value=0.02, adjusted_p_value=0.04),
     r_gap=Estimate(-0.2, 40, -0.3, -0.1), first_lost_samples=LOST.model_copy(update={"lost": 2}),
-    second_lost_samples=LOST, compared=2, left_out=[], p_value=0.02, adjusted_p_value=0.04,
+    second_lost_samples=LOST, compared=2, left_out=[],
 )  # fmt: skip
 WORST_CASE = WorstCaseDifferences(
     mae=BoundedEstimate(0.1, 40, -0.05, 0.4, resampled=("country", "topic"), bound_low=0.01, bound_high=0.3),
@@ -48,7 +49,7 @@ def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> 
     for cells, row in zip(cells_of(table), report.regions.rows, strict=True):
         r = cells[4]
         assert isinstance(r, Estimate)
-        assert (r.value, r.ci_low, r.ci_high) == (row.pearson_r, row.ci_low, row.ci_high)
+        assert r == row.pearson_r
         assert (cells[2], cells[3], cells[5], cells[6]) == (row.countries, row.mae, row.n, row.n_dropped)
         assert cells[7] == CountShare(row.lost_samples.lost, row.lost_samples.planned)
         assert row.mae.n == row.n

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Row, Table
-from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.run_summary import build_run_summary
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
@@ -20,7 +19,7 @@ def test_the_summary_has_a_row_for_each_model(report: Report) -> None:
     [table] = build_run_summary(report)
     rows = list_rows(table)
     assert [row["model"] for row in rows] == ["alder", "birch", "cedar"]
-    assert [row["r (95% CI)"] for row in rows] == [two_way_r(row) for row in report.alignment]
+    assert [row["r (95% CI)"] for row in rows] == [row.pearson_r for row in report.alignment]
 
 
 def test_the_summary_has_none_for_unknown_figures(db: Database) -> None:

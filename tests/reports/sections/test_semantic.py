@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.metrics.averaging import AveragedEstimate
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.semantic.schema import (
     BaselineSimilarityRow,
@@ -135,7 +135,7 @@ def test_published_forms_are_side_by_side_with_the_questions_alone(report: Repor
 
 def test_each_further_measure_has_a_table(report: Report) -> None:
     score = make_score(0.8, 8, 0.7, 0.9)
-    difference = Estimate(-0.1, 8, -0.2, 0.1)
+    difference = Tested(-0.1, 8, -0.2, 0.1, p_value=0.1, adjusted_p_value=0.2)
     pooled = AveragedEstimate(value=0.7, n=8, ci_low=0.6, ci_high=0.8, averaged="pooled")
     mean = AveragedEstimate(value=0.8, n=4, ci_low=0.6, ci_high=0.9, averaged="instances")
     judged = JudgedConsistencyRow(
@@ -145,7 +145,7 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
         report,
         [make_model(NAME, score), make_model("b", score)],
         foundations=[FoundationRow(model=m, foundation="care", consistency=score) for m in (NAME, "b")],
-        differences=[SemanticDifferenceRow(first=NAME, second="b", difference=difference, p_value=0.2)],
+        differences=[SemanticDifferenceRow(first=NAME, second="b", difference=difference)],
         rivals=[BaselineSimilarityRow(model="b", text="rot", metric="rouge_l", value=score)],
         languages=[LanguagePairRow(model="b", first="en", second=s, similarity=score) for s in ("en", "de")],
         judged=[judged],

@@ -37,7 +37,7 @@ def with_rows(report: Report, *rows: SensitivityRow) -> Report:
 def with_figures(report: Report) -> Report:
     """The report with one row for each of two models: r is 0.5, the mean absolute error 0.3, the bias 0."""
     bias = Estimate(0.0, 40, -0.1, 0.1)
-    rows = [make_alignment_row(model=model, mae=0.3, bias=bias) for model in ("alder", "birch")]
+    rows = [make_alignment_row(model=model, mae=Estimate(0.3, 40, 0.2, 0.4), bias=bias) for model in ("alder", "birch")]
     return report.model_copy(update={"alignment": rows})
 
 

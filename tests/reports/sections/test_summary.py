@@ -18,7 +18,7 @@ from auditor.reports.sections.report import build_report_document
 from auditor.reports.sections.summary import MAX_BRIEF_ITEMS, MAX_BRIEF_MODELS, build_summary, build_summary_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
-from tests.reports.sections.alignment_rows import make_alignment_row, make_two_way_estimates
+from tests.reports.sections.alignment_rows import make_alignment_row
 from tests.reports.sections.block_access import blocks_of
 from tests.reports.sections.node_text import text_of
 from tests.support.consistency_audits import save_semantic_audit
@@ -49,7 +49,7 @@ def test_the_section_has_its_parts_in_order(report: Report) -> None:
 
 
 def test_the_plot_has_the_two_way_intervals_and_the_figures_in_words(report: Report) -> None:
-    row = make_alignment_row(0.5, 0.4, 0.6, crossed=make_two_way_estimates(0.5, 0.1, 0.8))
+    row = make_alignment_row(0.5, 0.1, 0.8)
     [figure] = blocks_of(build_summary(report.model_copy(update={"alignment": [row]})), Figure)
     spec = str(figure.spec)
     assert "'ci_low': 0.1, 'ci_high': 0.8" in spec

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.summary import build_summary
@@ -21,8 +21,8 @@ def test_each_check_names_the_models_that_fail_it(report: Report) -> None:
     low_agreement = report.peer_agreement[0].model_copy(
         update={"agreement": Estimate(value=0.6, n=9, ci_low=0.3, ci_high=0.8)}
     )
-    estimate = Estimate(value=0.2, n=9, ci_low=0.1, ci_high=0.3)
-    gap = report.regions.gaps[0].model_copy(update={"mae_gap": estimate, "worst_case": None, "adjusted_p_value": 0.04})
+    estimate = Tested(0.2, 9, 0.1, 0.3, adjusted_p_value=0.04)
+    gap = report.regions.gaps[0].model_copy(update={"mae_gap": estimate, "worst_case": None})
     large_error = Estimate(value=0.9, n=9, ci_low=0.8, ci_high=1.0)
     topics = [
         report.topics[0].model_copy(update={"name": "divorce", "model": model, "method": method, "mae": large_error})
@@ -56,7 +56,7 @@ def test_a_gap_whose_sign_lost_samples_leave_open_is_no_weakness(
     assert gap.worst_case is not None
     bounded = replace(gap.worst_case.mae, value=0.2, reason="too few", bound_low=bound_low, bound_high=0.3)
     worst_case = gap.worst_case.model_copy(update={"mae": bounded})
-    update = {"mae_gap": Estimate(0.2, 9, 0.1, 0.3), "worst_case": worst_case, "adjusted_p_value": 0.04}
+    update = {"mae_gap": Tested(0.2, 9, 0.1, 0.3, adjusted_p_value=0.04), "worst_case": worst_case}
     gap = gap.model_copy(update=update)
     changed = report.model_copy(update={"regions": report.regions.model_copy(update={"gaps": [gap]})})
     assert ("The mean absolute error is larger in" in " ".join(list_weaknesses(changed))) is is_warned

@@ -10,7 +10,7 @@ import numpy as np
 from auditor.domain import Cell
 from auditor.errors import AuditorError
 from auditor.metrics.cell_statistics import MAE, PEARSON
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife import crossed_jackknife, paired_jackknife
 from auditor.metrics.within_topic import within_topic_correlation
 from auditor.reports.data.adjusted_tests import adjust_rows
@@ -85,7 +85,7 @@ def compute_baselines(source: ReportSource) -> list[BaselineRow]:
         for column in range(len(source.columns))
         for name, scores in leave_one_out.items()
     ]
-    return adjust_rows(rows)
+    return adjust_rows(rows, "mae_difference", "baselines compared with models")
 
 
 def _build_baseline_row(
@@ -108,7 +108,7 @@ def _build_baseline_row(
         for statistic, scores in ((PEARSON, full_scores), (MAE, leave_one_out_scores))
     )
     missing_reason = missing_score_reason(source, column)
-    difference, p_value = _compare_errors(source, column, leave_one_out_scores)
+    difference = _compare_errors(source, column, leave_one_out_scores)
     return BaselineRow(
         model=model,
         method=method,
@@ -116,15 +116,14 @@ def _build_baseline_row(
         pearson_r=with_missing_reason(r, missing_reason),
         mae=with_missing_reason(mae, missing_reason),
         mae_difference=with_missing_reason(difference, missing_reason),
-        p_value=p_value,
     )
 
 
-def _compare_errors(source: ReportSource, column: int, baseline_scores: FloatArray) -> tuple[Estimate, float | None]:
-    """A model's MAE minus a baseline's on the cells that both have, with its p-value."""
+def _compare_errors(source: ReportSource, column: int, baseline_scores: FloatArray) -> Tested:
+    """A model's MAE minus a baseline's on the cells that both have."""
     if has_rescaled_scores(source.columns[column][0]):
-        return Estimate(None, 0, reason=RESCALED_SCORES_REASON), None
-    difference = paired_jackknife(
+        return Tested(None, 0, reason=RESCALED_SCORES_REASON)
+    return paired_jackknife(
         MAE,
         source.score_matrix[column],
         baseline_scores,
@@ -132,7 +131,6 @@ def _compare_errors(source: ReportSource, column: int, baseline_scores: FloatArr
         source.country_index,
         source.topic_index,
     )
-    return difference, difference.p_value
 
 
 def compute_gains(source: ReportSource) -> list[GainRow]:
@@ -150,7 +148,7 @@ def _build_gain_row(source: ReportSource, column: int) -> GainRow:
         correlation, reason=NO_VARIATION_REASONS.get(correlation.reason or "", correlation.reason)
     )
     within_topics = with_missing_reason(reworded_correlation, missing_score_reason(source, column))
-    return GainRow(model=model, method=method, within_topics=within_topics, p_value=correlation.p_value)
+    return GainRow(model=model, method=method, within_topics=within_topics)
 
 
 def _align_to_cells(source: ReportSource, scores: Mapping[Cell, float]) -> FloatArray:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 
 from auditor.config import AuditConfig, DirectProbe
 from auditor.domain import ENGLISH, NATIVE, Cell, Outcome, Trace
 from auditor.metrics.cell_statistics import BIAS
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.multiple_testing import holm
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import cell_units
+from auditor.reports.document import Column
 from auditor.storage import results
 from auditor.storage.database import Database
 
@@ -39,11 +40,11 @@ class LanguageCountriesRow(ReportModel):
 class LanguageDifferenceRow(ReportModel):
     """One model asked in two languages."""
 
-    model: str
-    first: str
-    second: str
+    model: ModelName
+    first: Annotated[str, Column("First language")]
+    second: Annotated[str, Column("Second language")]
     """Languages as the configuration names them; `native` differs by country."""
-    difference: Estimate
+    difference: Annotated[Estimate, Column("Difference in score", style="signed")]
     """Mean score in the second minus that in the first, over cells where the two are different languages."""
 
 
@@ -143,12 +144,11 @@ def _select_uneven(answers_by_model: Mapping[str, AnswersByLanguage]) -> set[str
                 units = cell_units(cell for cell, _ in shared)
                 compared.append(model)
                 tables.append(pair_verdicts([first[key] for key in shared], [second[key] for key in shared], units))
-    differences = paired_differences_over_units(tables)
-    adjusted = holm([np.nan if difference.p_value is None else difference.p_value for difference in differences])
+    differences = adjust_tests(paired_differences_over_units(tables), "usable answers by language")
     return {
         model
-        for model, difference, p_value in zip(compared, differences, adjusted, strict=True)
-        if p_value < SIGNIFICANCE_LEVEL and abs(difference.value or 0.0) > MIN_USABLE_SHARE_GAP
+        for model, difference in zip(compared, differences, strict=True)
+        if difference.is_significant and abs(difference.value or 0.0) > MIN_USABLE_SHARE_GAP
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from auditor.domain import LogprobMeasure, Method
@@ -10,21 +12,22 @@ from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.document import Column
 
 
 class MethodDifferenceRow(ReportModel):
     """One model's r with people by direct questions minus its r by log-probabilities, over the cells that have both."""
 
-    model: str
-    measures: list[str]
-    """Measures that the log-probabilities were read with; empty where none could be read."""
-    difference: Estimate
-    """Paired difference; interval over countries and topics."""
-    direct_r: float | None
+    model: ModelName
+    direct_r: Annotated[float | None, Column("r of answers")]
     """r of the direct scores, over the same cells."""
-    logprob_r: float | None
+    logprob_r: Annotated[float | None, Column("r of log-probabilities")]
+    measures: Annotated[list[str], Column("Measure", key="measure")]
+    """Measures that the log-probabilities were read with; empty where none could be read."""
+    difference: Annotated[Estimate, Column("Difference in r", style="signed", emphasis=True)]
+    """Paired difference; interval over countries and topics."""
 
 
 def compare_methods(source: ReportSource) -> list[MethodDifferenceRow]:

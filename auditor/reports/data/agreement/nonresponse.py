@@ -54,8 +54,10 @@ def _explain_missing_comparison(source: ReportSource, surveys: Mapping[str, Surv
 
 def _build_treatment_row(source: ReportSource, treatment: str, survey: Survey) -> NonresponseTreatmentRow:
     """Compute alignment and the ranking by r with one version of the survey."""
-    rows = compute_alignment(dataclasses.replace(source, survey=survey))
-    ranked = sorted(rows, key=lambda row: (row.pearson_r is None, -(row.pearson_r or 0.0), row.model, row.method))
+    rows = compute_alignment(dataclasses.replace(source, survey=survey), family=f"agreement with people, {treatment}")
+    ranked = sorted(
+        rows, key=lambda row: (row.pearson_r.value is None, -(row.pearson_r.value or 0.0), row.model, row.method)
+    )
     has_several_methods = len({row.method for row in rows}) > 1
     return NonresponseTreatmentRow(
         treatment=treatment,

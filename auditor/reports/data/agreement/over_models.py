@@ -107,7 +107,7 @@ def _summarize_agreement(
 ) -> Iterator[OverModelsRow]:
     """Yield the rows of r by each method, and of the difference between the methods."""
     for method in dict.fromkeys(row.method for row in alignment):
-        r_by_model = {row.model: row.pearson_r for row in alignment if row.method == method}
+        r_by_model = {row.model: row.pearson_r.value for row in alignment if row.method == method}
         yield OverModelsRow(figure="pearson_r", method=method, summary=summarize_models(r_by_model))
     if methods:
         differences = {row.model: row.difference.value for row in methods}
@@ -119,7 +119,9 @@ def _summarize_agreement(
 def _summarize_regions(regions: RegionsReport) -> Iterator[OverModelsRow]:
     """Yield the rows of r in each region, and of the gap where there are two regions."""
     for method, region in dict.fromkeys((row.method, row.region) for row in regions.rows):
-        r_by_model = {row.model: row.pearson_r for row in regions.rows if (row.method, row.region) == (method, region)}
+        r_by_model = {
+            row.model: row.pearson_r.value for row in regions.rows if (row.method, row.region) == (method, region)
+        }
         yield OverModelsRow(figure="pearson_r", method=method, region=region, summary=summarize_models(r_by_model))
     for method in dict.fromkeys(gap.method for gap in regions.gaps):
         gaps = [gap for gap in regions.gaps if gap.method == method]
@@ -170,7 +172,9 @@ def _sort_into_tiers(alignment: Sequence[AlignmentRow]) -> Iterator[CutOffTierRo
     for name, cut_offs in CUT_OFFS.items():
         for method in dict.fromkeys(row.method for row in alignment):
             r_by_model = {
-                row.model: row.pearson_r for row in alignment if row.method == method and row.pearson_r is not None
+                row.model: row.pearson_r.value
+                for row in alignment
+                if row.method == method and row.pearson_r.value is not None
             }
             tiers = {model: sum(r < cut_off for cut_off in cut_offs) + 1 for model, r in r_by_model.items()}
             for tier, min_r in enumerate([*cut_offs, None], start=1):

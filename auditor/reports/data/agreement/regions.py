@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.correlation import pearson
-from auditor.metrics.estimate import BoundedEstimate, Estimate
+from auditor.metrics.estimate import BoundedEstimate, Estimate, Tested
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
 from auditor.metrics.max_gap import widest_gap
 from auditor.metrics.missing_bounds import ScoreRanges, bounded_gap
@@ -27,7 +27,12 @@ from auditor.reports.data.coverage.lost_samples import (
     has_unknown_sign,
     loss_differs,
 )
-from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
+from auditor.reports.data.coverage.missing_scores import (
+    AnyEstimate,
+    missing_r_reason,
+    missing_score_reason,
+    with_missing_reason,
+)
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
@@ -38,16 +43,14 @@ class _RegionPair(NamedTuple):
     """Two regions that are compared, with the gaps of one series: the second region minus the first.
 
     Attributes:
-        p_value: of no gap in MAE; None without an interval.
         n_compared: number of regions from which the two were selected.
         left_out: regions with too few countries to be compared.
     """
 
     first: str
     second: str
-    mae_gap: Estimate
+    mae_gap: Tested
     r_gap: Estimate
-    p_value: float | None
     n_compared: int
     left_out: tuple[str, ...]
 
@@ -73,11 +76,13 @@ def build_regions_report(source: ReportSource) -> RegionsReport:
             for name in region_names
         ],
         gaps=adjust_rows(
-            [
+            (
                 _build_gap_row(source, column, counts[column], pair, region_by_cell)
                 for column in range(len(source.columns))
                 for pair in _compare_regions(source, column, region_names, region_by_cell)
-            ]
+            ),
+            "mae_gap",
+            "gaps between regions",
         ),
         ungrouped=[country for country in source.countries if country not in by_country],
     )
@@ -110,15 +115,12 @@ def _build_region_row(
         countries=n_countries,
         n=r.n,
         n_dropped=int(in_region.sum()) - r.n,
-        pearson_r=r.value,
-        ci_low=two_way_r.ci_low,
-        ci_high=two_way_r.ci_high,
+        pearson_r=replace(two_way_r, value=r.value),
         mae=with_missing_reason(
             Estimate(None, r.n, reason=RESCALED_SCORES_REASON) if has_rescaled_scores(method) else mae, score_reason
         ),
         lost_samples=lost,
         worst_case=bound_figures(source, column, counts, in_region, values) if has_large_loss(lost) else None,
-        reason=two_way_r.reason,
     )
 
 
@@ -143,7 +145,7 @@ def _compare_regions(
         source.topic_index[is_compared],
     )
     regions = region_by_cell[is_compared]
-    missing_mae = Estimate(None, 0, reason=RESCALED_SCORES_REASON)
+    missing_mae = Tested(None, 0, reason=RESCALED_SCORES_REASON)
     if len(region_names) == 2:
         gaps = [gap_jackknife(statistic, *cell_arrays, regions == region_names[1]) for statistic in (MAE, PEARSON)]
         score_reason = missing_score_reason(source, column)
@@ -153,7 +155,6 @@ def _compare_regions(
             region_names[1],
             missing_mae if is_rescaled else mae_gap,
             r_gap,
-            p_value=None if is_rescaled else gaps[0].p_value,
             n_compared=2,
             left_out=(),
         )
@@ -161,10 +162,9 @@ def _compare_regions(
         selected = widest_gap(PEARSON if is_rescaled else MAE, *cell_arrays, regions)
         if selected.value is not None:
             pair = (selected.low_group, selected.high_group)
-            r_gap = widest_gap(PEARSON, *cell_arrays, regions, pair=pair)
-            mae_gap = missing_mae if is_rescaled else selected
-            p_value = selected.p_value  # None for r, by which rescaled scores are compared
-            yield _RegionPair(*pair, mae_gap, r_gap, p_value, selected.compared, selected.left_out)
+            pair_r_gap = widest_gap(PEARSON, *cell_arrays, regions, pair=pair)
+            pair_mae_gap = missing_mae if is_rescaled else selected
+            yield _RegionPair(*pair, pair_mae_gap, pair_r_gap, selected.compared, selected.left_out)
 
 
 def _build_gap_row(
@@ -198,7 +198,6 @@ def _build_gap_row(
         worst_case=worst_case,
         compared=pair.n_compared,
         left_out=list(pair.left_out),
-        p_value=pair.p_value,
     )
 
 
@@ -229,7 +228,7 @@ def _bound_gap(
     )
 
 
-def _mark_unknown_sign(gap: Estimate, bounds: BoundedEstimate) -> Estimate:
+def _mark_unknown_sign(gap: AnyEstimate, bounds: BoundedEstimate) -> AnyEstimate:
     """The gap over the usable samples, with a remark if the lost ones leave its sign open."""
     if not has_unknown_sign(bounds):
         return gap

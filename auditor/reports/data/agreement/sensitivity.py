@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.leave_out import leave_out_range
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
+from auditor.reports.document import Column
 from auditor.surveys.regions import region_of
 
 ZONE_GROUPINGS = ("inglehart_welzel", "un_m49")
@@ -35,18 +36,18 @@ class SensitivityRow(ReportModel):
     """Range of one model's figure when each zone, family or topic in turn is left out. It shows how far the figure
     depends on a few countries or topics that are alike, which the intervals take as exchangeable with the others."""
 
-    model: str
+    model: ModelName
     method: str
-    figure: Figure
-    without: GroupNoun
+    figure: Annotated[Figure, Column("Figure")]
+    without: Annotated[GroupNoun, Column("Left out in turn")]
     """What is left out: a zone of the Inglehart-Welzel map (else a region of the United Nations), or a family of topics
     of the survey; single topics where the survey names no families."""
-    groups: int
+    groups: Annotated[int, Column("How many")]
     """Number of zones, families or topics with a score."""
-    fewest_left: int
+    fewest_left: Annotated[int, Column("Fewest left")]
     """Fewest countries (without a zone) or topics (without a family or topic) with a score that any of them leaves."""
-    lowest: LeftOutFigure
-    highest: LeftOutFigure
+    lowest: Annotated[LeftOutFigure, Column("Lowest", part="value"), Column("Without", "name", part="left_out")]
+    highest: Annotated[LeftOutFigure, Column("Highest", part="value"), Column("Without", "name", part="left_out")]
 
 
 class _Grouping(NamedTuple):

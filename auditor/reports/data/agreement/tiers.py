@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from auditor.metrics.cell_statistics import MAE, PEARSON
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.tiers import ModelTiers, model_tiers
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.reports.document import Column
 from auditor.reports.number_format import format_percent
 from auditor.surveys.regions import get_grouping
 
@@ -25,24 +26,24 @@ ALL_COUNTRIES = "all countries"
 class TierRow(ReportModel):
     """One model in one ranking."""
 
-    model: str
-    value: float | None
-    """r or MAE, over the cells that all ranked models have."""
-    tier: int | None
+    model: ModelName
+    tier: Annotated[int | None, Column("Tier", emphasis=True)]
     """1 is the best; null where the ranking has a `reason` and no tiers.
 
     A model is in the first tier if no other is significantly better, in the second if only models of the first are, and
     so on. Differences are compared with a critical value that holds for all pairs of models."""
-    rank_low: int | None
-    rank_high: int | None
+    value: Annotated[float | None, Column("Value")]
+    """r or MAE, over the cells that all ranked models have."""
+    rank_low: Annotated[int | None, Column("Best rank")]
+    rank_high: Annotated[int | None, Column("Worst rank")]
     """Upper end of the 95% interval of the rank; `rank_low` is the lower. The intervals of all models hold together."""
-    from_best: Estimate
+    from_best: Annotated[Estimate, Column("From the best other", show_n=False, style="signed")]
     """`value` minus that of the best other model, with Hsu's interval of the comparison with the best.
 
     The interval holds for all models together. It says how far a model may be from the best, so it always includes 0:
     it ends at 0 for the model that is significantly the best, and for models that are significantly not the best. An
     end at 0 is a result of the method, not an estimate; whether a model may be the best is in `may_be_best`."""
-    may_be_best: bool | None
+    may_be_best: Annotated[bool | None, Column("May be the best")]
     """Whether no other model is significantly better, of those compared with the best only. A model is the best, at the
     5% level, if this is true of it alone."""
 

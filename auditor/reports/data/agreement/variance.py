@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from auditor.metrics.variance_components import (
     language_variance,
     sizes_for_half_error,
 )
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
+from auditor.reports.document import Column
 
 Figure = Literal["r", "MAE", "bias"]
 STATISTICS = {"r": PEARSON, "MAE": MAE, "bias": BIAS}
@@ -57,18 +58,25 @@ class VarianceRow(ReportModel):
     Wording is not among the sources: all samples have the same.
     """
 
-    model: str
+    model: ModelName
     method: str
-    figure: Figure
+    figure: Annotated[Figure, Column("Figure")]
     countries: int
     topics: int
     cells: int
     samples: float
     """Mean number of samples of a cell."""
-    std_error: float | None
+    std_error: Annotated[float | None, Column("Standard error", digits=3, emphasis=True)]
     """Standard error of the figure that the components imply."""
-    shares: VarianceShares | None
-    negative: list[str]
+    shares: Annotated[
+        VarianceShares | None,
+        Column("Samples", "number", part="sample", digits=0, style="percent"),
+        Column("Cells", "number", part="cell", digits=0, style="percent"),
+        Column("Topics", "number", part="topic", digits=0, style="percent"),
+        Column("Countries", "number", part="country", digits=0, style="percent"),
+        Column("Languages", "number", part="language", digits=0, style="percent"),
+    ]
+    negative: Annotated[list[str], Column("Set to 0")]
     """Sources whose estimate was negative and was set to 0: they are too small to be estimated."""
     to_halve: HalfErrorSizes | None
     cheapest: Literal["sample", "topic", "country"] | None

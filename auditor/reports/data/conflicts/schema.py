@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel
+from auditor.reports.document import Column
 
 
 class ConflictSideReport(ReportModel):
@@ -86,12 +87,12 @@ class VotingReport(ReportModel):
 class MethodConflictRow(ReportModel):
     """Conflicts between the two methods of scoring one model."""
 
-    model: str
-    first: str
-    second: str
-    conflicts: ShareEstimate
+    model: ModelName
+    first: Annotated[str, Column("First method")]
+    second: Annotated[str, Column("Second method")]
+    conflicts: Annotated[ShareEstimate, Column("Cells in conflict", digits=0, style="percent")]
     """Share of the cells with both scores in which the scores differ by at least the threshold."""
-    opposite: int
+    opposite: Annotated[int, Column("Opposite signs")]
     """Conflicts with the scores on opposite sides of zero (binary); the others differ in strength (gradient)."""
     difference: Estimate
     """Mean over cells of the first score minus the second."""

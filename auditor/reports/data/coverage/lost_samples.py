@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from auditor.reports.data.coverage.stage_coverage import CoverageUnit
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
+from auditor.reports.document import Column, CountShare
 
 MAX_LOST_SHARE = 0.05
 """Share of lost samples above which figures have worst-case bounds."""
@@ -35,6 +37,11 @@ class LostSamples(ReportModel):
     share: float | None
     """Share lost / planned; null where none is planned."""
 
+    @property
+    def as_count(self) -> CountShare:
+        """The number of lost samples out of the planned ones."""
+        return CountShare(self.lost, self.planned)
+
 
 class WorstCaseFigures(ReportModel):
     """Figures over all planned samples, between the bounds that hold whatever the lost samples would have scored."""
@@ -50,6 +57,10 @@ class WorstCaseDifferences(ReportModel):
 
     pearson_r: BoundedEstimate
     mae: BoundedEstimate
+
+
+LostSamplesShown = Annotated[LostSamples, Column("Samples lost", part="as_count", key="lost_samples")]
+"""Lost samples whose share is a column of the row's table."""
 
 
 @dataclass(frozen=True)

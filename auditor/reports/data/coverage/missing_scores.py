@@ -66,7 +66,7 @@ def missing_r_reason(correlation: Estimate, score_reason: str | None = None) -> 
     return None if correlation.reason is None else CONSTANT_SERIES_REASONS.get(correlation.reason, correlation.reason)
 
 
-def with_missing_reason(estimate: Estimate, missing_reason: str | None) -> Estimate:
+def with_missing_reason(estimate: AnyEstimate, missing_reason: str | None) -> AnyEstimate:
     """Replace the reason of an estimate without a value, where a more specific reason is known."""
     return (
         estimate if missing_reason is None or estimate.value is not None else replace(estimate, reason=missing_reason)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from auditor.metrics.cell_statistics import MAE, PEARSON
-from auditor.metrics.estimate import BoundedEstimate, Estimate
+from auditor.metrics.estimate import BoundedEstimate, Estimate, Tested
 from auditor.metrics.missing_bounds import bounded_difference
 from auditor.reports.data.coverage.lost_samples import (
     NO_RANGE_REASON,
@@ -21,7 +21,7 @@ from auditor.reports.data.coverage.lost_samples import (
 )
 from auditor.reports.data.differences.corrected_shares import compare_corrected_shares
 from auditor.reports.data.differences.differences import (
-    apply_holm,
+    adjust_differences,
     estimate_difference,
     estimate_group_differences,
     estimate_region_differences,
@@ -50,9 +50,7 @@ ERROR_NOT_MEASURABLE = SeriesDifference(
     name="all",
     first=None,
     second=None,
-    difference=Estimate(None, 0, reason=RESCALED_SCORES_REASON),
-    p_value=None,
-    p_holm=None,
+    difference=Tested(None, 0, reason=RESCALED_SCORES_REASON),
     change="not measurable",
 )
 """Difference of MAE where a series has rescaled scores, which have no MAE."""
@@ -201,8 +199,9 @@ def _adjust_breakdowns(pairs: Sequence[SeriesPairDifferences]) -> list[SeriesPai
         differences_by_pair: list[list[SeriesDifference]] = [getattr(pair, kind) for pair in pairs]
         # Corrected as one flat list, then dealt back to the pairs in the same order.
         adjusted = iter(
-            apply_holm(
+            adjust_differences(
                 [difference for pair_differences in differences_by_pair for difference in pair_differences],
+                f"{kind} of all pairs",
                 larger_is_better=False,
             )
         )
@@ -217,4 +216,5 @@ def _adjust_overall(pairs: Sequence[SeriesPairDifferences], field_name: str) -> 
     Args:
         field_name: `pearson_r` or `mae`, the field of `SeriesPairDifferences` that holds the difference.
     """
-    return apply_holm([getattr(pair, field_name) for pair in pairs], larger_is_better=field_name == "pearson_r")
+    differences = [getattr(pair, field_name) for pair in pairs]
+    return adjust_differences(differences, f"{field_name} of all pairs", larger_is_better=field_name == "pearson_r")

@@ -16,9 +16,10 @@ def compare_corrected_shares(
     figures: LabelFigures, pairs: Sequence[SeriesPair]
 ) -> list[CorrectedShareDifferences | None]:
     """Compare the corrected shares of each pair; None where a model of one of its audits has too few labels."""
-    differences = [_compare(first, second, figures.load(first), figures.load(second)) for first, second in pairs]
-    adjusted = iter(adjust_rows([difference for difference in differences if difference is not None]))
-    return [None if difference is None else next(adjusted) for difference in differences]
+    comparisons = [_compare(first, second, figures.load(first), figures.load(second)) for first, second in pairs]
+    compared = [comparison for comparison in comparisons if comparison is not None]
+    adjusted = iter(adjust_rows(compared, "difference", "corrected shares of all pairs"))
+    return [None if comparison is None else next(adjusted) for comparison in comparisons]
 
 
 def _compare(
@@ -35,11 +36,9 @@ def _compare(
     first_row, second_row = rows
     if first_row is None or second_row is None or first_row is second_row:
         return None
-    difference = subtract_independent(second_row.corrected, first_row.corrected)
     return CorrectedShareDifferences(
         first=first_row.corrected,
         second=second_row.corrected,
         judges=(second_row.judges.value or 0.0) - (first_row.judges.value or 0.0),
-        difference=difference,
-        p_value=difference.p_value,
+        difference=subtract_independent(second_row.corrected, first_row.corrected),
     )

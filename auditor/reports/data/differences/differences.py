@@ -8,11 +8,10 @@ import numpy as np
 
 from auditor.domain import Cell
 from auditor.metrics.cell_statistics import MAE, Statistic
-from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_errors import paired_error
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.differences.schema import ChangeLabel, SeriesDifference
 from auditor.reports.data.differences.series_pairs import ScoreSeries
 from auditor.reports.data.differences.shared_cells import SharedCells
@@ -31,13 +30,12 @@ def estimate_difference(
         _statistic_value(statistic, scores[shared.scored_by_both], survey_scores[shared.scored_by_both])
         for scores in (first, second)
     )
-    return _build_difference(
-        name,
-        first_value,
-        second_value,
-        interval,
-        interval.p_value,
-        larger_is_better=larger_is_better,
+    return SeriesDifference(
+        name=name,
+        first=first_value,
+        second=second_value,
+        difference=interval,
+        change=_classify_change(interval, larger_is_better),
     )
 
 
@@ -89,65 +87,36 @@ def estimate_group_differences(
         ]
         paired = paired_error(first_scores, second_scores, survey_scores, unit)
         differences.append(
-            _build_difference(
-                name,
-                mean_errors[0],
-                mean_errors[1],
-                paired,
-                paired.p_value,
-                larger_is_better=False,
+            SeriesDifference(
+                name=name,
+                first=mean_errors[0],
+                second=mean_errors[1],
+                difference=paired,
+                change=_classify_change(paired, larger_is_better=False),
             )
         )
     return sorted(differences, key=lambda difference: -(difference.difference.value or 0.0))
 
 
-def _build_difference(
-    name: str,
-    first: float | None,
-    second: float | None,
-    difference: Estimate,
-    p_value: float | None,
-    *,
-    larger_is_better: bool,
-) -> SeriesDifference:
-    """Build a difference of a statistic between two series, with the change that its p-value implies.
-
-    Args:
-        name: `all`, or the region, country or topic.
-        first, second: the statistic of each series; None if it is undefined.
-        difference: second minus first.
-        p_value: not corrected; `p_holm` has the same value until `apply_holm` replaces it.
-        larger_is_better: whether a larger value means nearer to people, as for r but not for MAE.
-    """
-    change = _classify_change(difference, p_value, larger_is_better)
-    return SeriesDifference(
-        name=name, first=first, second=second, difference=difference, p_value=p_value, p_holm=p_value, change=change
-    )
-
-
-def apply_holm(differences: Sequence[SeriesDifference], *, larger_is_better: bool) -> list[SeriesDifference]:
-    """Copy the differences with p-values corrected by Holm's method for their number, and the change they imply."""
-    adjusted = holm([np.nan if difference.p_value is None else difference.p_value for difference in differences])
+def adjust_differences(
+    differences: Sequence[SeriesDifference], family: str, *, larger_is_better: bool
+) -> list[SeriesDifference]:
+    """Copy the differences with p-values adjusted for their number, and the change they imply."""
     return [
-        difference
-        if np.isnan(p)
-        else difference.model_copy(
-            update={"p_holm": float(p), "change": _classify_change(difference.difference, float(p), larger_is_better)}
-        )
-        for difference, p in zip(differences, adjusted, strict=True)
+        row.model_copy(update={"change": _classify_change(row.difference, larger_is_better)})
+        for row in adjust_rows(differences, "difference", family)
     ]
 
 
-def _classify_change(difference: Estimate, p_value: float | None, larger_is_better: bool) -> ChangeLabel:
-    """Whether the second series is better or worse than the first, at `SIGNIFICANCE_LEVEL`.
+def _classify_change(difference: Tested, larger_is_better: bool) -> ChangeLabel:
+    """Whether the second series is better or worse than the first, given the number of tests.
 
     Args:
         difference: second minus first.
-        p_value: corrected or not; None, like a large one, gives "not told apart".
-        larger_is_better: whether a positive difference is an improvement.
+        larger_is_better: whether a positive difference is an improvement, as for r but not for MAE.
     """
     if difference.value is None:
         return "not measurable"
-    if p_value is None or p_value >= SIGNIFICANCE_LEVEL:
+    if not difference.is_significant:
         return "not told apart"
     return "better" if (difference.value > 0) == larger_is_better else "worse"

@@ -17,14 +17,13 @@ def compare_judges_with_people(figures: LabelFigures, pairs: Sequence[SeriesPair
     The samples of two audits are independent.
     """
     audits = {(first.audit_id, second.audit_id): (first, second) for first, second in pairs}
-    return adjust_rows(
-        [
-            row
-            for (first_id, second_id), (first, second) in audits.items()
-            if first_id != second_id
-            for row in _compare_judges(figures, first, second)
-        ]
-    )
+    rows = [
+        row
+        for (first_id, second_id), (first, second) in audits.items()
+        if first_id != second_id
+        for row in _compare_judges(figures, first, second)
+    ]
+    return adjust_rows(rows, "change", "drift of judges")
 
 
 def _compare_judges(figures: LabelFigures, first: ScoreSeries, second: ScoreSeries) -> Iterator[JudgeDriftRow]:
@@ -41,7 +40,6 @@ def _compare_judges(figures: LabelFigures, first: ScoreSeries, second: ScoreSeri
             ("accuracy", first_row.accuracy, second_row.accuracy),
             ("excess", first_row.excess, second_row.excess),
         ):
-            change = subtract_independent(after, before)
             yield JudgeDriftRow(
                 judge=judge,
                 first_audit=first.audit,
@@ -49,6 +47,5 @@ def _compare_judges(figures: LabelFigures, first: ScoreSeries, second: ScoreSeri
                 figure=name,
                 first=before,
                 second=after,
-                change=change,
-                p_value=change.p_value,
+                change=subtract_independent(after, before),
             )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Annotated, Literal
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import FlatRow, JudgeName, ReportModel, RowTest, p_column
+from auditor.reports.document import Column, CountShare
+from auditor.storage.paired_verdicts import VerdictFlip
 
 ChangeLabel = Literal["better", "worse", "not told apart", "not measurable"]
 """How the second series differs from the first, at the 5% level after Holm's correction."""
@@ -15,54 +18,45 @@ ChangeLabel = Literal["better", "worse", "not told apart", "not measurable"]
 class ComparedSeries(ReportModel):
     """One compared series of scores: those of one model in one audit by one method."""
 
-    label: str
+    label: Annotated[str, Column("Series", "name")]
     audit: str
     model: str
     method: str
     complete: bool
     """Whether its audit has finished."""
-    asked: int
+    asked: Annotated[int, Column("Cells")]
     """Cells in which people were asked."""
-    scored: int
+    scored: Annotated[
+        int,
+        Column("Scored"),
+        Column("Share", "share", "share", path="usable"),
+        Column("Audit complete", "text", "complete", path="complete"),
+    ]
     """Cells in which people were asked and the series has a usable score."""
     sampling: str | None = None
     """Sampling settings as sent, in words; null where they are not known, or no answers are sampled."""
 
+    @property
+    def usable(self) -> CountShare:
+        """The scored cells out of those in which people were asked."""
+        return CountShare(self.scored, self.asked)
 
-class SeriesDifference(ReportModel):
+
+class SeriesDifference(FlatRow):
     """Difference of one figure between two series, over the cells on which both have a score."""
 
     name: str
     """The country, topic or region that the figure is for, or `all`."""
     first: float | None
     second: float | None
-    difference: Estimate
-    p_value: float | None
-    p_holm: float | None
-    """p-value after Holm's correction for all differences of its kind, such as the regions of all
-    pairs."""
+    difference: RowTest
+    """Second minus first. Its p-value is adjusted for all differences of its kind in the comparison, such as the
+    regions of all pairs."""
     change: ChangeLabel
 
 
-class VerdictFlipRow(ReportModel):
-    """One verdict that differs between the two sides."""
-
-    judge: str
-    other_judge: str
-    model: str
-    """The model's name on the first side."""
-    country: str
-    topic: str
-    sample: int
-    first: str
-    second: str
-    same_answer: bool | None
-    """Whether both judged answers are identical texts, so that the judge changed; null where an answer is not
-    recorded."""
-
-
-class VerdictDifferences(ReportModel):
-    """Differences between the verdicts that two series, or two judges, have in common."""
+class VerdictDifferences(FlatRow):
+    """Comparison of the verdicts that two series, or two judges, have in common."""
 
     first: str
     second: str
@@ -82,13 +76,11 @@ class VerdictDifferences(ReportModel):
     """Pairs that are VALID on the first side and INVALID on the second."""
     other_answers: int
     """Further pairs of verdicts, on answers that differ or are not recorded; they are in none of the figures."""
-    change: Estimate
+    change: RowTest
     """Share of VALID on the second side minus that on the first."""
-    p_value: float | None
-    """Two-sided p-value of no change, over the same units as the interval; null without an interval."""
     kappa: Estimate
     """Agreement of the two sides beyond chance (Scott's pi)."""
-    flips: list[VerdictFlipRow]
+    flips: list[VerdictFlip]
     not_listed: int
 
 
@@ -127,7 +119,7 @@ class ResolutionDifferences(ReportModel):
     not_listed: int
 
 
-class CorrectedShareDifferences(ReportModel):
+class CorrectedShareDifferences(FlatRow):
     """Shares of VALID of two series' models, corrected by people's labels on random samples of their traces."""
 
     first: Estimate
@@ -135,48 +127,52 @@ class CorrectedShareDifferences(ReportModel):
     """Corrected shares, for these traces."""
     judges: float
     """Difference by the judges alone, from -1 to 1."""
-    difference: Estimate
+    difference: RowTest
     """Corrected difference, for these traces."""
-    p_value: float | None = None
-    """Two-sided, of no difference on these traces."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all pairs (Holm)."""
 
 
-class JudgeDriftRow(ReportModel):
+class JudgeDriftRow(FlatRow):
     """How far one judge agrees with people in two audits, each with a labelled random sample of its traces."""
 
-    judge: str
-    first_audit: str
-    second_audit: str
-    figure: Literal["accuracy", "excess"]
+    judge: JudgeName
+    first_audit: Annotated[str, Column("First audit", "name")]
+    second_audit: Annotated[str, Column("Second audit", "name")]
+    figure: Annotated[Literal["accuracy", "excess"], Column("Figure", key="title")]
     """`accuracy`: share of the traces on which the judge agrees with a random rater; `excess`: its share of VALID minus
     people's, above 0 for a lenient judge."""
-    first: Estimate
-    second: Estimate
+    first: Annotated[Estimate, Column("First")]
+    second: Annotated[Estimate, Column("Second")]
     """The figure in each audit, for its traces."""
-    change: Estimate
+    change: Annotated[RowTest, Column("Change", style="signed", emphasis=True), p_column()]
     """Second minus first; over other random samples of the traces of both audits."""
-    p_value: float | None = None
-    """Two-sided, of no change."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all judges, figures and audits (Holm)."""
+
+
+CORRECTED_COLUMNS = tuple(
+    replace(column, table="corrected-shares")
+    for column in (
+        Column("First share", key="first_share", part="first"),
+        Column("Second share", key="second_share", part="second"),
+        Column("Judges", key="judges", part="judges", style="signed"),
+        Column("Corrected difference", key="difference", part="difference", style="signed", emphasis=True),
+        Column("p (adjusted)", key="adjusted_p_value", part="difference.adjusted_p_value", style="p_value"),
+    )
+)
 
 
 class SeriesPairDifferences(ReportModel):
     """Differences between two series of scores, cell by cell."""
 
-    first: str
-    second: str
-    shared: int
+    first: Annotated[str, Column("First", "name")]
+    second: Annotated[str, Column("Second", "name")]
+    shared: Annotated[int, Column("Shared", table="coverage-pairs")]
     """Cells with a score of people and of both series."""
-    only_first: int
+    only_first: Annotated[int, Column("Only first", table="coverage-pairs")]
     """Cells with a score of people and of the first series only."""
-    only_second: int
+    only_second: Annotated[int, Column("Only second", table="coverage-pairs")]
     """Cells with a score of people and of the second series only."""
-    neither: int
+    neither: Annotated[int, Column("Neither", table="coverage-pairs")]
     """Cells with a score of people and of neither series."""
-    truth_differs: int
+    truth_differs: Annotated[int, Column("Different scores of people", table="coverage-pairs")]
     """Cells of both surveys in which people's scores differ; they are not compared."""
     sampling_settings_differ: bool = False
     """Whether a server refused sampling settings, so that the two series were asked with different ones."""
@@ -194,7 +190,7 @@ class SeriesPairDifferences(ReportModel):
     by_country: list[SeriesDifference]
     by_topic: list[SeriesDifference]
     verdicts: VerdictDifferences | None
-    corrected_shares: CorrectedShareDifferences | None = None
+    corrected_shares: Annotated[CorrectedShareDifferences | None, *CORRECTED_COLUMNS] = None
     """Null unless people labelled enough traces of each model of both audits."""
 
 

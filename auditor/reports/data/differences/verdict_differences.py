@@ -9,7 +9,7 @@ import numpy as np
 from auditor.domain import Ruling
 from auditor.errors import UsageError
 from auditor.metrics.verdict_flips import compare_verdicts_over_units
-from auditor.reports.data.differences.schema import VerdictDifferences, VerdictFlipRow
+from auditor.reports.data.differences.schema import VerdictDifferences
 from auditor.reports.data.differences.series_pairs import ScoreSeries, SeriesTarget
 from auditor.reports.data.sampling_units import sampling_units
 from auditor.storage import audits
@@ -107,8 +107,7 @@ def _compare_verdicts(
         to_invalid=n_to_invalid,
         other_answers=sum(ruling_pair_counts.values()) - int(cell_counts.sum()),
         change=flips.change,
-        p_value=flips.change.p_value,
         kappa=flips.kappa,
-        flips=[VerdictFlipRow(**flip._asdict()) for flip in load_verdict_flips(db, *sides, max_listed)],
+        flips=load_verdict_flips(db, *sides, max_listed),
         not_listed=max(0, n_flipped - max_listed),
     )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel
+from auditor.reports.document import Column
 
 
 class DistributionModelRow(ReportModel):
     """A model's answers compared with people's shares, in one mode; cells weigh alike."""
 
-    model: str
-    mode: str
+    model: ModelName
+    mode: Annotated[str, Column("Asked for")]
     """`verbalized`: it stated shares, what it knows; `sampled`: it answered as single people, what it does; `tokens`:
     probabilities of the answers as the next token."""
-    n_cells: int
+    n_cells: Annotated[int, Column("Cells")]
     """Cells with shares of people and of the model."""
     incomplete: int
     """Cells with shares of people that the model was asked about, but with too few usable answers."""
@@ -31,26 +32,26 @@ class DistributionModelRow(ReportModel):
     """With `tokens`: answers of which an option was not among the listed next tokens; its share is 0."""
     mass: float | None
     """With `tokens`: mean probability of all options together, in [0, 1]; null in other modes."""
-    w1: Estimate
+    w1: Annotated[Estimate, Column("W1 (lower is better)", table="distribution-models")]
     """Mean Wasserstein distance, in [0, 1]; to be read beside its floor."""
-    w1_floor: Estimate
+    w1_floor: Annotated[Estimate, Column("Floor of W1", table="distribution-models")]
     """The same of a model that samples people perfectly, with the 95% band of sampling."""
-    distance: Estimate
+    distance: Annotated[Estimate, Column("Corrected distance", table="distribution-models")]
     """Root of the mean squared distance, corrected for sampling error; 0 is perfect."""
-    skill: Estimate
+    skill: Annotated[Estimate, Column("Skill", table="distribution-models")]
     """1 is perfect, 0 as good as the mean of the other countries on the same topic, below 0 worse."""
-    skill_region: Estimate
+    skill_region: Annotated[Estimate, Column("Skill against the region", table="distribution-models")]
     """The same against the mean of the other countries of the region."""
-    variance_ratio: Estimate
+    variance_ratio: Annotated[Estimate, Column("Variance ratio", table="distribution-diversity")]
     """Variance of the model's answers divided by that of people's: below 1 is less diverse."""
-    collapse: Estimate
+    collapse: Annotated[Estimate, Column("Cells with equal answers", table="distribution-diversity")]
     """Share of cells in which all sampled answers are the same."""
-    order_effect: Estimate
+    order_effect: Annotated[Estimate, Column("Shift to the first option", table="distribution-diversity")]
     """By how much of the scale answers move towards the end that is shown first, in [-1, 1]."""
-    country_gain: Estimate
+    country_gain: Annotated[Estimate, Column("Gain by naming the country", table="distribution-diversity")]
     """By how much naming the country reduces the squared distance from its people, in [-1, 1]."""
-    total_variation: Estimate
-    jensen_shannon: Estimate
+    total_variation: Annotated[Estimate, Column("Total variation", table="distribution-nominal")]
+    jensen_shannon: Annotated[Estimate, Column("Jensen-Shannon distance (bits)", table="distribution-nominal")]
     """Distance in bits."""
 
 
@@ -69,22 +70,22 @@ class DistributionStep(ReportModel):
 class DistributionGroupRow(ReportModel):
     """A model's gaps between two groups compared with people's; a gap is the second group's mean less the first's."""
 
-    model: str
-    mode: str
+    model: ModelName
+    mode: Annotated[str, Column("Asked for")]
     dimension: str
-    first: str
+    first: Annotated[str, Column("Groups", key="groups")]
     second: str
-    n: int
+    n: Annotated[int, Column("Cells")]
     """Cells with both groups, of people and of the model."""
-    slope: Estimate
+    slope: Annotated[Estimate, Column("Slope of gaps")]
     """Slope through the origin: 1 is the right size, above 1 exaggerates, below 0 is the wrong direction."""
-    intercept_slope: Estimate
+    intercept_slope: Annotated[Estimate, Column("Slope with intercept")]
     """The same with an intercept: differences of gaps between cells only."""
-    r: Estimate
+    r: Annotated[Estimate, Column("r of gaps")]
     """Correlation of the gaps as observed."""
-    specificity: Estimate
+    specificity: Annotated[Estimate, Column("Specificity")]
     """Above 0 if the name of a group moves answers towards this group; in [-1, 1]."""
-    steering_gain: Estimate
+    steering_gain: Annotated[Estimate, Column("Steering gain")]
     """By how much the groups' names reduce the squared distance, less what an irrelevant attribute does."""
     people_gaps: list[float]
     """People's gap in each cell, as a share of the scale."""
@@ -97,28 +98,28 @@ class DistributionGroupRow(ReportModel):
 class DistributionDimensionRow(ReportModel):
     """A model's answers for all groups of a dimension together; cells weigh alike."""
 
-    model: str
-    mode: str
-    dimension: str
-    n: int
+    model: ModelName
+    mode: Annotated[str, Column("Asked for")]
+    dimension: Annotated[str, Column("Dimension")]
+    n: Annotated[int, Column("Cells")]
     """Cells with at least two groups, of people and of the model."""
-    coherence: Estimate
+    coherence: Annotated[Estimate, Column("Distance of all groups from the country")]
     """Mean Wasserstein distance of the groups' answers, put together by people's numbers, from those for the country;
     0 for groups that add up to the country."""
-    within_variance_ratio: Estimate
+    within_variance_ratio: Annotated[Estimate, Column("Variance ratio within groups")]
     """Variance of the model's answers within groups divided by people's: below 1, groups are more alike inside."""
 
 
 class DistributionCellRow(ReportModel):
     """One cell of a model, as an example."""
 
-    model: str
-    mode: str
-    rank: Literal["closest", "middle", "furthest"]
+    model: ModelName
+    mode: Annotated[str, Column("Asked for")]
+    country: Annotated[str, Column("Country", "name")]
+    topic: Annotated[str, Column("Topic", "name")]
+    rank: Annotated[Literal["closest", "middle", "furthest"], Column("Among the cells")]
     """Among the model's cells by Wasserstein distance."""
-    country: str
-    topic: str
-    w1: float
+    w1: Annotated[float, Column("W1")]
     people: list[float]
     """Shares of people's answers, in the order of the topic's answers."""
     answers: list[float]
@@ -128,9 +129,9 @@ class DistributionCellRow(ReportModel):
 class DistributionGapRow(ReportModel):
     """What a model knows against what it does, over the cells with both."""
 
-    model: str
-    n: int
-    knowledge_gap: Estimate
+    model: ModelName
+    n: Annotated[int, Column("Cells")]
+    knowledge_gap: Annotated[Estimate, Column("Sampled minus stated, squared distance")]
     """Squared distance from people of its sampled answers less that of the shares that it states; above 0, it knows
     more than it shows."""
 
@@ -138,10 +139,10 @@ class DistributionGapRow(ReportModel):
 class DistributionBaselineRow(ReportModel):
     """A simple guess that does not see the cell."""
 
-    name: str
-    n_cells: int
-    w1: float | None
-    distance: float | None
+    name: Annotated[str, Column("Guess")]
+    n_cells: Annotated[int, Column("Cells")]
+    w1: Annotated[float | None, Column("W1")]
+    distance: Annotated[float | None, Column("Corrected distance")]
     """Root of the mean squared distance, corrected for sampling error."""
 
 

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from auditor.reports.data.report_model import ReportModel
+from auditor.reports.document import Column
 
 
 class FailureGroup(ReportModel):
     """Failed requests of one model that ended alike: with equal outcome, HTTP status and normalized message."""
 
-    name: str
+    name: Annotated[str, Column("Model", "name")]
     """The model's name in the audit."""
     model: str
     """Provider and model identifier."""
     purposes: list[str]
-    outcome: str
-    status: int | None
+    requests: Annotated[int, Column("Requests")]
+    """Failed requests, those included that succeeded when they were sent again."""
+    unusable: Annotated[int, Column("Calls without an answer")]
+    """Calls that ended with such a failure and have no usable answer."""
+    outcome: Annotated[str, Column("Outcome")]
+    status: Annotated[int | None, Column("HTTP status")]
     """HTTP status; null if no response began."""
-    message: str
+    message: Annotated[str, Column("Message")]
     """The provider's message on the first of these failures; messages of the others differ in numbers, ids and
     quoted names at most."""
-    requests: int
-    """Failed requests, those included that succeeded when they were sent again."""
-    unusable: int
-    """Calls that ended with such a failure and have no usable answer."""
     first_at: str
     last_at: str
-    how_to_fix: str
+    how_to_fix: Annotated[str, Column("How to fix")]
     """Empty if no fix is known."""
     payload: str | None
     """SHA-256 of the beginning of one of the response bodies, as stored; null if none was recorded."""

@@ -19,12 +19,12 @@ SubjectEstimates = list[tuple[str, Estimate]]
 
 def pearson_estimates(report: Report) -> SubjectEstimates:
     """r of each series of scores, with its interval over countries and topics; no interval where these are too few."""
-    return [(column_label(report, row), row.crossed.pearson_r) for row in report.alignment]
+    return [(column_label(report, row), row.pearson_r) for row in report.alignment]
 
 
 def mae_estimates(report: Report) -> SubjectEstimates:
     """MAE of each series of scores, with the interval over countries and topics."""
-    return [(column_label(report, row), row.crossed.mae) for row in report.alignment]
+    return [(column_label(report, row), row.mae) for row in report.alignment]
 
 
 def peer_agreement_estimates(report: Report) -> SubjectEstimates:

@@ -63,7 +63,6 @@ def build_judge_quality(source: ReportSource) -> JudgeQualityReport | None:
         transport=build_transport_rows(traces, groups),
         replacement=build_annotator_tests(traces),
         rater_kind=_find_rater_kind(source),
-        reason=None,
     )
 
 
@@ -71,24 +70,11 @@ def _without_labels(source: ReportSource) -> JudgeQualityReport:
     """The report before anything is labelled, or if the labels cannot be used."""
     records = source.label_records
     return JudgeQualityReport(
-        labels=0,
-        unsure=0,
         not_used=len(records.labels),
-        raters=[],
         sampled=len(records.sample),
         traces=len(source.votes.traces),
         suggested_labels=suggest_labels(source),
         min_labels=MIN_MODEL_LABELS,
-        excess=None,
-        judges=[],
-        splits=[],
-        refused_splits=[],
-        ceiling=None,
-        factors=[],
-        models=[],
-        differences=[],
-        transport=[],
-        replacement=[],
         rater_kind=_find_rater_kind(source),
         reason=records.reason,
     )

@@ -143,21 +143,20 @@ def build_corrected_differences(
 ) -> list[CorrectedDifferenceRow]:
     """Compare all pairs of models that have enough labels; p-values are adjusted for their number."""
     usable = [row for row in shares if row.is_usable]
-    return adjust_rows([_compare_models(traces, first, second) for first, second in combinations(usable, 2)])
+    rows = [_compare_models(traces, first, second) for first, second in combinations(usable, 2)]
+    return adjust_rows(rows, "corrected", "corrected shares of models")
 
 
 def _compare_models(
     traces: LabelledTraces, first: CorrectedShareRow, second: CorrectedShareRow
 ) -> CorrectedDifferenceRow:
     """Compare the shares of VALID of two models; their samples are independent."""
-    difference = subtract_independent(first.corrected, second.corrected)
     return CorrectedDifferenceRow(
         first=first.model,
         second=second.model,
         judges=(first.judges.value or 0.0) - (second.judges.value or 0.0),
-        corrected=difference,
+        corrected=subtract_independent(first.corrected, second.corrected),
         corrected_elsewhere=_subtract_elsewhere(traces, first, second),
-        p_value=difference.p_value,
     )
 
 

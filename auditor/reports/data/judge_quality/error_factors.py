@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import numpy as np
 
 from auditor.metrics.difference_interval import subtract_independent, widen_for_choice
 from auditor.metrics.error_regression import regress_errors
-from auditor.metrics.estimate import Estimate, EstimateWithTest
+from auditor.metrics.estimate import Tested
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.judge_quality.judges import (
     MIN_GROUP_LABELS,
@@ -30,7 +31,11 @@ TRANSPORT_DIMENSIONS: tuple[Dimension, ...] = ("model", "language")
 def build_factor_rows(traces: LabelledTraces, groups: Groups) -> list[ErrorFactorRow]:
     """Regress each judge's errors on the properties of the traces; p-values are adjusted for all judges and factors."""
     judges = range(len(traces.matrix.judges))
-    return adjust_rows([row for judge in judges for row in _regress_judge(traces, judge, groups)])
+    return adjust_rows(
+        (row for judge in judges for row in _regress_judge(traces, judge, groups)),
+        "effect",
+        "factors of judges’ errors",
+    )
 
 
 def _regress_judge(traces: LabelledTraces, judge: int, groups: Groups) -> Iterator[ErrorFactorRow]:
@@ -52,7 +57,7 @@ def _regress_judge(traces: LabelledTraces, judge: int, groups: Groups) -> Iterat
         weights=1 / columns.inclusion[is_labelled],
     )
     for factor, effect in zip(factors, effects, strict=True):
-        yield ErrorFactorRow(judge=traces.matrix.judges[judge], factor=factor, effect=effect, p_value=effect.p_value)
+        yield ErrorFactorRow(judge=traces.matrix.judges[judge], factor=factor, effect=effect)
 
 
 def _list_factors(
@@ -97,32 +102,30 @@ def _test_transport(traces: LabelledTraces, dimension: Dimension, groups: Groups
     missing = sum(max(0, MIN_GROUP_LABELS - n) for n in n_labels.values())
     if missing:
         reason = f"the test needs {MIN_GROUP_LABELS} labels of each {dimension}"
-        undefined = Estimate(None, int(is_labelled.sum()), reason=reason)
+        undefined = Tested(None, int(is_labelled.sum()), reason=reason)
         return TransportRow(
             dimension=dimension,
             groups=[],
             largest_excess=undefined,
             largest_group=None,
-            p_value=None,
             missing=missing,
             reason=reason,
         )
     compared = all_groups if len(all_groups) > 2 else all_groups[:1]
     differences = [(_compare(traces, is_usable, names == group), group) for group in compared]
-    tested = [(estimate.p_value, estimate, group) for estimate, group in differences if estimate.p_value is not None]
-    p_value, estimate, group = min(tested, key=lambda row: row[0]) if tested else (None, *differences[0])
+    estimate, group = min(differences, key=lambda row: 2.0 if row[0].p_value is None else row[0].p_value)
+    p_value = None if estimate.p_value is None else min(1.0, estimate.p_value * len(compared))
     return TransportRow(
         dimension=dimension,
         groups=all_groups,
-        largest_excess=widen_for_choice(estimate, len(compared)),
+        largest_excess=Tested(**asdict(widen_for_choice(estimate, len(compared))) | {"p_value": p_value}),
         largest_group=group,
-        p_value=None if p_value is None else min(1.0, p_value * len(compared)),
         missing=0,
         reason=estimate.reason,
     )
 
 
-def _compare(traces: LabelledTraces, is_usable: Bools, is_in_group: Bools) -> EstimateWithTest:
+def _compare(traces: LabelledTraces, is_usable: Bools, is_in_group: Bools) -> Tested:
     """The panel's excess in a group minus that on the other traces."""
     panel = traces.panel_share
     sides = [traces.select(is_usable & side) for side in (is_in_group, ~is_in_group)]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics.confidence import NORMAL_QUANTILE
-from auditor.metrics.confidence_calibration import confidence_calibration_error
+from auditor.metrics.confidence_calibration import ConfidenceCalibration, confidence_calibration_error
 from auditor.metrics.difference_interval import subtract_independent
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.judge_accuracy import judge_quality
@@ -19,12 +19,10 @@ from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.judge_quality.label_columns import Bools, LabelColumns
 from auditor.reports.data.judge_quality.labelled_traces import LabelledTraces
 from auditor.reports.data.judge_quality.schema import (
-    ConfidenceCalibrationRow,
     Dimension,
     JudgeAccuracyRow,
     JudgeSplitRow,
     RefusedSplitRow,
-    ReliabilityBinRow,
 )
 from auditor.reports.data.report_source import FloatArray
 
@@ -84,7 +82,7 @@ def estimate_excess(judged: FloatArray, columns: LabelColumns) -> Estimate:
     return replace(corrected, value=mean - corrected.value, ci_low=low, ci_high=high)
 
 
-def _calibrate(traces: LabelledTraces, judge: int) -> ConfidenceCalibrationRow:
+def _calibrate(traces: LabelledTraces, judge: int) -> ConfidenceCalibration:
     """Compare the judge's confidence in its verdicts with how often people agree with them."""
     verdicts, confidence = traces.matrix.unconditional_verdicts[judge], traces.matrix.confidence[judge]
     has_confidence = ~np.isnan(verdicts) & ~np.isnan(confidence)
@@ -94,29 +92,7 @@ def _calibrate(traces: LabelledTraces, judge: int) -> ConfidenceCalibrationRow:
         confidence[columns.rows], is_right, inclusion=columns.inclusion, strata=columns.strata
     )
     reason = calibration.reason if has_confidence.any() else "the judge states no confidence"
-    return ConfidenceCalibrationRow(
-        error=calibration.error,
-        error_if_calibrated=calibration.error_if_calibrated,
-        error_band_low=calibration.error_band_low,
-        error_band_high=calibration.error_band_high,
-        p_value=calibration.p_value,
-        slope=calibration.slope,
-        intercept=calibration.intercept,
-        bins=[
-            ReliabilityBinRow(
-                low=row.low,
-                high=row.high,
-                labels=row.n,
-                mean_confidence=row.mean_probability,
-                share_right=row.share,
-                band_low=row.band_low,
-                band_high=row.band_high,
-            )
-            for row in calibration.bins
-        ],
-        labels=calibration.n,
-        reason=reason,
-    )
+    return replace(calibration, reason=reason)
 
 
 # --- groups of traces -------------------------------------------------------------------------------------------
@@ -135,7 +111,7 @@ def build_split_rows(traces: LabelledTraces, groups: Groups) -> list[JudgeSplitR
         _compare_group(traces, judge, dimension, group, groups[dimension] == group, len(compared))
         for judge, dimension, group in compared
     ]
-    return adjust_rows(rows)
+    return adjust_rows(rows, "difference", "accuracy of judges by group")
 
 
 def count_refused_splits(traces: LabelledTraces, groups: Groups) -> list[RefusedSplitRow]:
@@ -189,7 +165,6 @@ def _compare_group(
         accuracy=inside,
         difference=difference,
         smallest_difference=smallest,
-        p_value=difference.p_value,
     )
 
 

@@ -2,91 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from auditor.domain.labels import RaterKind
+from auditor.metrics.confidence_calibration import ConfidenceCalibration
 from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column
+from auditor.reports.document import Column
 
 Dimension = Literal["model", "language", "region", "topic"]
 
 
-class ReliabilityBinRow(ReportModel):
-    """One bin of the reliability diagram of a judge's confidence."""
-
-    low: float
-    high: float
-    """Ends of the bin, in [0, 1]."""
-    labels: int
-    mean_confidence: float
-    share_right: float
-    """Weighted share of the bin's verdicts that people agree with."""
-    band_low: float
-    band_high: float
-    """95% of these shares if the stated confidence were right."""
-
-
-class ConfidenceCalibrationRow(ReportModel):
-    """Whether a judge that says 80% is right in 80% of the cases; figures are null with a reason."""
-
-    error: float | None
-    """Expected calibration error, in [0, 1]; lower is better. It is above 0 by chance: compare it with the band."""
-    error_if_calibrated: float | None
-    """Its mean if the stated confidence were right, with as many labels."""
-    error_band_low: float | None
-    error_band_high: float | None
-    """95% of its values if the stated confidence were right."""
-    p_value: float | None
-    """Of a confidence that is right."""
-    slope: Estimate
-    """1 if the confidence is right; below 1 the judge is overconfident."""
-    intercept: Estimate
-    """0 if the confidence is right; above 0 it is too low."""
-    bins: list[ReliabilityBinRow]
-    labels: int
-    reason: str | None = None
+CALIBRATION_COLUMNS = tuple(
+    replace(column, table="judge-confidence")
+    for column in (
+        Column("Labels", part="n", key="confidence.labels"),
+        Column("Calibration error", part="error", emphasis=True),
+        Column("If right", part="error_if_calibrated"),
+        Column("95% if right", part="error_band_low", key="band"),
+        Column("p", part="p_value", style="p_value"),
+        Column("Slope", part="slope", show_n=False),
+        Column("Intercept", part="intercept", style="signed", show_n=False),
+    )
+)
 
 
 class JudgeAccuracyRow(ReportModel):
     """Agreement of one judge with a random rater. Intervals are for these traces: over other random samples."""
 
-    judge: str
-    traces: int
+    judge: JudgeName
+    traces: Annotated[int, Column("Traces", table="judge-accuracy")]
     """Traces with a verdict of the judge."""
-    labels: int
+    labels: Annotated[int, Column("Labels", table="judge-accuracy")]
     """Traces of these that people labelled VALID or INVALID."""
-    unsure: int
+    unsure: Annotated[int, Column("Unsure", table="judge-accuracy")]
     """Traces of these on which a rater is unsure."""
-    sensitivity: Estimate
+    accuracy: Annotated[Estimate, Column("Accuracy", table="judge-accuracy")]
+    sensitivity: Annotated[Estimate, Column("Sensitivity", table="judge-accuracy")]
     """Of the traces that people find VALID, the share that the judge does too."""
-    specificity: Estimate
+    specificity: Annotated[Estimate, Column("Specificity", table="judge-accuracy")]
     """Of the traces that people find INVALID, the share that the judge does too."""
-    accuracy: Estimate
-    kappa: Estimate
+    kappa: Annotated[Estimate, Column("Kappa", table="judge-accuracy")]
     """Agreement with people beyond chance (Cohen)."""
-    excess: Estimate
+    excess: Annotated[Estimate, Column("Excess", style="signed", table="judge-accuracy")]
     """The judge's share of VALID minus people's; above 0 the judge is lenient."""
-    accuracy_if_unsure_disagree: float | None
+    accuracy_if_unsure_disagree: Annotated[
+        float | None, Column("Accuracy if unsure", "text", "if_unsure", table="judge-accuracy")
+    ]
     accuracy_if_unsure_agree: float | None
     """Bounds of the accuracy whatever the answer of raters that are unsure would be."""
-    confidence: ConfidenceCalibrationRow
+    confidence: Annotated[
+        ConfidenceCalibration,
+        *CALIBRATION_COLUMNS,
+    ]
+    """Whether a judge that says 80% is right in 80% of the cases."""
 
 
-class JudgeSplitRow(ReportModel):
+class JudgeSplitRow(FlatRow):
     """Accuracy of one judge in one group of traces, such as those in one language, compared with the other traces."""
 
-    judge: str
-    dimension: Dimension
-    group: str
+    judge: JudgeName
+    dimension: Annotated[Dimension, Column("Kind")]
+    group: Annotated[str, Column("Group", "name")]
     labels: int
-    accuracy: Estimate
-    difference: Estimate
+    accuracy: Annotated[Estimate, Column("Accuracy")]
+    difference: Annotated[RowTest, Column("Difference", style="signed", emphasis=True)]
     """Accuracy in the group minus that on the other traces."""
-    smallest_difference: float | None
+    smallest_difference: Annotated[
+        float | None, Column("Smallest difference"), p_column(path="difference.adjusted_p_value")
+    ]
     """The smallest difference that so many labels show in 80% of samples, corrected for the number of comparisons."""
-    p_value: float | None = None
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all judges and groups (Holm)."""
 
 
 class RefusedSplitRow(ReportModel):
@@ -112,46 +100,43 @@ class RaterAgreementRow(ReportModel):
     """Upper limit of a judge's accuracy against a random rater: (1 + √(2A − 1)) / 2, with A the agreement."""
 
 
-class ErrorFactorRow(ReportModel):
+class ErrorFactorRow(FlatRow):
     """Association of one judge's errors with one property of the traces, the others held fixed."""
 
-    judge: str
-    factor: str
+    judge: JudgeName
+    factor: Annotated[str, Column("Property")]
     """`length`, `position in the run`, `own family`, or a language or region compared with the most frequent one."""
-    effect: Estimate
+    effect: Annotated[RowTest, Column("Change", style="signed", emphasis=True), p_column()]
     """Change of verdict minus label, from -1 to 1, for one standard deviation of a length or position, or for
     membership in the group; above 0 the judge is more lenient. The interval is over countries and topics."""
-    p_value: float | None = None
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all judges and factors (Holm)."""
 
 
 class CorrectedShareRow(ReportModel):
     """Share of VALID of one model: by the judges alone, by people's labels alone, and corrected by both."""
 
-    model: str
-    traces: int
-    labels: int
-    unsure: int
+    model: ModelName
+    traces: Annotated[int, Column("Traces")]
+    labels: Annotated[int, Column("Labels")]
+    unsure: Annotated[int, Column("Unsure")]
     missing_labels: int
     """Further labels that the corrected share needs before `auditor compare` and `auditor check` use it."""
-    judges: ShareEstimate
+    judges: Annotated[ShareEstimate, Column("Judges")]
     """Mean over traces of the share of VALID among the judges; over other countries and topics."""
-    people: Estimate
+    people: Annotated[Estimate, Column("People")]
     """From the labels alone, for these traces."""
-    corrected: Estimate
+    corrected: Annotated[Estimate, Column("Corrected")]
     """The judges' share corrected by their errors on the labelled traces, for these traces."""
-    calibrated: Estimate
+    calibrated: Annotated[Estimate, Column("Calibrated")]
     """As `corrected`, with the judges' votes and confidence first calibrated on other labelled traces."""
-    corrected_elsewhere: Estimate
+    corrected_elsewhere: Annotated[Estimate, Column("Corrected, elsewhere")]
     """As `corrected`, for other countries and topics like these."""
-    people_elsewhere: Estimate
+    people_elsewhere: Annotated[Estimate, Column("People, elsewhere")]
     """As `people`, for other countries and topics like these."""
-    rogan_gladen: Estimate
+    rogan_gladen: Annotated[Estimate, Column("Rogan–Gladen")]
     """The share of the panel's majority verdicts corrected by its sensitivity and specificity, for these traces."""
-    excess: Estimate
+    excess: Annotated[Estimate, Column("Excess", style="signed")]
     """The judges' share minus people's, for these traces: by how much the judges are off."""
-    corrected_if_unsure_invalid: float | None
+    corrected_if_unsure_invalid: Annotated[float | None, Column("Corrected if unsure", "text", "if_unsure")]
     corrected_if_unsure_valid: float | None
     """`corrected` if all raters that are unsure said INVALID, or VALID."""
 
@@ -161,34 +146,31 @@ class CorrectedShareRow(ReportModel):
         return self.missing_labels == 0
 
 
-class CorrectedDifferenceRow(ReportModel):
+class CorrectedDifferenceRow(FlatRow):
     """Difference of two models' shares of VALID: the first minus the second."""
 
-    first: str
-    second: str
-    judges: float
+    first: ModelName
+    second: Annotated[str, Column("Other model", "name")]
+    judges: Annotated[float, Column("Judges", style="signed")]
     """By the judges alone on these traces, from -1 to 1, without sampling error."""
-    corrected: Estimate
-    """For these traces."""
-    corrected_elsewhere: Estimate
+    corrected: Annotated[RowTest, Column("Corrected", style="signed")]
+    """For these traces, as are its p-values."""
+    corrected_elsewhere: Annotated[
+        Estimate, Column("Corrected, elsewhere", style="signed"), p_column(path="corrected.adjusted_p_value")
+    ]
     """For other countries and topics like these."""
-    p_value: float | None = None
-    """Two-sided, of no difference on these traces."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all pairs of models (Holm)."""
 
 
-class TransportRow(ReportModel):
+class TransportRow(FlatRow):
     """Whether one correction holds in all groups: a test of equal errors of the panel."""
 
-    dimension: Dimension
+    dimension: Annotated[Dimension, Column("Groups")]
     groups: list[str]
     """Those with enough labels."""
-    largest_excess: Estimate
-    """Of the group whose excess of the judges is farthest from that of the others, the difference between both."""
-    largest_group: str | None
-    p_value: float | None
-    """Of equal errors in all groups; null if the labels do not support the test."""
+    largest_group: Annotated[str | None, Column("Differs most", "name")]
+    largest_excess: Annotated[RowTest, Column("Largest", style="signed"), p_column("p")]
+    """Of the group whose excess of the judges is farthest from that of the others, the difference between both. Its
+    p-value is of equal errors in all groups; null if the labels do not support the test."""
     missing: int
     """Further labels that the test needs."""
     reason: str | None = None
@@ -197,20 +179,20 @@ class TransportRow(ReportModel):
 class AnnotatorTestRow(ReportModel):
     """The alternative annotator test of one judge, if the raters are of one kind."""
 
-    judge: str
-    rater_kind: RaterKind
-    epsilon: float
+    judge: JudgeName
+    rater_kind: Annotated[RaterKind, Column("Raters")]
+    epsilon: Annotated[float, Column("ε")]
     """What the lower cost of the judge is worth, as a share of traces."""
     min_raters: int
     """Fewest labels of a trace."""
-    passed: bool | None
+    passed: Annotated[bool | None, Column("Passes", emphasis=True)]
     """Whether the judge may replace a rater, by the test over topics; null if it was not possible."""
-    winning_rate: float | None
-    advantage_probability: float | None
-    passed_over_traces: bool | None
+    winning_rate: Annotated[float | None, Column("Wins against")]
+    advantage_probability: Annotated[float | None, Column("At least as close")]
+    passed_over_traces: Annotated[bool | None, Column("Passes over traces")]
     """The same by the authors' test, which takes traces as independent and passes too often."""
     winning_rate_over_traces: float | None
-    traces: int
+    traces: Annotated[int, Column("Traces")]
     missing: int
     """Further labels that the test needs; 0 if it was possible."""
     reason: str | None = None
@@ -219,13 +201,13 @@ class AnnotatorTestRow(ReportModel):
 class JudgeQualityReport(ReportModel):
     """What the judges' verdicts are worth, measured on a random sample of traces that people labelled."""
 
-    labels: int
+    labels: int = 0
     """Labelled traces, by at least one rater that is not unsure."""
-    unsure: int
+    unsure: int = 0
     """Traces on which at least one rater is unsure."""
     not_used: int
     """Labels of traces that no judge ruled on, or that are not in the random sample."""
-    raters: list[str]
+    raters: list[str] = Field(default_factory=list)
     sampled: int
     """Traces in the random sample."""
     traces: int
@@ -234,22 +216,22 @@ class JudgeQualityReport(ReportModel):
     """Labels that give each model's corrected share an interval of ± 10 points, for these traces."""
     min_labels: int
     """Labels of each model from which `auditor compare` and `auditor check` use the corrected shares."""
-    excess: Estimate | None
+    excess: Estimate | None = None
     """The judges' share of VALID minus people's: by how much the judges are off. Null without labels."""
-    judges: list[JudgeAccuracyRow]
-    splits: list[JudgeSplitRow]
-    refused_splits: list[RefusedSplitRow]
-    ceiling: RaterAgreementRow | None
+    judges: list[JudgeAccuracyRow] = Field(default_factory=list)
+    splits: list[JudgeSplitRow] = Field(default_factory=list)
+    refused_splits: list[RefusedSplitRow] = Field(default_factory=list)
+    ceiling: RaterAgreementRow | None = None
     """Null without labels."""
-    factors: list[ErrorFactorRow]
-    models: list[CorrectedShareRow]
-    differences: list[CorrectedDifferenceRow]
-    transport: list[TransportRow]
-    replacement: list[AnnotatorTestRow]
+    factors: list[ErrorFactorRow] = Field(default_factory=list)
+    models: list[CorrectedShareRow] = Field(default_factory=list)
+    differences: list[CorrectedDifferenceRow] = Field(default_factory=list)
+    transport: list[TransportRow] = Field(default_factory=list)
+    replacement: list[AnnotatorTestRow] = Field(default_factory=list)
     """The alternative annotator test of each judge, for each kind of rater."""
     rater_kind: RaterKind
     """The kind of rater that decides, as configured (`labels.rater_kind`)."""
-    reason: str | None
+    reason: str | None = None
     """Why the labels cannot be used; null if they can, or if there are none."""
 
     @property

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from auditor.metrics.averaging import Averaging
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.logic import LogicEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.metrics.set_transitivity import PartialTransitivity
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import JudgeName, ReportModel
+from auditor.reports.document import Column
 
 
 class TransitivityRow(ReportModel):
@@ -57,28 +60,34 @@ class LogicRow(ReportModel):
     A tie is neither agreement nor violation: cases with a tie are left out of all shares, and counted.
     """
 
-    judge: str
+    judge: JudgeName
     wording: int | None
     """From 0; null for all wordings together."""
-    questions: int
-    ok: int
-    losses: dict[str, int]
+    questions: Annotated[int, Column("Questions", table="logic-answers")]
+    ok: Annotated[
+        int,
+        Column("Usable answers", table="logic-answers"),
+        Column("Usable share", "share", "usable_share", table="logic-answers"),
+    ]
+    losses: Annotated[dict[str, int], Column("Excluded", key="excluded", table="logic-answers")]
     """Questions without a valid answer, by outcome."""
-    ties: int
-    first: LogicEstimate
+    ties: Annotated[int, Column("Ties", table="logic-answers")]
+    first: Annotated[LogicEstimate, Column("Names the first", emphasis=True, table="logic-answers")]
     """Of pairs answered in both orders, the share of the decided answers that name the item shown first; 1/2 without
     position bias."""
     transitivity: list[TransitivityRow]
-    commutativity: LogicEstimate
+    commutativity: Annotated[LogicEstimate, Column("Commutativity", table="logic-wordings")]
     """Share of pairs whose decision is the same when the order shown is swapped, of those decided in both orders."""
-    negation: LogicEstimate
+    negation: Annotated[LogicEstimate, Column("Negation", table="logic-wordings")]
     """Share of questions whose negated form is answered with the other item, of those decided in both forms."""
-    negation_calibrated: LogicEstimate
-    self_agreement: LogicEstimate
+    negation_calibrated: Annotated[LogicEstimate, Column("Negation, calibrated", table="logic-wordings")]
+    self_agreement: Annotated[LogicEstimate, Column("Self-agreement", table="logic-wordings")]
     """Mean share of repeated decisions that agree with the most frequent one."""
-    human_agreement: LogicEstimate
+    human_agreement: Annotated[LogicEstimate, Column("Agreement with people", table="logic-wordings")]
     """Among pairs that people and the judge decide, the share of questions that the judge answers as they do."""
-    human_agreement_calibrated: LogicEstimate
+    human_agreement_calibrated: Annotated[
+        LogicEstimate, Column("Agreement with people, calibrated", table="logic-wordings")
+    ]
     instances: InstanceMeans
     """The six shares above, which are pooled over sets, as means over sets."""
 
@@ -120,41 +129,41 @@ class ContradictionRow(ReportModel):
 class RankingRepairRow(ReportModel):
     """Effect of ranking the items by win-loss rate (REPAIR) on one judge's answers."""
 
-    judge: str
-    questions: int
-    flipped: int
+    judge: JudgeName
+    questions: Annotated[int, Column("Answers")]
+    flipped: Annotated[int, Column("Reversed")]
     """Answers to the standard question that the ranking reverses."""
-    human_agreement: LogicEstimate
+    human_agreement: Annotated[LogicEstimate, Column("Agreement before")]
     """Agreement of the original answers with people, on the questions that people, answers and ranking all decide."""
-    repaired_agreement: LogicEstimate
+    repaired_agreement: Annotated[LogicEstimate, Column("Agreement after")]
     """Agreement of the answers implied by the ranking, on the same questions."""
-    gain: Estimate
+    gain: Annotated[Estimate, Column("Change", style="signed", emphasis=True)]
     """`repaired_agreement` minus `human_agreement` on the same questions."""
-    left_out: int
+    left_out: Annotated[int, Column("Tied")]
     """Questions that people decide and the judge answered, but with a tie in its answer or in the ranking."""
 
 
 class JudgeConsistencyRow(ReportModel):
     """Consistency of a panel judge's own comparisons, each figure in [0, 1]; null where it was not measured."""
 
-    judge: str
-    transitivity: float | None
-    commutativity: float | None
-    negation: float | None
-    self_agreement: float | None
-    decided_share: float | None
-    """Share of its answers that are not ties, of the form of the question with more ties; null without an answer."""
-    side_share: float | None
-    """Share of its decisions for the side, first or second, that it names more often; null without a decision."""
-    value: float | None
+    judge: JudgeName
+    transitivity: Annotated[float | None, Column("Transitivity")]
+    commutativity: Annotated[float | None, Column("Commutativity")]
+    negation: Annotated[float | None, Column("Negation")]
+    self_agreement: Annotated[float | None, Column("Self-agreement")]
+    value: Annotated[float | None, Column("Mean")]
     """Mean of the figures that at least half of the judges have; null for a judge without a vote."""
-    above_chance: float | None
+    above_chance: Annotated[float | None, Column("Above chance", emphasis=True)]
     """Mean of these figures above chance, from 0 for answers that do not depend on the items to 1; null for a judge
     without a vote."""
-    weight: float | None
+    decided_share: Annotated[float | None, Column("Decided", style="percent")]
+    """Share of its answers that are not ties, of the form of the question with more ties; null without an answer."""
+    side_share: Annotated[float | None, Column("Same side", style="percent")]
+    """Share of its decisions for the side, first or second, that it names more often; null without a decision."""
+    weight: Annotated[float | None, Column("Weight")]
     """Weight of its vote; null where votes are not weighted by consistency."""
     benched: bool
-    reason: str | None
+    reason: Annotated[str | None, Column("Reason for no vote")]
     """Why these figures give its vote the weight 0; null where they do not."""
 
 
@@ -172,17 +181,17 @@ class LogicCorrelationRow(ReportModel):
 class RankingRow(ReportModel):
     """One ranking method applied to one judge's recorded answers; means over item sets."""
 
-    judge: str
-    method: str
-    runs: int
+    judge: JudgeName
+    method: Annotated[str, Column("Ranking")]
+    runs: Annotated[int, Column("Orders or samples")]
     """Initial orders of a merge sort, or draws of pairs, in each set; figures are means over them. 1 for all pairs."""
-    calls: float
+    calls: Annotated[float, Column("Calls per set", digits=1)]
     """Questions asked for one set."""
-    failed: float
+    failed: Annotated[float, Column("Unanswered calls", digits=1)]
     """Questions without an answer, of `calls`."""
-    all_pairs: Estimate
+    all_pairs: Annotated[Estimate, Column("ρ with all pairs")]
     """Spearman's rho against the ranking from all pairs in both orders; n counts sets."""
-    people: Estimate
+    people: Annotated[Estimate, Column("ρ with people", emphasis=True)]
     """Spearman's rho against people's scores of the items; n counts sets."""
 
 

@@ -80,7 +80,7 @@ def _describe_difference(field: str, difference: JudgeDifference) -> str:
     value, low, high = (100 * (figure or 0.0) for figure in (difference.value, difference.ci_low, difference.ci_high))
     phrase, (above, below) = PHRASES[field, difference.evidence]
     points = replace(difference, value=value, ci_low=low, ci_high=high)
-    p_text = describe_adjusted_p_value(difference.p_value, difference.adjusted_p_value)
+    p_text = describe_adjusted_p_value(difference)
     return (
         f"{phrase.format(above if value > 0 else below)} ({format_signed(value, 0)} percentage points, "
         f"{describe_interval(points, 0, 'signed')}, {p_text})"

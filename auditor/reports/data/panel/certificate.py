@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
-from auditor.reports.data.adjusted_tests import is_significant
+from auditor.metrics.estimate import Tested
 from auditor.reports.data.panel.bias_sentences import describe_adjustment, describe_biases
 from auditor.reports.data.panel.copying_sentences import describe_copied_outcomes, describe_copying
-from auditor.reports.data.panel.schema import BlindingCheckRow, FaultDetectionRow, JudgeRow, PanelReport
+from auditor.reports.data.panel.schema import JudgeRow, PanelReport
 from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,
@@ -88,14 +88,14 @@ def _describe_agreement(panel: PanelReport) -> str:
 
 def _describe_disagreeing_judges(judges: Sequence[JudgeRow]) -> Iterator[str]:
     """Yield a sentence on each judge that disagrees more with the others than they do, after correction."""
-    n_tested = sum(row.alpha_change_p_holm is not None for row in judges)
+    n_tested = sum(row.alpha_change.p_value is not None for row in judges)
     for row in judges:
-        change, p_value = row.alpha_change, row.alpha_change_p_holm
-        if p_value is not None and p_value < SIGNIFICANCE_LEVEL and change.value is not None and change.value > 0:
+        change = row.alpha_change
+        if change.is_significant and change.value is not None and change.value > 0:
             yield (
                 f"{row.judge} disagrees more with the other judges than they do with each other. Without it, "
                 f"Krippendorff’s alpha is higher by {format_number(change.value)} ({describe_interval(change)}; "
-                f"{describe_p_value(p_value)}, corrected for {pluralize(n_tested, 'judge')})."
+                f"{describe_p_value(change.adjusted_p_value)}, corrected for {pluralize(n_tested, 'judge')})."
             )
 
 
@@ -157,13 +157,13 @@ def describe_fault_detection(panel: PanelReport) -> str:
     undetected = [
         fault_row
         for fault_row in panel.faults
-        if not is_significant(fault_row) or (fault_row.difference.value or 0.0) < 0
+        if not fault_row.difference.is_significant or (fault_row.difference.value or 0.0) < 0
     ]
     detection_summary = (
         f"Detection beyond false alarms is shown for {len(panel.faults) - len(undetected)} of "
         f"{pluralize(len(panel.faults), 'pair')} of a judge and an injected fault."
     )
-    adjustment = _describe_tests(panel.faults)
+    adjustment = _describe_tests([row.difference for row in panel.faults])
     if not undetected:
         return f"{detection_summary} The panel detects each kind of injected fault.{adjustment}"
     undetected_faults = ", ".join(
@@ -185,8 +185,8 @@ def _describe_blinding(panel: PanelReport) -> str:
             "Blinding was not tested. `guess = true` under [probes.review] tests whether judges recognize the "
             "country, topic or author of a blinded trace."
         )
-    adjustment = _describe_tests(panel.guesses)
-    leaking_rows = [row for row in panel.guesses if is_significant(row) and (row.hits.value or 0.0) > row.chance]
+    adjustment = _describe_tests([row.hits for row in panel.guesses])
+    leaking_rows = [row for row in panel.guesses if row.hits.is_significant and (row.hits.value or 0.0) > row.chance]
     if not leaking_rows:
         return (
             "Blinding holds as far as tested: no judge is shown to guess the country, topic or author better than "
@@ -203,9 +203,9 @@ def _describe_blinding(panel: PanelReport) -> str:
     return f"Blinding is incomplete. Guesses better than chance: {leak_list}.{adjustment}"
 
 
-def _describe_tests(rows: Sequence[FaultDetectionRow] | Sequence[BlindingCheckRow]) -> str:
-    """Say how many tests the p-values of these rows are adjusted for; empty for less than two."""
-    n_tests = sum(row.adjusted_p_value is not None for row in rows)
+def _describe_tests(tests: Sequence[Tested]) -> str:
+    """Say how many tests these p-values are adjusted for; empty for less than two."""
+    n_tests = sum(test.adjusted_p_value is not None for test in tests)
     return f" {describe_adjustment(n_tests)}" if n_tests > 1 else ""
 
 

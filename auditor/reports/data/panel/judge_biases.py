@@ -14,11 +14,11 @@ from auditor.domain import HarmlessAlteration, Outcome, Ruling
 from auditor.metrics.judge_bias import exposure_effects, later_half, leniency
 from auditor.metrics.judge_difference import (
     JudgeDifference,
-    adjust_p_values,
     length_association,
     missing_difference,
 )
 from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.metrics.paired_shares import pair_verdicts, paired_differences_over_units
 from auditor.reports.data.panel.trace_labels import load_task_truth
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
@@ -45,7 +45,7 @@ def estimate_judge_biases(source: ReportSource, matrix: VerdictMatrix) -> dict[s
         ),
         "order": exposure_effects(verdicts, later_half(matrix.recorded_at, verdicts), units, relative_to_median=True),
     }
-    adjusted = iter(adjust_p_values([difference for column in differences.values() for difference in column]))
+    adjusted = iter(adjust_tests((effect for column in differences.values() for effect in column), "biases of judges"))
     return {name: [next(adjusted) for _ in column] for name, column in differences.items()}
 
 
@@ -57,9 +57,8 @@ def estimate_self_preferences(
     Args:
         verdicts, is_own_trace: shape (judges, traces), verdicts with those of judges on their own traces.
     """
-    return adjust_p_values(
-        _exposure_effects(matrix, verdicts, is_own_trace, "no other judge has a verdict on its traces")
-    )
+    effects = _exposure_effects(matrix, verdicts, is_own_trace, "no other judge has a verdict on its traces")
+    return adjust_tests(effects, "self-preference of judges")
 
 
 def _exposure_effects(

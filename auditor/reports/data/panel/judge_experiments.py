@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import sampling_units
 from auditor.reports.data.source_loading import load_source
+from auditor.reports.document import Column
 from auditor.reports.number_format import describe_estimate
 from auditor.storage import audits, results
 from auditor.storage.database import Database
@@ -24,17 +26,17 @@ from auditor.storage.votes import TraceKey
 class HoldoutRow(ReportModel):
     """How well peer agreement predicts agreement with people on held-out cells and models, by one method of scoring."""
 
-    method: str
-    models: int
-    splits: int
-    unseen_cells: Estimate
+    method: Annotated[str, Column("Method", "name")]
+    models: Annotated[int, Column("Models")]
+    splits: Annotated[int, Column("Splits")]
+    unseen_cells: Annotated[Estimate, Column("r on unseen cells", show_n=False)]
     """Mean over splits of the correlation, over models, between peer agreement on 80% of the cells and r on the other
     20%."""
-    error: Estimate
-    """Leave-one-out mean absolute error of a model's r, predicted from its peer agreement by linear regression on the
-    other models."""
-    error_of_mean: Estimate
-    """The same error if the mean r of the other models is the prediction: the baseline without peers."""
+    error_of_mean: Annotated[Estimate, Column("Error of the mean", show_n=False)]
+    """Leave-one-out mean absolute error of a model's r if the mean r of the other models is the prediction: the
+    baseline without peers."""
+    error: Annotated[Estimate, Column("Error of peer agreement", show_n=False)]
+    """The same error if r is predicted from its peer agreement by linear regression on the other models."""
     sentence: str
 
 

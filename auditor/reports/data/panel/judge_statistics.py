@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from math import isnan, nan
 
 import numpy as np
 
 from auditor.domain import Outcome
 from auditor.metrics.agreement import (
     Agreement,
-    LeftOutRater,
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
     leave_one_rater_out,
 )
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.estimate import Estimate, ShareEstimate, Tested
 from auditor.metrics.judge_difference import JudgeDifference
-from auditor.metrics.multiple_testing import holm
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.metrics.unit_means import ShareTable, mean_over_units, share_over_units, shares_over_units
 from auditor.metrics.votes import agreement_with_others
 from auditor.reports.data.panel.judge_biases import estimate_judge_biases
@@ -92,7 +90,7 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
         empty_reason="no verdict is usable",
     )
     left_out = leave_one_rater_out(verdicts, units=matrix.units)
-    p_values = holm([nan if influence.p_value is None else influence.p_value for influence in left_out])
+    alpha_changes = adjust_tests((influence.difference for influence in left_out), "changes of alpha")
     biases = estimate_judge_biases(source, matrix)
     confidence = [
         mean_over_units(trace_scores, matrix.units, (0.0, 1.0), empty_reason="the judge stated no confidence")
@@ -106,8 +104,8 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
             valid_share=valid_shares[i],
             agreement=agreement_shares[i],
             confidence=confidence[i],
-            influence=left_out[i],
-            influence_p_holm=None if isnan(p_values[i]) else float(p_values[i]),
+            alpha_without=agreement_estimate(left_out[i].agreement),
+            alpha_change=alpha_changes[i],
             biases={field: differences[i] for field, differences in biases.items()},
         )
         for i, name in enumerate(matrix.judges)
@@ -122,8 +120,8 @@ def _build_judge_row(
     valid_share: ShareEstimate,
     agreement: ShareEstimate,
     confidence: Estimate,
-    influence: LeftOutRater,
-    influence_p_holm: float | None,
+    alpha_without: Estimate,
+    alpha_change: Tested,
     biases: Mapping[str, JudgeDifference],
 ) -> JudgeRow:
     """Build one judge's row; `biases` are by field name."""
@@ -131,7 +129,6 @@ def _build_judge_row(
     outcomes = Counter[str]()
     for count in judge_counts:
         outcomes[count.outcome] += count.n
-    change, reason = influence.difference, _describe_missing_agreement(influence.difference.reason)
     return JudgeRow(
         judge=judge,
         family=find_family(source.config, judge),
@@ -146,8 +143,7 @@ def _build_judge_row(
         valid=valid_share,
         confidence=confidence,
         agreement=agreement,
-        alpha_without=agreement_estimate(influence.agreement),
-        alpha_change=replace(change, reason=reason),
-        alpha_change_p_holm=influence_p_holm,
+        alpha_without=alpha_without,
+        alpha_change=replace(alpha_change, reason=_describe_missing_agreement(alpha_change.reason)),
         **biases,
     )

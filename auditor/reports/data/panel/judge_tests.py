@@ -11,7 +11,7 @@ import numpy as np
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling
 from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
-from auditor.metrics.share_p_values import share_p_values
+from auditor.metrics.share_p_values import compare_shares
 from auditor.metrics.unit_means import ShareTable, shares_over_units
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.panel.judge_biases import estimate_self_preferences
@@ -61,13 +61,12 @@ def build_blinding_rows(judges: Sequence[str], guesses: Iterable[Guess]) -> list
             float(np.mean([1 / getattr(guess, size_field) for guess in scored_guesses[judge]]))
             for judge in tested_judges
         ]
-        columns = zip(tested_judges, shares_over_units(tables), chances, share_p_values(tables, chances), strict=True)
         rows += [
-            BlindingCheckRow(judge=judge, what=attribute, hits=share, chance=chance, p_value=p_value)
-            for judge, share, chance, p_value in columns
+            BlindingCheckRow(judge=judge, what=attribute, hits=hits, chance=chance)
+            for judge, hits, chance in zip(tested_judges, compare_shares(tables, chances), chances, strict=True)
         ]
     # A stable order: a judge's attributes keep theirs.
-    return adjust_rows(sorted(rows, key=lambda row: judges.index(row.judge)))
+    return adjust_rows(sorted(rows, key=lambda row: judges.index(row.judge)), "hits", "guesses of judges")
 
 
 def build_restatement_rows(
@@ -118,19 +117,11 @@ def compare_verdict_pairs(
         estimate_shares(lambda before, after: (before != after).astype(np.float64)),
         strict=True,
     )
-    return adjust_rows(
-        [
-            RestatementShiftRow(
-                judge=judge,
-                valid=valid,
-                restated=restated,
-                shift=shift,
-                changed=changed,
-                p_value=shift.p_value,
-            )
-            for judge, valid, restated, shift, changed in columns
-        ]
-    )
+    rows = [
+        RestatementShiftRow(judge=judge, valid=valid, restated=restated, shift=shift, changed=changed)
+        for judge, valid, restated, shift, changed in columns
+    ]
+    return adjust_rows(rows, "shift", "judges on changed traces")
 
 
 def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVerdict]) -> list[FaultDetectionRow]:
@@ -165,19 +156,11 @@ def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVe
         paired_differences_over_units([paired for _, _, paired in tables]),
         strict=True,
     )
-    return adjust_rows(
-        [
-            FaultDetectionRow(
-                judge=judge,
-                fault=fault,
-                detected=detected,
-                false_alarms=false_alarms,
-                difference=difference,
-                p_value=difference.p_value,
-            )
-            for (fault, judge), detected, false_alarms, difference in columns
-        ]
-    )
+    rows = [
+        FaultDetectionRow(judge=judge, fault=fault, detected=detected, false_alarms=false_alarms, difference=difference)
+        for (fault, judge), detected, false_alarms, difference in columns
+    ]
+    return adjust_rows(rows, "difference", "injected faults")
 
 
 def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> list[PositionBiasRow]:
@@ -202,18 +185,10 @@ def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> l
         first_tables.append(ShareTable(n_first, np.full(n_pairs, 2), units, np.ones(n_pairs)))
         stable_tables.append(ShareTable(is_stable, np.ones(n_pairs), units))
     columns = zip(
-        tested_judges,
-        shares_over_units(first_tables),
-        shares_over_units(stable_tables),
-        share_p_values(first_tables, NO_PREFERENCE),
-        strict=True,
+        tested_judges, compare_shares(first_tables, NO_PREFERENCE), shares_over_units(stable_tables), strict=True
     )
-    return adjust_rows(
-        [
-            PositionBiasRow(judge=judge, first=first, stable=stable, p_value=p_value)
-            for judge, first, stable, p_value in columns
-        ]
-    )
+    rows = [PositionBiasRow(judge=judge, first=first, stable=stable) for judge, first, stable in columns]
+    return adjust_rows(rows, "first", "position bias of judges")
 
 
 def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredTraceVerdict]) -> list[SelfReviewRow]:

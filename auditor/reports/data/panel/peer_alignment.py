@@ -75,7 +75,10 @@ def _correlate_with_alignment(
     method_rows = [row for row in alignment_rows if row.method == method and row.model in figure_by_model]
     figures, r_with_people = (
         np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-        for values in ([figure_by_model[row.model] for row in method_rows], [row.pearson_r for row in method_rows])
+        for values in (
+            [figure_by_model[row.model] for row in method_rows],
+            [row.pearson_r.value for row in method_rows],
+        )
     )
     families = [find_family(config, row.model) for row in method_rows]
     correlation = correlate_models(figures, r_with_people, families)

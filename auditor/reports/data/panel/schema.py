@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from typing import Annotated
+
+from auditor.metrics.estimate import Estimate, ShareEstimate, Tested
 from auditor.metrics.judge_difference import JudgeDifference
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.panel.copying_schema import CopyingReport
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import (
+    CORRELATION_COLUMNS,
+    FlatRow,
+    JudgeName,
+    ReportModel,
+    RowShareTest,
+    RowTest,
+    p_column,
+)
+from auditor.reports.document import Column
 
 
 class JudgeRow(ReportModel):
@@ -15,29 +26,33 @@ class JudgeRow(ReportModel):
     Each says in `evidence` whether it may be called a bias. P-values are adjusted for all judges and differences.
     """
 
-    judge: str
-    family: str | None
-    assigned: int
-    given: int
+    judge: JudgeName
+    family: Annotated[str | None, Column("Family", table="judges")]
+    assigned: Annotated[int, Column("Requested", table="judges")]
+    given: Annotated[int, Column("Usable", table="judges")]
     losses: dict[str, int]
-    shortened: int
+    shortened: Annotated[int, Column("Shortened", table="judges")]
     """Justifications that were cut, since they were still too long when asked for again."""
-    valid: ShareEstimate
+    valid: Annotated[ShareEstimate, Column("Share of VALID", table="judges")]
     """Share of VALID among its verdicts."""
-    confidence: Estimate
+    confidence: Annotated[Estimate, Column("Confidence", table="judges")]
     """Mean stated confidence, in [0, 1]."""
-    agreement: ShareEstimate
+    agreement: Annotated[ShareEstimate, Column("Agrees with the majority", table="judge-agreement")]
     """Share of traces on which it agrees with more than half of the other judges."""
-    alpha_without: Estimate
+    alpha_without: Annotated[Estimate, Column("Alpha without it", table="judge-agreement")]
     """Krippendorff's alpha of the other judges. It shares verdicts with the panel's alpha, so its interval does not say
     whether the two differ: see `alpha_change`."""
-    alpha_change: Estimate
+    alpha_change: Annotated[
+        Tested,
+        Column("Change of alpha", style="signed", table="judge-agreement"),
+        p_column(table="judge-agreement"),
+    ]
     """`alpha_without` minus the panel's alpha, with the interval of this difference; above 0 the other judges agree
-    better without this judge."""
-    alpha_change_p_holm: float | None
-    """p-value of no such difference, after Holm's correction for the number of judges; below 0.05 and with a positive
-    `alpha_change` the judge disagrees more with the others than they do with each other."""
-    padding: JudgeDifference
+    better without this judge. If the p-value adjusted for all judges is then below 0.05, the judge disagrees more with
+    the others than they do with each other."""
+    padding: Annotated[
+        JudgeDifference, Column("Difference", style="signed", table="padding"), p_column(table="padding")
+    ]
     """Its share of VALID on padded traces minus that on the same traces as written. The padding has no content, so a
     difference is caused by the length; missing without `auditor experiment bias`."""
     leniency: JudgeDifference
@@ -59,13 +74,13 @@ class JudgeRow(ReportModel):
 class VotingRuleRow(ReportModel):
     """Outcomes of the traces under one voting rule."""
 
-    rule: str
-    valid: int
+    rule: Annotated[str, Column("Rule", "name")]
+    valid: Annotated[int, Column("VALID")]
     """Traces upheld as VALID."""
-    invalid: int
-    open: int
+    invalid: Annotated[int, Column("INVALID")]
+    open: Annotated[int, Column("Open")]
     """Traces without a majority, left for a person."""
-    differs: ShareEstimate
+    differs: Annotated[ShareEstimate, Column("Contradicts the majority")]
     """Among traces that both rules settle, the share decided opposite to the plain majority; missing for the
     majority itself."""
     weights: dict[str, float]
@@ -78,82 +93,76 @@ class VotingRuleRow(ReportModel):
 class PeerAlignmentRow(ReportModel):
     """Whether models that peers find VALID agree more with people: a correlation over models, by method."""
 
-    method: str
-    r: ModelCorrelation
+    method: Annotated[str, Column("Method", "name")]
+    r: Annotated[ModelCorrelation, *CORRELATION_COLUMNS]
     """Correlation of peer agreement with r against people."""
 
 
-class BlindingCheckRow(ReportModel):
+class BlindingCheckRow(FlatRow):
     """How often one judge guesses a masked attribute, against chance."""
 
-    judge: str
-    what: str
+    judge: JudgeName
+    what: Annotated[str, Column("Guessed attribute")]
     """`country`, `topic` or `author`."""
-    hits: ShareEstimate
-    chance: float
+    hits: Annotated[RowShareTest, Column("Correct guesses")]
+    """Its p-value is of hits by chance, below 0.05 if the interval excludes chance."""
+    chance: Annotated[float, Column("Chance"), p_column(path="hits.adjusted_p_value")]
     """Expected share of hits by random guessing from the same lists of options."""
-    p_value: float | None = None
-    """Two-sided, of hits by chance, below 0.05 if the interval excludes chance; null without an interval."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all judges and attributes (Holm); null without a test."""
 
 
-class RestatementShiftRow(ReportModel):
+class RestatementShiftRow(FlatRow):
     """Effect of restating traces in neutral words on one judge's verdicts."""
 
-    judge: str
-    valid: ShareEstimate
+    judge: JudgeName
+    valid: Annotated[
+        ShareEstimate,
+        Column("VALID as written", table="restatement"),
+        Column("VALID before", table="judge-drift"),
+    ]
     """Share of VALID on the traces as they were."""
-    restated: ShareEstimate
+    restated: Annotated[
+        ShareEstimate,
+        Column("VALID restated", table="restatement"),
+        Column("VALID after", table="judge-drift"),
+    ]
     """Share of VALID on the same traces restated."""
-    shift: Estimate
-    """`restated` minus `valid`, paired by trace."""
-    changed: ShareEstimate
+    changed: Annotated[ShareEstimate, Column("Verdicts changed")]
     """Share of traces on which the verdict changed."""
-    p_value: float | None = None
-    """Two-sided, of no shift; null without an interval."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all judges (Holm); null without a test."""
+    shift: Annotated[RowTest, Column("Difference", style="signed"), p_column()]
+    """`restated` minus `valid`, paired by trace."""
 
 
-class FaultDetectionRow(ReportModel):
+class FaultDetectionRow(FlatRow):
     """How often one judge detects an injected fault, and how often it objects to the same traces without it."""
 
-    judge: str
-    fault: str
-    detected: ShareEstimate
+    judge: JudgeName
+    fault: Annotated[str, Column("Fault")]
+    detected: Annotated[ShareEstimate, Column("Detected")]
     """Share of traces with the fault that it calls INVALID."""
-    false_alarms: ShareEstimate
+    false_alarms: Annotated[ShareEstimate, Column("False alarms")]
     """Share of the same traces without the injected fault that it calls INVALID; they may have other faults."""
-    difference: Estimate
+    difference: Annotated[RowTest, Column("Difference", style="signed", emphasis=True), p_column()]
     """Detected minus false alarms: 0 means that the judge does not detect the fault."""
-    p_value: float | None = None
-    """Two-sided, of a difference of 0; null without an interval."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all judges and faults (Holm); null without a test."""
 
 
-class PositionBiasRow(ReportModel):
+class PositionBiasRow(FlatRow):
     """Preference of one judge for the side shown first."""
 
-    judge: str
-    first: ShareEstimate
-    """Share of answers for the side shown first, with each side first equally often; 0.5 is no bias."""
-    stable: ShareEstimate
+    judge: JudgeName
+    first: Annotated[RowShareTest, Column("Prefers the first")]
+    """Share of answers for the side shown first, with each side first equally often; 0.5 is no bias. Its p-value is of
+    a share of 0.5, below 0.05 if the interval excludes 0.5."""
+    stable: Annotated[ShareEstimate, Column("Same in both orders"), p_column(path="first.adjusted_p_value")]
     """Share of pairs in which it prefers the same side in both orders."""
-    p_value: float | None = None
-    """Two-sided, of a share of 0.5 in `first`, below 0.05 if the interval excludes 0.5; null without an interval."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all judges (Holm); null without a test."""
 
 
 class SelfReviewRow(ReportModel):
     """Verdicts of a judge on its own traces. They are not votes: no outcome depends on them."""
 
-    judge: str
-    valid: ShareEstimate
+    judge: JudgeName
+    valid: Annotated[ShareEstimate, Column("VALID for own traces")]
     """Share of VALID on its own traces."""
-    preference: JudgeDifference
+    preference: Annotated[JudgeDifference, Column("Self-preference", style="signed"), p_column()]
     """Leniency towards itself minus that towards others, compared with the other judges on the same traces. An
     association: its own traces differ in other ways too. The p-value is adjusted for the judges of this table."""
 

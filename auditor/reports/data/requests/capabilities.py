@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from auditor.metrics.correlation import pearson
 from auditor.metrics.error import mae
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.document import Column
 from auditor.storage import request_forms
 from auditor.storage.capabilities import StoredCapability, current_capabilities
 from auditor.storage.costs import CallCounts
@@ -28,20 +29,20 @@ from auditor.storage.request_forms import FormScore
 class CapabilityReportRow(ReportModel):
     """What the server of one model or judge was found to accept at the first contact."""
 
-    name: str
-    form: str | None
+    name: Annotated[str, Column("Model", "name")]
+    form: Annotated[str | None, Column("Form")]
     """Form in which structured answers are requested; null where none was requested."""
-    dropped_params: list[str]
+    dropped_params: Annotated[list[str], Column("Changed or left out", key="not_sent")]
     """Parameters that are left out, by OpenAI's names."""
-    dropped_keywords: list[str]
+    dropped_keywords: Annotated[list[str], Column("Schema keywords left out", key="keywords")]
     """Keywords that are left out of JSON schemas; `strict` is the strict mode itself."""
-    token_limit_param: str
+    token_limit_param: Annotated[str, Column("Token limit")]
     """Name under which the limit on output tokens is sent."""
-    thinking_tokens: int
+    thinking_tokens: Annotated[int, Column("Tokens for reasoning")]
     """Tokens added to each limit, as room for hidden reasoning."""
-    evidence: str
+    evidence: Annotated[str, Column("Evidence")]
     """What the server answered that led to it."""
-    litellm_version: str
+    litellm_version: Annotated[str, Column("litellm")]
     """Version of litellm that it was found out with."""
     created_at: str
 
@@ -59,13 +60,13 @@ class FormSplitRow(ReportModel):
     """Scores of one model that was asked in several forms: those from one form. Intervals are over countries and
     topics."""
 
-    model: str
-    form: str
-    answers: int
+    model: ModelName
+    form: Annotated[str, Column("Form")]
+    answers: Annotated[int, Column("Answers")]
     """Answers to direct questions with a score."""
-    cells: int
-    pearson_r: Estimate
-    mae: Estimate
+    cells: Annotated[int, Column("Cells")]
+    pearson_r: Annotated[Estimate, Column("r", show_n=False)]
+    mae: Annotated[Estimate, Column("MAE", show_n=False)]
 
 
 class RequestsReport(ReportModel):

@@ -198,8 +198,8 @@ def build_temperature_rows(source: ReportSource, temperature: float) -> list[Set
                 model=row.model,
                 setting=temperature,
                 samples=samples_per_cell,
-                r=Estimate(None, row.n, reason=REFUSED_REASON) if is_refused else row.crossed.pearson_r,
-                mae=Estimate(None, row.n, reason=REFUSED_REASON) if is_refused else row.crossed.mae,
+                r=Estimate(None, row.n, reason=REFUSED_REASON) if is_refused else row.pearson_r,
+                mae=Estimate(None, row.n, reason=REFUSED_REASON) if is_refused else row.mae,
                 spread=None
                 if is_refused or mean_variance is None or not samples_per_cell
                 else float(np.sqrt(mean_variance / samples_per_cell)),

@@ -8,16 +8,16 @@ from itertools import combinations
 import numpy as np
 
 from auditor.domain import Purpose
-from auditor.metrics.estimate import Estimate, EstimateWithTest
-from auditor.metrics.multiple_testing import holm
+from auditor.metrics.estimate import Tested
 from auditor.metrics.paired_difference import paired_difference
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
 from auditor.reports.data.semantic.schema import SemanticDifferenceRow
 from auditor.reports.data.semantic.score_table import ScoreTable, bounds_of
 
 
-def difference_over_questions(first: FloatArray, second: FloatArray, *, metric: str = "") -> EstimateWithTest:
+def difference_over_questions(first: FloatArray, second: FloatArray, *, metric: str = "") -> Tested:
     """Mean of second minus first, with an interval over questions.
 
     Args:
@@ -36,27 +36,17 @@ def build_difference_rows(
 
     Pairs with different sampling settings are listed without figures, and are no test that Holm's method counts.
     """
-    all_pairs = list(combinations(models, 2))
-    pairs = [pair for pair in all_pairs if sampling.are_comparable(*pair, Purpose.MORAL)]
-    withheld = [
-        SemanticDifferenceRow(
-            first=first, second=second, difference=Estimate(None, 0, reason=INCOMPARABLE_REASON), p_value=None
-        )
-        for first, second in all_pairs
-        if (first, second) not in pairs
-    ]
-    differences = [
-        difference_over_questions(table.scores_of(first), table.scores_of(second)) for first, second in pairs
-    ]
-    adjusted_p_values = holm(
-        [np.nan if difference.p_value is None else difference.p_value for difference in differences]
+    pairs = sorted(
+        combinations(models, 2), key=lambda pair: not sampling.are_comparable(pair[0], pair[1], Purpose.MORAL)
     )
-    return [
+    rows = [
         SemanticDifferenceRow(
             first=first,
             second=second,
-            difference=difference,
-            p_value=None if np.isnan(p_value) else float(p_value),
+            difference=difference_over_questions(table.scores_of(first), table.scores_of(second))
+            if sampling.are_comparable(first, second, Purpose.MORAL)
+            else Tested(None, 0, reason=INCOMPARABLE_REASON),
         )
-        for (first, second), difference, p_value in zip(pairs, differences, adjusted_p_values, strict=True)
-    ] + withheld
+        for first, second in pairs
+    ]
+    return adjust_rows(rows, "difference", "differences in consistency")

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from auditor.metrics.averaging import AveragedEstimate
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.model_correlation import ModelCorrelation
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import (
+    P_VALUE_KEYS,
+    R_KEYS,
+    FlatRow,
+    ModelName,
+    PublishedAs,
+    ReportModel,
+    RowTest,
+    p_column,
+)
+from auditor.reports.document import Column
 from auditor.reports.number_format import format_span
 
 
@@ -29,43 +39,39 @@ class AnswerCountRow(ReportModel):
 class MeasureByWordingRow(ReportModel):
     """One measure at one temperature, of one kind of text; n counts questions."""
 
-    text: str
-    """`answer`, `rot` (rules of thumb), `mix`, or `mix:0.2` as in the released program of SaGE."""
-    metric: str
+    metric: Annotated[str, Column("Measure")]
     """`sage`, `sge`, `sage:alpha=1` (SaGE with another exponent), `cosine`, or one of `rivals`."""
-    same_words: AveragedEstimate
-    other_words: AveragedEstimate
-    difference: Estimate
+    text: Annotated[str, Column("Texts")]
+    """`answer`, `rot` (rules of thumb), `mix`, or `mix:0.2` as in the released program of SaGE."""
+    same_words: Annotated[AveragedEstimate, Column("Same wording")]
+    other_words: Annotated[AveragedEstimate, Column("Other wordings")]
+    difference: Annotated[Estimate, Column("Other minus same", style="signed", emphasis=True)]
     """`other_words` minus `same_words`; the interval is not adjusted for the number of measures."""
 
 
 class MeasureByRuleRow(ReportModel):
     """One measure before and after a rule to follow, of one kind of text; n counts questions."""
 
-    text: str
-    """As in `MeasureByWordingRow`."""
-    metric: str
-    before: AveragedEstimate
-    after: AveragedEstimate
-    change: Estimate
+    metric: Annotated[str, Column("Measure")]
+    text: Annotated[str, Column("Texts")]
+    """Both as in `MeasureByWordingRow`."""
+    before: Annotated[AveragedEstimate, Column("Without a rule")]
+    after: Annotated[AveragedEstimate, Column("With a rule")]
+    change: Annotated[Estimate, Column("Change", style="signed", emphasis=True)]
     """`after` minus `before`; the interval is not adjusted for the number of measures."""
 
 
-class SemanticTemperatureRow(ReportModel):
+class SemanticTemperatureRow(FlatRow):
     """One model at one temperature; n counts questions."""
 
-    model: str
-    temperature: float
-    same_words: AveragedEstimate
+    model: ModelName
+    temperature: Annotated[float, Column("Temperature")]
+    same_words: Annotated[AveragedEstimate, Column("Same wording")]
     """Consistency over repeated answers to the original question, asked as often as there are wordings."""
-    other_words: AveragedEstimate
+    other_words: Annotated[AveragedEstimate, Column("Other wordings")]
     """Consistency over one answer to each wording."""
-    difference: Estimate
+    difference: Annotated[RowTest, Column("Other minus same", style="signed", emphasis=True), p_column("p"), p_column()]
     """`other_words` minus `same_words`, on the questions that have both."""
-    p_value: float | None
-    """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all models and temperatures (Holm); null without a test."""
     measures: list[MeasureByWordingRow] = Field(default_factory=list)
     """By every measure of the audit, its own score included."""
     questions: int | None = None
@@ -73,17 +79,13 @@ class SemanticTemperatureRow(ReportModel):
     counts: list[AnswerCountRow] = Field(default_factory=list)
 
 
-class RuleFollowingRow(ReportModel):
+class RuleFollowingRow(FlatRow):
     """One model before and after an instruction to follow a rule of thumb; n counts questions."""
 
-    model: str
-    before: AveragedEstimate
-    after: AveragedEstimate
-    change: Estimate
-    p_value: float | None
-    """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
-    adjusted_p_value: float | None = None
-    """`p_value` adjusted for all models (Holm); null without a test."""
+    model: ModelName
+    before: Annotated[AveragedEstimate, Column("Without a rule")]
+    after: Annotated[AveragedEstimate, Column("With a rule")]
+    change: Annotated[RowTest, Column("Change", style="signed", emphasis=True), p_column("p"), p_column()]
     rules_file: str | None = None
     """Name of the file of rules; null where each model followed its own first rule."""
     rules_sha256: str | None = None
@@ -100,32 +102,27 @@ class TaskConsistencyRow(ReportModel):
 
     text: str
     """`answer`: the reasons."""
-    metric: str
+    metric: Annotated[str, Column("Measure")]
     """As in `MeasureByWordingRow`."""
-    consistency: AveragedEstimate
+    consistency: Annotated[AveragedEstimate, Column("Consistency")]
     """Mean over questions; n counts questions."""
     over_models: ModelCorrelation | None = None
     """Pearson's r of mean consistency by this measure and accuracy over the models; the same for all models."""
 
 
-class ConsistencyAccuracyRow(ReportModel):
+class ConsistencyAccuracyRow(FlatRow):
     """One model on questions with a known answer; n of both estimates counts questions."""
 
-    model: str
-    accuracy: AveragedEstimate
+    model: ModelName
+    accuracy: Annotated[AveragedEstimate, Column("Accuracy")]
     """Mean over questions of the share of correct answers among usable ones."""
     scored: Literal["reasons", "choices"] = "reasons"
     """What the consistency is of: the stated reasons, or the texts of the chosen answers."""
-    consistency: AveragedEstimate
+    consistency: Annotated[AveragedEstimate, Column("Consistency")]
     """Mean consistency score of these texts."""
-    n: int
-    """Questions that have both."""
-    r: float | None
-    """Pearson's r of consistency and accuracy over questions, with an interval over other questions."""
-    p_value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    reason: str | None = None
+    r: Annotated[Tested, PublishedAs(R_KEYS | P_VALUE_KEYS), Column("r", emphasis=True), p_column("p")]
+    """Pearson's r of consistency and accuracy over questions, with an interval over other questions; n counts those
+    that have both."""
     over_models: ModelCorrelation | None = None
     """Pearson's r of mean consistency and accuracy over the models; the same in all rows."""
     measures: list[TaskConsistencyRow] = Field(default_factory=list)

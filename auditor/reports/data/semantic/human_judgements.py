@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,9 @@ from pydantic import Field
 from auditor.domain.semantic import QuestionScore
 from auditor.errors import UsageError
 from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
-from auditor.metrics.estimate import Estimate, EstimateWithTest
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.unit_means import mean_over_units
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import P_VALUE_KEYS, R_KEYS, FlatRow, PublishedAs, ReportModel, p_column
 from auditor.reports.data.semantic.people_labels import (
     AuditLabels,
     LeftOutReason,
@@ -27,6 +28,7 @@ from auditor.reports.data.semantic.people_labels import (
     select_labels,
     share_judged_consistent,
 )
+from auditor.reports.document import Column
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import Database
 from auditor.storage.records import load_records
@@ -36,38 +38,34 @@ MAX_ENTROPY = float(np.log2(3))
 """Entropy in bits of as many Y as N and NA."""
 
 
-class HumanCorrelationRow(ReportModel):
+class HumanCorrelationRow(FlatRow):
     """Pearson's r of a measure with people, over models and questions; the interval is over other questions."""
 
     text: str
-    metric: str
-    n: int
-    r: float | None
+    metric: Annotated[str, Column("Measure")]
+    r: Annotated[Estimate, PublishedAs(R_KEYS), Column("r with people", emphasis=True)]
     """Correlation with the share of judgements that find two answers alike."""
-    ci_low: float | None
-    ci_high: float | None
-    reason: str | None = None
-    r_entropy: float | None
+    r_entropy: Annotated[float | None, Column("r with entropy")]
     """Correlation with the entropy of the judgements: questions on which people disagree should be less consistent."""
-    r_pair_entropy: EstimateWithTest | None = None
+    r_pair_entropy: Annotated[Tested | None, Column("r with entropy over pairs")] = None
     """Correlation with the entropy over pairs: where people find many pairs alike, answers should be consistent. A
     question without a pair that people find alike is left out, since it has no distribution."""
 
 
-class CorrelationDifferenceRow(ReportModel):
+class CorrelationDifferenceRow(FlatRow):
     """Difference in r with people between the audit's score and another measure; interval and test over questions."""
 
     text: str
-    metric: str
     than_text: str
-    than_metric: str
-    difference: float | None
+    than_metric: Annotated[str, Column("Audit’s measure")]
+    metric: Annotated[str, Column("Other measure")]
+    difference: Annotated[
+        Tested,
+        PublishedAs(R_KEYS | {"value": "difference"} | P_VALUE_KEYS),
+        Column("Difference in r", style="signed", emphasis=True),
+        p_column("p"),
+    ]
     """r of the audit's score minus r of the other measure."""
-    p_value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    n: int
-    reason: str | None = None
 
 
 class HumanJudgementReport(ReportModel):
@@ -198,15 +196,10 @@ def _correlation_row(
         questions: of these values.
     """
     sides = ("the people's labels", "the measure")
-    with_people = correlate_over_units(human_scores, values, {"question": questions}, sides)
     return HumanCorrelationRow(
         text=metric_key[0],
         metric=metric_key[1],
-        n=with_people.n,
-        r=with_people.value,
-        ci_low=with_people.ci_low,
-        ci_high=with_people.ci_high,
-        reason=with_people.reason,
+        r=correlate_over_units(human_scores, values, {"question": questions}, sides),
         r_entropy=correlate_over_units(entropy, values, {"question": questions}).value,
         r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}, sides),
     )
@@ -228,16 +221,10 @@ def _correlation_difference(
         human_scores: share judged consistent, one per model and question.
         questions: of these values.
     """
-    difference = correlation_difference_over_units(human_scores, first, second, {"question": questions})
     return CorrelationDifferenceRow(
         text=metric_key[0],
         metric=metric_key[1],
         than_text=main_key[0],
         than_metric=main_key[1],
-        difference=difference.value,
-        p_value=difference.p_value,
-        ci_low=difference.ci_low,
-        ci_high=difference.ci_high,
-        n=difference.n,
-        reason=difference.reason,
+        difference=correlation_difference_over_units(human_scores, first, second, {"question": questions}),
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from auditor.metrics.averaging import AveragedEstimate
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column
+from auditor.reports.document import Column
 
 
 class ChanceScore(ReportModel):
@@ -25,21 +27,21 @@ class ChanceScore(ReportModel):
 class SemanticModelRow(ReportModel):
     """One model; n of every estimate counts questions with at least two usable answers."""
 
-    model: str
-    consistency: AveragedEstimate
+    model: ModelName
+    consistency: Annotated[AveragedEstimate, Column("Score", emphasis=True)]
     """Score of the texts named by `measured`: 1 is the same answer in all wordings."""
-    rules: AveragedEstimate
+    rules: Annotated[AveragedEstimate, Column("Rules of thumb")]
     """Score of the rules of thumb only."""
-    answers: AveragedEstimate
+    answers: Annotated[AveragedEstimate, Column("Answers")]
     """Score of the answers only."""
-    shuffled: ChanceScore
+    shuffled: Annotated[ChanceScore, Column("By chance", "estimate", show_n=False)]
     """Chance level with the answers of all questions shuffled."""
-    length_matched: ChanceScore
+    length_matched: Annotated[ChanceScore, Column("By chance, similar length", "estimate", show_n=False)]
     """Chance level with answers shuffled among questions with answers of similar length."""
-    planned: int
+    ok: Annotated[int, Column("Usable")]
+    planned: Annotated[int, Column("Planned")]
     """Planned answers; planned = ok + all losses + missing."""
-    ok: int
-    losses: dict[str, int]
+    losses: Annotated[dict[str, int], Column("Excluded", key="excluded")]
     missing: int
     rules_planned: int
     """Planned rules of thumb: one for each usable answer, where they are asked for."""
@@ -55,25 +57,23 @@ class FoundationRow(ReportModel):
     consistency: AveragedEstimate
 
 
-class SemanticDifferenceRow(ReportModel):
+class SemanticDifferenceRow(FlatRow):
     """Difference of two models on the questions with a score from both."""
 
-    first: str
-    second: str
-    difference: Estimate
+    second: Annotated[str, Column("Model", "name")]
+    first: Annotated[str, Column("Compared with", "name")]
+    difference: Annotated[RowTest, Column("Difference", style="signed", emphasis=True), p_column()]
     """Mean score of the second minus that of the first."""
-    p_value: float | None
-    """Two-sided p-value of no difference, by the method of the interval, adjusted by Holm for all pairs of models."""
 
 
 class BaselineSimilarityRow(ReportModel):
     """Baseline measure of similarity between a question's texts: the mean over pairs."""
 
-    model: str
-    text: str
+    metric: Annotated[str, Column("Measure")]
+    text: Annotated[str, Column("Texts")]
     """`rot` or `answer`."""
-    metric: str
-    value: AveragedEstimate
+    model: ModelName
+    value: Annotated[AveragedEstimate, Column("Mean over pairs")]
 
 
 class ScoreFormRow(ReportModel):
@@ -93,26 +93,26 @@ class ScoreFormRow(ReportModel):
 class LanguagePairRow(ReportModel):
     """Similarity of a model's answers between wordings in two languages, or within one language."""
 
-    model: str
-    first: str
+    model: ModelName
+    first: Annotated[str, Column("Languages", key="languages")]
     second: str
-    similarity: AveragedEstimate
+    similarity: Annotated[AveragedEstimate, Column("Mean cosine", emphasis=True)]
     """Mean cosine over questions."""
 
 
 class JudgedConsistencyRow(ReportModel):
     """Consistency score of one model: share of judged pairs of sampled answers that the judge finds consistent."""
 
-    model: str
-    judge: str
-    score: AveragedEstimate
-    """Of all judged pairs; n counts valid judgements."""
-    instances: AveragedEstimate
+    model: ModelName
+    judge: JudgeName
+    instances: Annotated[AveragedEstimate, Column("Mean over questions", emphasis=True)]
     """The mean over questions of each one's score; n counts questions."""
+    score: Annotated[AveragedEstimate, Column("Pooled")]
+    """Of all judged pairs; n counts valid judgements."""
     questions: int
-    asked: int
-    consistent: int
-    failed: int
+    consistent: Annotated[int, Column("Consistent")]
+    asked: Annotated[int, Column("Asked")]
+    failed: Annotated[int, Column("Failed")]
     """Failed judgements, left out of numerator and denominator."""
     losses: dict[str, int]
     """Failed judgements by outcome."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.reports.data.differences.schema import DifferenceReport
-from auditor.reports.document import Code, Column, Inline, Section
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, make_columns, tabulate
+from auditor.reports.data.differences.schema import DifferenceReport, SeriesPairDifferences
+from auditor.reports.document import Code, Inline, Section
+from auditor.reports.sections.tables import tabulate
 
 
 def build_corrected_section(differences: DifferenceReport) -> Iterator[Section]:
@@ -20,21 +20,6 @@ def build_corrected_section(differences: DifferenceReport) -> Iterator[Section]:
         Code("--uncorrected"),
         " leaves this table out.",
     ]
-    shares = {"first_share": "First share", "second_share": "Second share"}
-    columns = [
-        *(Column("First", "name"), Column("Second", "name")),
-        *make_columns("estimate", shares),
-        Column("Judges", "number", "judges", style="signed"),
-        Column("Corrected difference", "estimate", "difference", style="signed", emphasis=True),
-        ADJUSTED_P_COLUMN,
-    ]
-    derived = {
-        "first_share": lambda pair: pair.corrected_shares.first,
-        "second_share": lambda pair: pair.corrected_shares.second,
-        "judges": lambda pair: pair.corrected_shares.judges,
-        "difference": lambda pair: pair.corrected_shares.difference,
-        "adjusted_p_value": lambda pair: pair.corrected_shares.adjusted_p_value,
-    }
-    table = tabulate("corrected-shares", "Corrected shares of VALID", caption, pairs, columns, derived)
+    table = tabulate("corrected-shares", "Corrected shares of VALID", caption, pairs, SeriesPairDifferences)
     title = "Is the share of VALID different, after correction?"
     yield Section("corrected-shares", title, [table], contents_title="Corrected shares")

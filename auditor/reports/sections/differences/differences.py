@@ -23,7 +23,6 @@ from auditor.reports.document import (
 from auditor.reports.number_format import describe_adjusted_p_value, describe_interval, format_signed, pluralize
 from auditor.reports.sections.estimate_plots import LabelledEstimate
 from auditor.reports.sections.experiments.common import plot_estimates
-from auditor.reports.sections.lost_samples import count_lost
 from auditor.reports.sections.phrasing import join_texts
 from auditor.reports.sections.tables import tabulate
 
@@ -52,7 +51,7 @@ ERROR_AXIS_TITLE = "Difference in mean absolute error"
 
 def classify_change(difference: SeriesDifference) -> str:
     """The key of a difference in `CHANGE_LABELS`: its change, or `not tested` where there is no p-value."""
-    is_tested = difference.p_value is not None
+    is_tested = difference.difference.p_value is not None
     return "not tested" if difference.change == "not told apart" and not is_tested else difference.change
 
 
@@ -78,7 +77,7 @@ def _describe_difference(difference: SeriesDifference, n_cells: int) -> str:
     estimate = difference.difference
     p_text = ""
     if estimate.ci_low is not None:
-        p_text = f", {describe_adjusted_p_value(difference.p_value, difference.p_holm)}"
+        p_text = f", {describe_adjusted_p_value(estimate)}"
     interval = describe_interval(estimate, style="signed")
     return f"{format_signed(estimate.value)} ({interval}{p_text}, {pluralize(n_cells, 'shared cell')})"
 
@@ -121,7 +120,10 @@ def _list_loss_columns(pairs: Sequence[SeriesPairDifferences], path: str) -> lis
 
     `path` is the figure's attribute of a pair, with a dot at its end.
     """
-    columns = [Column(f"Samples lost by {side}", "share", f"{side}_lost") for side in ("first", "second")]
+    columns = [
+        Column(f"Samples lost by {side}", "share", f"{side}_lost", path=f"{side}_lost_samples.as_count")
+        for side in ("first", "second")
+    ]
     if any(pair.worst_case is not None for pair in pairs):
         bounds = f"worst_case.{path}"
         columns += [
@@ -176,7 +178,7 @@ def _list_changes(differences: Sequence[SeriesDifference], noun: str) -> Block:
         if texts:
             items.append(ListItem([Strong(f"{change.capitalize()}:"), " ", *join_texts(texts, ", ")], status))
     if not items:
-        n_tested = sum(row.p_value is not None for row in differences)
+        n_tested = sum(row.difference.p_value is not None for row in differences)
         if not n_tested:
             return Paragraph(f"Changes by {noun} cannot be tested: none has a 95% CI.")
         remark = "" if n_tested == len(differences) else f" Tested: {n_tested} of {len(differences)}."
@@ -208,7 +210,7 @@ def _tabulate_differences(
         Column(f"{metric} of first", "number", f"{path}first"),
         Column(f"{metric} of second", "number", f"{path}second"),
         Column("Difference", "estimate", f"{path}difference", style="signed", show_n=False, emphasis=True),
-        Column("p (Holm)", "number", f"{path}p_holm", style="p_value"),
+        Column("p (adjusted)", "number", f"{path}difference.adjusted_p_value", style="p_value"),
         Column("The second is", "text", f"{path}change"),
         Column("Cells", "number", n_key),
         *extra_columns,
@@ -218,8 +220,6 @@ def _tabulate_differences(
     )
     derived: Mapping[str, Callable[[Any], Cell]] = {
         f"{path}change": lambda record: CHANGE_LABELS[classify_change(get_difference(record))],
-        "first_lost": lambda pair: count_lost(pair.first_lost_samples),
-        "second_lost": lambda pair: count_lost(pair.second_lost_samples),
     }
     return tabulate(table_id, label, caption, records, columns, derived)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
-from auditor.reports.data.differences.schema import DifferenceReport, SeriesPairDifferences
-from auditor.reports.document import Block, Callout, Code, Column, CountShare, Document, List, Paragraph, Section
+from auditor.reports.data.differences.schema import ComparedSeries, DifferenceReport, SeriesPairDifferences
+from auditor.reports.document import Block, Callout, Code, Document, List, Paragraph, Section
 from auditor.reports.number_format import format_percent, format_signed, pluralize
 from auditor.reports.sections.differences.corrected_shares import build_corrected_section
 from auditor.reports.sections.differences.differences import (
@@ -160,17 +160,8 @@ def _build_coverage_section(differences: DifferenceReport) -> Section:
         "Cells with a usable score",
         "Cells in which people were asked, and those of them with a usable score of the series.",
         differences.series,
-        [
-            Column("Series", "name", "label"),
-            Column("Cells", "number", "asked"),
-            Column("Scored", "number"),
-            Column("Share", "share"),
-            Column("Audit complete", "text", "complete"),
-        ],
-        {
-            "share": lambda series: CountShare(series.scored, series.asked),
-            "complete": lambda series: "yes" if series.complete else "no",
-        },
+        ComparedSeries,
+        {"complete": lambda series: "yes" if series.complete else "no"},
     )
     pair_table = tabulate(
         "coverage-pairs",
@@ -178,11 +169,6 @@ def _build_coverage_section(differences: DifferenceReport) -> Section:
         "Number of cells with a usable score of both series, of one, or of neither. Cells with different scores of "
         "people in the two audits are excluded.",
         differences.pairs,
-        [
-            Column("First", "name"),
-            Column("Second", "name"),
-            *(Column(title, "number") for title in ("Shared", "Only first", "Only second", "Neither")),
-            Column("Different scores of people", "number", "truth_differs"),
-        ],
+        SeriesPairDifferences,
     )
     return Section("coverage", "Coverage", [series_table, pair_table], contents_title="Coverage")

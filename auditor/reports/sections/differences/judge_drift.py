@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.differences.schema import DifferenceReport, JudgeDriftRow
-from auditor.reports.document import Column, List, ListItem, Section
+from auditor.reports.document import List, ListItem, Section
 from auditor.reports.number_format import describe_interval, format_share, format_signed
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, make_columns, tabulate
+from auditor.reports.sections.tables import tabulate
 
 FIGURE_TITLES = {"accuracy": "agreement with people", "excess": "excess of VALID over people"}
 
@@ -24,15 +23,8 @@ def build_judge_drift_section(differences: DifferenceReport) -> Iterator[Section
         "over other random samples of the traces of both audits. Different raters also change these figures. P-values "
         "are adjusted for all rows (Holm)."
     )
-    columns = [
-        Column("Judge", "name"),
-        *(Column("First audit", "name", "first_audit"), Column("Second audit", "name", "second_audit")),
-        Column("Figure", "text", "title"),
-        *make_columns("estimate", {"first": "First", "second": "Second"}),
-        Column("Change", "estimate", style="signed", emphasis=True),
-        ADJUSTED_P_COLUMN,
-    ]
-    table = tabulate("judge-drift", "Judges and people in both audits", caption, rows, columns, {"title": _find_title})
+    derived = {"title": _find_title}
+    table = tabulate("judge-drift", "Judges and people in both audits", caption, rows, JudgeDriftRow, derived)
     findings = List([_describe_change(row) for row in rows], is_findings=True)
     yield Section("judge-drift", "Have the judges drifted?", [findings, table], contents_title="Drift of judges")
 
@@ -49,7 +41,7 @@ def _describe_change(row: JudgeDriftRow) -> ListItem:
     format_value = format_share if row.figure == "accuracy" else format_signed
     values = f"{format_value(row.first.value)} to {format_value(row.second.value)}"
     interval = describe_interval(row.change, style="signed")
-    if not is_significant(row):
+    if not row.change.is_significant:
         text = f"{row.judge}: no change of its {title} is shown ({values}; change {interval})."
         return ListItem(text, "unclear")
     is_better = row.change.value > 0 if row.figure == "accuracy" else abs(row.second.value) < abs(row.first.value)

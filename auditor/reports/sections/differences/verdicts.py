@@ -23,7 +23,8 @@ def describe_verdicts(differences: VerdictDifferences) -> str:
     """Describe how often two sides' verdicts agree, and in which direction they changed."""
     n_same = differences.both_valid + differences.both_invalid
     population = f" for {differences.change.generalizes_to}" if differences.change.generalizes_to else ""
-    p_text = "" if differences.p_value is None else f" ({describe_p_value(differences.p_value)}{population})"
+    p_value = differences.change.p_value
+    p_text = "" if p_value is None else f" ({describe_p_value(p_value)}{population})"
     shared_unit = "the same answer" if differences.about == "answers" else "the same cell"
     n_pairs, n_traces = pluralize(differences.n, "pair"), pluralize(differences.traces, "trace")
     sentences = (

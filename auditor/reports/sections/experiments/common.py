@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
-from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import Axis
-from auditor.reports.document import Block, Column, Document, Figure, Inline, Paragraph, Section, Table, Text
+from auditor.reports.document import Block, Document, Figure, Inline, Paragraph, Section, Table, Text
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.estimate_plots import LabelledEstimate, build_interval_figure
 from auditor.reports.sections.phrasing import join_names
 
 DOCUMENT_KIND = "Experiment"
-P_VALUE_COLUMN = Column("p", "number", "p_value", style="p_value")
 MAX_PLOTTED_ROWS = 60
 """Rows of a plot; with more, only the table has the figures."""
 
@@ -79,23 +76,3 @@ def plot_estimates(
         return []
     caption = caption or f"{title}, with 95% CI."
     return [build_interval_figure(figure_id, title, measured, axis, table_id=table_id, caption=caption)]
-
-
-class CorrelationRow(Protocol):
-    """A row with the interval of a correlation over questions."""
-
-    @property
-    def n(self) -> int: ...
-    @property
-    def ci_low(self) -> float | None: ...
-    @property
-    def ci_high(self) -> float | None: ...
-    @property
-    def reason(self) -> str | None: ...
-
-
-def make_correlation_estimate(value: float | None, row: CorrelationRow) -> Estimate:
-    """A correlation with a row's interval, or the reason why there is none."""
-    is_complete = None not in (value, row.ci_low, row.ci_high)
-    reason = row.reason or (None if is_complete else "too few pairs of model and question")
-    return Estimate(value, row.n, row.ci_low, row.ci_high, reason)

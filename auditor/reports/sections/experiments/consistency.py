@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.reports.charts.interval_plot import SHARE_AXIS
-from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.semantic.experiment_rows import (
     ConsistencyAccuracyRow,
     RuleFollowingRow,
     SemanticTemperatureRow,
 )
-from auditor.reports.document import Column, Document, Inline, Name
+from auditor.reports.document import Document, Inline, Name
 from auditor.reports.number_format import describe_model_correlation
 from auditor.reports.sections.experiments.answer_counts import build_answer_counts
 from auditor.reports.sections.experiments.common import (
-    P_VALUE_COLUMN,
     build_experiment_document,
     build_result_sections,
     count_finding,
-    make_correlation_estimate,
     plot_estimates,
 )
 from auditor.reports.sections.experiments.consistency_tables import (
@@ -30,7 +27,7 @@ from auditor.reports.sections.experiments.consistency_tables import (
 )
 from auditor.reports.sections.model_correlations import CORRELATION_REMARK
 from auditor.reports.sections.phrasing import describe_estimate
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
+from auditor.reports.sections.tables import tabulate
 
 NOTHING_COMPARED = "Nothing was compared."
 P_VALUE_NOTE = "p: by the method of the interval; p (adjusted): the same, adjusted for all rows (Holm)."
@@ -43,7 +40,7 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
         [
             setting
             for row, (setting, difference) in zip(rows, differences, strict=True)
-            if is_significant(row) and (difference.value or 0.0) < 0
+            if difference.is_significant and (difference.value or 0.0) < 0
         ],
         sum(difference.value is not None for _, difference in differences),
         "setting",
@@ -54,15 +51,7 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
         "Consistency at each temperature",
         f"Consistency score at each temperature, with 95% CI; n counts questions. {P_VALUE_NOTE}",
         rows,
-        [
-            Column("Model", "name"),
-            Column("Temperature", "number"),
-            Column("Same wording", "estimate", "same_words"),
-            Column("Other wordings", "estimate", "other_words"),
-            Column("Other minus same", "estimate", "difference", style="signed", emphasis=True),
-            P_VALUE_COLUMN,
-            ADJUSTED_P_COLUMN,
-        ],
+        SemanticTemperatureRow,
     )
     plot_title = "Consistency under paraphrase minus consistency of repeated answers"
     axis_title = "Difference of scores (below 0: paraphrasing changes more)"
@@ -85,7 +74,7 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
     changes = [(row.model, row.change) for row in rows]
     findings = [
         count_finding(
-            [row.model for row in rows if is_significant(row) and ((row.change.value or 0.0) > 0) == is_increase],
+            [row.model for row in rows if row.change.is_significant and ((row.change.value or 0.0) > 0) == is_increase],
             sum(change.value is not None for _, change in changes),
             "model",
             f"be {comparative} consistent with a rule",
@@ -99,14 +88,7 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
         f"Consistency score before and after a model is told to follow {followed}, with 95% CI; n counts questions. "
         f"{P_VALUE_NOTE}",
         rows,
-        [
-            Column("Model", "name"),
-            Column("Without a rule", "estimate", "before"),
-            Column("With a rule", "estimate", "after"),
-            Column("Change", "estimate", style="signed", emphasis=True),
-            P_VALUE_COLUMN,
-            ADJUSTED_P_COLUMN,
-        ],
+        RuleFollowingRow,
     )
     plot_title = "Consistency with a rule minus consistency without"
     axis_title = "Difference of scores (above 0: more consistent with a rule)"
@@ -122,7 +104,7 @@ def build_accuracy_document(audit: str, rows: Sequence[ConsistencyAccuracyRow]) 
         [
             "Accuracy and consistency of ",
             Name(row.model),
-            f": {describe_estimate('r', make_correlation_estimate(row.r, row), 'question')}.",
+            f": {describe_estimate('r', row.r, 'question')}.",
         ]
         for row in rows
     ]
@@ -134,14 +116,7 @@ def build_accuracy_document(audit: str, rows: Sequence[ConsistencyAccuracyRow]) 
         f"Accuracy (share of correct answers), consistency score of {name_scored(rows)}, and Pearson’s r of the two "
         "over questions, with 95% CI; n counts questions.",
         rows,
-        [
-            Column("Model", "name"),
-            Column("Accuracy", "estimate"),
-            Column("Consistency", "estimate"),
-            Column("r", "estimate", emphasis=True),
-            P_VALUE_COLUMN,
-        ],
-        {"r": lambda row: make_correlation_estimate(row.r, row)},
+        ConsistencyAccuracyRow,
     )
     accuracies = [(row.model, row.accuracy) for row in rows]
     plots = plot_estimates("accuracy-plot", "Share of correct answers", accuracies, SHARE_AXIS, table_id=table.id)

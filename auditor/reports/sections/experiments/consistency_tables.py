@@ -15,7 +15,7 @@ from auditor.reports.data.semantic.experiment_rows import (
 )
 from auditor.reports.document import Column, Section
 from auditor.reports.sections.consistency_measures import SCORED_TEXT_LABELS, name_metric
-from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate
+from auditor.reports.sections.tables import DerivedCells, list_columns, tabulate
 
 ALL_MEASURES_TITLE = "All measures"
 ALL_MEASURES_NOTE = "with 95% CI, which are not adjusted for the number of measures; n counts questions."
@@ -36,10 +36,7 @@ def build_wording_measures(rows: Sequence[SemanticTemperatureRow]) -> list[Secti
     columns = [
         Column("Model", "name", "row.model"),
         Column("Temperature", "number", "row.temperature"),
-        *make_columns("text", {"metric": "Measure", "text": "Texts"}),
-        Column("Same wording", "estimate", "measure.same_words"),
-        Column("Other wordings", "estimate", "measure.other_words"),
-        Column("Other minus same", "estimate", "measure.difference", style="signed", emphasis=True),
+        *list_columns(MeasureByWordingRow, prefix="measure."),
     ]
     caption = f"Every measure at each temperature, {ALL_MEASURES_NOTE}"
     table = tabulate("temperature-measures", ALL_MEASURES_TITLE, caption, records, columns, _measure_cells())
@@ -51,10 +48,7 @@ def build_rule_measures(rows: Sequence[RuleFollowingRow]) -> list[Section]:
     records = [_Record(row, measure) for row in rows for measure in row.measures]
     columns = [
         Column("Model", "name", "row.model"),
-        *make_columns("text", {"metric": "Measure", "text": "Texts"}),
-        Column("Without a rule", "estimate", "measure.before"),
-        Column("With a rule", "estimate", "measure.after"),
-        Column("Change", "estimate", "measure.change", style="signed", emphasis=True),
+        *list_columns(MeasureByRuleRow, prefix="measure."),
     ]
     caption = f"Every measure with and without a rule to follow, {ALL_MEASURES_NOTE}"
     table = tabulate("rules-measures", ALL_MEASURES_TITLE, caption, records, columns, _measure_cells())
@@ -71,8 +65,7 @@ def build_task_measures(rows: Sequence[ConsistencyAccuracyRow]) -> list[Section]
     records = [_Record(row, measure) for row in rows for measure in row.measures]
     columns = [
         Column("Model", "name", "row.model"),
-        *make_columns("text", {"metric": "Measure"}),
-        Column("Consistency", "estimate", "measure.consistency"),
+        *list_columns(TaskConsistencyRow, prefix="measure."),
     ]
     caption = f"Consistency of {name_scored(rows)} by every measure, {ALL_MEASURES_NOTE}"
     table = tabulate("accuracy-measures", ALL_MEASURES_TITLE, caption, records, columns, _measure_cells())

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.metrics.estimate import Estimate
 from auditor.reports.data.semantic.human_judgements import (
     CorrelationDifferenceRow,
     HumanCorrelationRow,
     HumanJudgementReport,
 )
 from auditor.reports.data.semantic.people_labels import LeftOutReason
-from auditor.reports.document import Block, Column, Document, Paragraph, Section
+from auditor.reports.document import Block, Document, Paragraph, Section
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.consistency_measures import name_measure
 from auditor.reports.sections.experiments.common import (
-    P_VALUE_COLUMN,
     build_experiment_document,
-    make_correlation_estimate,
 )
 from auditor.reports.sections.phrasing import describe_estimate, join_with_and
 from auditor.reports.sections.tables import tabulate
@@ -29,15 +26,9 @@ LEFT_OUT_LABELS: Mapping[LeftOutReason, str] = {
 }
 
 
-def _estimate_correlation(row: HumanCorrelationRow | CorrelationDifferenceRow) -> Estimate:
-    """A row's correlation, or difference of correlations, as an estimate with the row's interval."""
-    value = row.difference if isinstance(row, CorrelationDifferenceRow) else row.r
-    return make_correlation_estimate(value, row)
-
-
 def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> Document:
     """Build the document on how well measures of consistency correlate with human judgements."""
-    finding = _describe_correlations([row for row in judgements.correlations if row.r is not None])
+    finding = _describe_correlations([row for row in judgements.correlations if row.r.value is not None])
     basis = Paragraph(
         f"{describe_labels(judgements)} "
         f"Mean entropy of a question’s judgements, in bits: {describe_estimate('', judgements.entropy)}."
@@ -77,11 +68,11 @@ def _describe_correlations(measured: Sequence[HumanCorrelationRow]) -> str:
     """Describe the correlations of the measures with people, without picking the largest, which is biased upwards."""
     if not measured:
         return ""
-    ordered = sorted(measured, key=lambda row: row.r or 0.0)
+    ordered = sorted(measured, key=lambda row: row.r.value or 0.0)
     if len(ordered) == 1:
-        estimate = describe_estimate("r", _estimate_correlation(ordered[0]))
+        estimate = describe_estimate("r", ordered[0].r)
         return f"{name_measure(ordered[0].metric, ordered[0].text)} and human judgements: {estimate}."
-    ends = [f"{format_number(row.r)} ({name_measure(row.metric, row.text)})" for row in (ordered[0], ordered[-1])]
+    ends = [f"{format_number(row.r.value)} ({name_measure(row.metric, row.text)})" for row in (ordered[0], ordered[-1])]
     return (
         f"The correlations of {pluralize(len(measured), 'measure')} with human judgements range from {ends[0]} to "
         f"{ends[1]}. The table of differences compares them with the audit’s measure."
@@ -98,13 +89,8 @@ def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
         "paper: the labels 1 and 0 of the pairs are divided by their sum, so that it is higher where more pairs are "
         "alike; a question without a pair alike has none, and is left out. n counts pairs of model and question.",
         judgements.correlations,
-        [
-            Column("Measure", "text", "metric"),
-            Column("r with people", "estimate", "r", emphasis=True),
-            Column("r with entropy", "number", "r_entropy"),
-            Column("r with entropy over pairs", "estimate", "r_pair_entropy"),
-        ],
-        {"metric": lambda row: name_measure(row.metric, row.text), "r": _estimate_correlation},
+        HumanCorrelationRow,
+        {"metric": lambda row: name_measure(row.metric, row.text)},
     )
     differences = tabulate(
         "judgements-differences",
@@ -112,16 +98,10 @@ def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
         "Pearson’s r with people of the audit’s measure minus that of another measure, with 95% CI; above 0 the "
         "audit’s measure is closer to people. p: jackknife over questions, not corrected for multiple tests.",
         judgements.differences,
-        [
-            Column("Audit’s measure", "text", "than_metric"),
-            Column("Other measure", "text", "metric"),
-            Column("Difference in r", "estimate", "difference", style="signed", emphasis=True),
-            P_VALUE_COLUMN,
-        ],
+        CorrelationDifferenceRow,
         {
             "than_metric": lambda row: name_measure(row.than_metric, row.than_text),
             "metric": lambda row: name_measure(row.metric, row.text),
-            "difference": _estimate_correlation,
         },
     )
     return [correlations, differences] if differences.rows else [correlations]

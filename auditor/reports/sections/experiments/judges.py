@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, SHARE_AXIS
-from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.panel.certificate import describe_fault_detection
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.panel.schema import PanelReport, RestatementShiftRow
-from auditor.reports.document import Column, Document
+from auditor.reports.document import Document
 from auditor.reports.sections.experiments.common import (
     build_experiment_document,
     build_result_sections,
@@ -19,7 +18,7 @@ from auditor.reports.sections.experiments.common import (
 )
 from auditor.reports.sections.judge_biases import ADJUSTED_FOR_JUDGES, build_padding_table
 from auditor.reports.sections.panel import build_fault_table, build_position_table, build_self_review_table
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
+from auditor.reports.sections.tables import tabulate
 
 FAULT_AXIS = replace(CORRELATION_AXIS, title="Difference in the share of INVALID (higher is better)")
 PREFERENCE_AXIS = replace(SHARE_AXIS, title="Share of answers (0.5 is no preference)", reference=0.5)
@@ -59,7 +58,7 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
     ]
     findings = [
         count_finding(
-            [row.judge for row in panel.positions if is_significant(row)],
+            [row.judge for row in panel.positions if row.first.is_significant],
             sum(share.value is not None for _, share in first_shares),
             "judge",
             "prefer one position",
@@ -116,7 +115,7 @@ def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequen
         [
             f"{row.judge} ({'more lenient' if (row.shift.value or 0.0) > 0 else 'stricter'})"
             for row in rows
-            if is_significant(row)
+            if row.shift.is_significant
         ],
         sum(row.shift.value is not None for row in rows),
         "judge",
@@ -129,14 +128,7 @@ def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequen
         "verdicts that changed, and difference, after minus before (above 0: more lenient). "
         f"{ADJUSTED_FOR_JUDGES} n counts traces.",
         rows,
-        [
-            Column("Judge", "name"),
-            Column("VALID before", "estimate", "valid"),
-            Column("VALID after", "estimate", "restated"),
-            Column("Verdicts changed", "estimate", "changed"),
-            Column("Difference", "estimate", "shift", style="signed"),
-            ADJUSTED_P_COLUMN,
-        ],
+        RestatementShiftRow,
     )
     shifts = [(row.judge, row.shift) for row in rows]
     plots = plot_estimates(
@@ -164,14 +156,7 @@ def build_holdout_document(audit: str, rows: Sequence[HoldoutRow]) -> Document:
         "Peer agreement as a prediction of agreement with people. r on unseen cells: higher is better. Mean absolute "
         "error on unseen models: lower is better; the mean of the other models is the baseline.",
         rows,
-        [
-            Column("Method", "name"),
-            Column("Models", "number"),
-            Column("Splits", "number"),
-            Column("r on unseen cells", "estimate", "unseen_cells", show_n=False),
-            Column("Error of the mean", "estimate", "error_of_mean", show_n=False),
-            Column("Error of peer agreement", "estimate", "error", show_n=False),
-        ],
+        HoldoutRow,
     )
     correlations = [(row.method, row.unseen_cells) for row in rows]
     plots = plot_estimates(

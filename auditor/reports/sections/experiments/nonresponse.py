@@ -8,7 +8,6 @@ from auditor.reports.charts.interval_plot import CORRELATION_AXIS
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.measurement_schema import NonresponseBoundsRow, NonresponseReport
 from auditor.reports.document import Block, Column, Document, Figure, Paragraph, Reason, Section, Table
-from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.experiments.common import build_experiment_document
 from auditor.reports.sections.phrasing import SeriesLabels
@@ -73,7 +72,7 @@ def _plot_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: SeriesLab
         "treatments-plot",
         "Pearson r under each treatment",
         [
-            (f"{labels.label(row)}, {treatment}", two_way_r(row))
+            (f"{labels.label(row)}, {treatment}", row.pearson_r)
             for treatment, row in sorted(rows, key=lambda entry: entry[1].model)  # entry: treatment, row
         ],
         CORRELATION_AXIS,
@@ -93,8 +92,8 @@ def _tabulate_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: Serie
         TREATMENT_COLUMNS,
         [
             (
-                treatment, labels.label(row), two_way_r(row), row.spearman_rho,
-                row.crossed.mae, row.rmse, row.crossed.bias, row.n,
+                treatment, labels.label(row), row.pearson_r, row.spearman_rho.value,
+                row.mae, row.rmse.value, row.bias, row.n,
             )
             for treatment, row in rows
         ],

@@ -31,7 +31,7 @@ def import_models(db: Database, method: str = "direct") -> Report:
 def test_tiers_hold_the_models_between_two_cut_offs(db: Database) -> None:
     report = import_models(db)
     assert report.over_models is not None
-    r_by_model = {row.model: row.pearson_r for row in report.alignment}
+    r_by_model = {row.model: row.pearson_r.value for row in report.alignment}
     assert r_by_model["birch"] == pytest.approx(1)
     assert (r_by_model["dogwood"] or 0) < 0.65
     for name, cut_offs in (("WVS", [0.9, 0.8, 0.7, None]), ("PEW", [0.85, 0.75, 0.65, None])):

@@ -77,9 +77,9 @@ def test_a_model_with_a_large_gap_is_named(report: Report) -> None:
 def test_p_values_are_adjusted_for_all_models() -> None:
     gaps = simulate_regions(0).gaps
     assert len(gaps) == N_MODELS
-    p_values = [gap.p_value for gap in gaps]
+    p_values = [gap.mae_gap.p_value for gap in gaps]
     assert None not in p_values
-    assert [gap.adjusted_p_value for gap in gaps] == pytest.approx(holm(p_values))  # type: ignore[arg-type]
+    assert [gap.mae_gap.adjusted_p_value for gap in gaps] == pytest.approx(holm(p_values))  # type: ignore[arg-type]
     for gap in gaps:
         is_excluded = (gap.mae_gap.ci_low or 0.0) > 0 or (gap.mae_gap.ci_high or 0.0) < 0
-        assert ((gap.p_value or 0.0) < 0.05) is is_excluded
+        assert ((gap.mae_gap.p_value or 0.0) < 0.05) is is_excluded

@@ -56,8 +56,8 @@ def test_each_row_has_its_share_and_bounds_above_five_percent(db: Database) -> N
     assert row.lost_samples == LostSamples(planned=300, lost=18, share=18 / 300)
     assert (row.n_dropped, row.worst_case is not None) == (0, True)
     assert row.worst_case is not None
-    assert row.worst_case.mae.value == row.mae
-    assert row.worst_case.pearson_r.value == row.pearson_r
+    assert row.worst_case.mae.value == row.mae.value
+    assert row.worst_case.pearson_r.value == row.pearson_r.value
     for figure in (row.worst_case.mae, row.worst_case.pearson_r, row.worst_case.bias):
         assert (figure.bound_low or 0.0) < (figure.value or 0.0) < (figure.bound_high or 0.0)
         assert (figure.ci_low or -2.0) < (figure.bound_low or 0.0)

@@ -121,8 +121,10 @@ def test_the_country_that_got_worse_is_named_first_and_corrected_by_holm(db: Dat
     pair = compare_targets(db, [parse_target("before"), parse_target("afterwards")]).pairs[0]
     assert pair.by_country[0].name == "Nigeria"
     assert pair.by_country[0].change == "worse"
-    p = [part.p_value for part in pair.by_country if part.p_value is not None]
-    adjusted = [part.p_holm for part in pair.by_country if part.p_holm is not None]
+    p = [part.difference.p_value for part in pair.by_country if part.difference.p_value is not None]
+    adjusted = [
+        part.difference.adjusted_p_value for part in pair.by_country if part.difference.adjusted_p_value is not None
+    ]
     assert adjusted == pytest.approx(multipletests(p, method="holm")[1].tolist())
 
 
@@ -185,9 +187,11 @@ def test_holm_correction_is_over_all_pairs_for_countries_and_for_topics(db: Data
     pairs = compare_targets(db, [parse_target("one")], all_pairs=True).pairs
     assert len(pairs) == 3
     for kind in ("by_country", "by_topic"):
-        parts = [part for pair in pairs for part in getattr(pair, kind) if part.p_value is not None]
+        parts = [part for pair in pairs for part in getattr(pair, kind) if part.difference.p_value is not None]
         assert len(parts) > len(getattr(pairs[0], kind))
-        assert [part.p_holm for part in parts] == pytest.approx(holm([part.p_value for part in parts]).tolist())
+        assert [part.difference.adjusted_p_value for part in parts] == pytest.approx(
+            holm([part.difference.p_value for part in parts]).tolist()
+        )
 
 
 def test_renaming_an_unknown_model_raises_a_usage_error(db: Database) -> None:

@@ -41,7 +41,7 @@ def test_two_judges_on_the_same_traces(db: Database) -> None:
     ) == (15, 2, 4, 1, 8)
     n_countries, n_topics = (len({cell[side] for cell in CELLS[:15]}) for side in (0, 1))
     assert min(n_countries, n_topics) < 5
-    assert (verdict_pair.p_value, verdict_pair.change.ci_low, verdict_pair.kappa.ci_low) == (None, None, None)
+    assert (verdict_pair.change.p_value, verdict_pair.change.ci_low, verdict_pair.kappa.ci_low) == (None, None, None)
     assert "an interval needs at least 5 countries and 5 topics" in str(verdict_pair.change.reason)
     assert (len(verdict_pair.flips), verdict_pair.not_listed) == (3, 6)
     assert verdict_pair.change.value == pytest.approx(-7 / 15)
@@ -61,7 +61,7 @@ def test_the_interval_of_two_judges_is_over_countries_and_topics(db: Database) -
     units = {"country": [country for country, _ in CELLS], "topic": [topic for _, topic in CELLS]}
     expected = compare_verdicts_over_units(counts, units)
     assert verdict_pair.change == expected.change
-    assert verdict_pair.p_value == expected.change.p_value is not None
+    assert verdict_pair.change.p_value == expected.change.p_value is not None
     assert verdict_pair.kappa == expected.kappa
     assert verdict_pair.change.resampled == ("country", "topic")
 

@@ -24,7 +24,7 @@ def make_thresholds(**values: float | bool) -> CheckSection:
 def figure_with_interval(report: Report, name: str) -> tuple[float, float, float]:
     """The first model's r or mean absolute error, with the ends of its 95% interval."""
     row = report.alignment[0]
-    estimate = row.crossed.pearson_r if name == "min_pearson" else row.crossed.mae
+    estimate = row.pearson_r if name == "min_pearson" else row.mae
     value, low, high = estimate.value, estimate.ci_low, estimate.ci_high
     assert value is not None
     assert low is not None

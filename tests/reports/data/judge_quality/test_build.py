@@ -129,11 +129,11 @@ def test_a_difference_is_that_of_the_shares(source: ReportSource) -> None:
         assert row.judges == pytest.approx(
             (shares[row.first].judges.value or 0) - (shares[row.second].judges.value or 0)
         )
-        assert row.p_value is not None
+        assert row.corrected.p_value is not None
         assert row.corrected.ci_low is not None
         assert row.corrected.ci_high is not None
-        assert (row.p_value < 0.05) == (row.corrected.ci_low > 0 or row.corrected.ci_high < 0)
-        assert (row.adjusted_p_value or 0) >= row.p_value
+        assert (row.corrected.p_value < 0.05) == (row.corrected.ci_low > 0 or row.corrected.ci_high < 0)
+        assert (row.corrected.adjusted_p_value or 0) >= row.corrected.p_value
 
 
 def test_unsure_labels_are_counted_and_bound_the_figures(source: ReportSource) -> None:
@@ -161,7 +161,7 @@ def test_too_few_labels_are_counted_and_nothing_is_decided_with_them(source: Rep
     assert [(row.dimension, row.groups) for row in report.refused_splits] == [("model", 4), ("topic", 8)]
     assert report.refused_splits[0].missing == 29
     by_model = next(row for row in report.transport if row.dimension == "model")
-    assert (by_model.p_value, by_model.missing) == (None, 29)
+    assert (by_model.largest_excess.p_value, by_model.missing) == (None, 29)
 
 
 def test_people_who_agree_set_no_limit_and_random_ones_do(source: ReportSource) -> None:
@@ -196,13 +196,13 @@ def test_errors_that_differ_by_model_are_found(source: ReportSource) -> None:
     assert report is not None
     by_model = next(row for row in report.transport if row.dimension == "model")
     assert by_model.largest_group == worst
-    assert by_model.p_value is not None
-    assert by_model.p_value < 0.001
+    assert by_model.largest_excess.p_value is not None
+    assert by_model.largest_excess.p_value < 0.001
     lenient = {row.model: row.excess.value or 0 for row in report.models}
     assert lenient[worst] > 0.5
     split = [row for row in report.splits if row.dimension == "model" and row.group == worst]
     assert split
-    assert all((row.difference.value or 0) < -0.3 and (row.adjusted_p_value or 1) < 0.05 for row in split)
+    assert all((row.difference.value or 0) < -0.3 and (row.difference.adjusted_p_value or 1) < 0.05 for row in split)
 
 
 def test_errors_that_differ_by_language_are_found_or_the_missing_labels_are_counted(source: ReportSource) -> None:
@@ -219,9 +219,9 @@ def test_errors_that_differ_by_language_are_found_or_the_missing_labels_are_coun
 
     decided, undecided = test_transport(200), test_transport(4)
     assert decided.groups == ["en", "ja"]
-    assert decided.p_value is not None
-    assert decided.p_value < 0.001
-    assert undecided.p_value is None
+    assert decided.largest_excess.p_value is not None
+    assert decided.largest_excess.p_value < 0.001
+    assert undecided.largest_excess.p_value is None
     assert undecided.missing > 0
     assert undecided.reason == "the test needs 30 labels of each language"
 

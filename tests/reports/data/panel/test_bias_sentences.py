@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.metrics.judge_difference import Evidence, JudgeDifference, adjust_p_values, missing_difference
+from auditor.metrics.judge_difference import Evidence, JudgeDifference, missing_difference
+from auditor.metrics.multiple_testing import adjust_tests
 from auditor.reports.data.panel.bias_sentences import describe_biases
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.report_schema import Report
@@ -22,7 +23,7 @@ def difference(value: float, p_value: float, evidence: Evidence) -> JudgeDiffere
 
 def rows_with(report: Report, differences: list[dict[str, JudgeDifference]]) -> list[JudgeRow]:
     """Rows of judges a, b, ... with these differences only, and p-values adjusted over all of them."""
-    adjusted = iter(adjust_p_values([c for by_field in differences for c in by_field.values()]))
+    adjusted = iter(adjust_tests((c for by_field in differences for c in by_field.values()), "bias"))
     missing = {field: missing_difference("not measured") for field in FIELDS}
     return [
         report.panel.judges[0].model_copy(

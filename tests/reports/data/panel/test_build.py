@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.inter_rater import fleiss_kappa
 
 from auditor.domain import Outcome, Ruling, Verdict
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.peer_alignment import compute_peer_alignment
 from auditor.reports.data.report_schema import Report
@@ -84,7 +84,10 @@ def test_the_interval_of_r_over_twenty_models_is_fishers(db: Database) -> None:
     peers = [
         base.peer_agreement[0].model_copy(update={"model": str(i), "agreement": _estimate(v)}) for i, v in enumerate(x)
     ]
-    rows = [base.alignment[0].model_copy(update={"model": str(i), "pearson_r": float(v)}) for i, v in enumerate(y)]
+    rows = [
+        base.alignment[0].model_copy(update={"model": str(i), "pearson_r": Tested(float(v), 9, reason="none")})
+        for i, v in enumerate(y)
+    ]
     [alignment] = compute_peer_alignment(None, peers, rows)
     assert (round(alignment.r.value or 0, 2), alignment.r.n) == (0.39, 20)
     assert (round(alignment.r.ci_low or 0, 2), round(alignment.r.ci_high or 0, 2)) == (-0.06, 0.71)
@@ -96,7 +99,7 @@ def test_consistency_is_correlated_with_agreement_with_people_over_models(db: Da
     report = build_report(db, populate(db, models=6, samples=3).name)
     cosine, variance = report.consistency_alignment
     assert (cosine.figure, variance.figure, cosine.method) == ("cosine", "variance", "direct")
-    alignment = {row.model: row.pearson_r for row in report.alignment if row.method == "direct"}
+    alignment = {row.model: row.pearson_r.value for row in report.alignment if row.method == "direct"}
     variances = {row.model: row.variance.value for row in report.self_consistency if row.method == "direct"}
     x, y = (np.array([values[model] for model in sorted(alignment)], dtype=float) for values in (variances, alignment))
     assert variance.r.value == pytest.approx(stats.pearsonr(x, y).statistic)

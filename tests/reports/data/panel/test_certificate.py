@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.report_schema import Report
 
@@ -44,20 +44,20 @@ def test_the_certificate_says_what_the_interval_is_about_or_plainly_that_there_i
 
 
 @pytest.mark.parametrize(
-    ("change", "p_value", "is_named"),
+    ("change", "is_named"),
     [
-        (Estimate(0.1, 50, 0.02, 0.18), 0.04, True),
-        (Estimate(0.1, 50, 0.02, 0.18), 0.06, False),  # its own interval excludes 0, but not after correction
-        (Estimate(-0.1, 50, -0.18, -0.02), 0.001, False),  # the others agree worse without it
-        (Estimate(0.1, 50, reason="too few countries"), None, False),
+        (Tested(0.1, 50, 0.02, 0.18, p_value=0.01, adjusted_p_value=0.04), True),
+        (Tested(0.1, 50, 0.02, 0.18, p_value=0.01, adjusted_p_value=0.06), False),  # only its own interval excludes 0
+        (Tested(-0.1, 50, -0.18, -0.02, adjusted_p_value=0.001), False),  # the others agree worse without it
+        (Tested(0.1, 50, reason="too few countries", adjusted_p_value=None), False),
     ],
 )
 def test_a_judge_that_disagrees_more_is_named_only_after_correction(
-    report: Report, change: Estimate, p_value: float | None, is_named: bool
+    report: Report, change: Tested, is_named: bool
 ) -> None:
-    judge = report.panel.judges[0].model_copy(update={"alpha_change": change, "alpha_change_p_holm": p_value})
+    judge = report.panel.judges[0].model_copy(update={"alpha_change": change})
     others = [
-        row.model_copy(update={"alpha_change": Estimate(0.0, 50, -0.1, 0.1), "alpha_change_p_holm": 1.0})
+        row.model_copy(update={"alpha_change": Tested(0.0, 50, -0.1, 0.1, p_value=1.0, adjusted_p_value=1.0)})
         for row in report.panel.judges[1:]
     ]
     certificate = write_certificate(report.panel.model_copy(update={"judges": [judge, *others]}))

@@ -11,9 +11,8 @@ import pytest
 from scipy import stats
 
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Tested
 from auditor.metrics.multiple_testing import holm
-from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.judge_tests import (
     build_blinding_rows,
@@ -93,6 +92,11 @@ def simulate_drift(seed: int, planted: float = 0.0) -> list[RestatementShiftRow]
     )
 
 
+def get_test(row: JudgeTestRow) -> Tested:
+    """The test of a row."""
+    return next(value for _, value in row if isinstance(value, Tested))
+
+
 Simulate = Callable[..., Sequence[JudgeTestRow]]
 SIMULATIONS = [simulate_positions, simulate_guesses, simulate_faults, simulate_drift]
 
@@ -101,11 +105,12 @@ SIMULATIONS = [simulate_positions, simulate_guesses, simulate_faults, simulate_d
 def test_honest_judges_are_rarely_named_and_a_planted_fault_always(simulate: Simulate) -> None:
     audits = [simulate(seed) for seed in range(N_AUDITS)]
     expected = stats.binom.ppf(0.99, N_AUDITS, 0.05)
-    assert sum(any(map(is_significant, rows)) for rows in audits) <= expected
-    n_uncorrected = sum(any((row.p_value or 1.0) < 0.05 for row in rows) for rows in audits)
+    tests = [[get_test(row) for row in rows] for rows in audits]
+    assert sum(any(test.is_significant for test in audit) for audit in tests) <= expected
+    n_uncorrected = sum(any((test.p_value or 1.0) < 0.05 for test in audit) for audit in tests)
     assert n_uncorrected > expected, "without a correction, honest judges are named too often"
     for seed in range(3):
-        assert [row.judge for row in simulate(seed, planted=0.3) if is_significant(row)] == [JUDGES[0]]
+        assert [row.judge for row in simulate(seed, planted=0.3) if get_test(row).is_significant] == [JUDGES[0]]
 
 
 @pytest.mark.parametrize(
@@ -121,14 +126,14 @@ def test_p_values_agree_with_the_intervals_and_are_adjusted_for_all_rows(
     simulate: Simulate, figure: str, reference: float
 ) -> None:
     rows = simulate(0, planted=0.2)
-    p_values = [row.p_value for row in rows]
-    assert [row.adjusted_p_value for row in rows] == pytest.approx(holm([np.nan if p is None else p for p in p_values]))
-    for row in rows:
-        estimate: Estimate = getattr(row, figure)
+    tests: list[Tested] = [getattr(row, figure) for row in rows]
+    p_values = holm([np.nan if test.p_value is None else test.p_value for test in tests])
+    assert [test.adjusted_p_value for test in tests] == pytest.approx(p_values)
+    for estimate in tests:
         assert estimate.ci_low is not None
         assert estimate.ci_high is not None
-        assert row.p_value is not None
-        assert (row.p_value < 0.05) is not (estimate.ci_low <= reference <= estimate.ci_high)
+        assert estimate.p_value is not None
+        assert (estimate.p_value < 0.05) is not (estimate.ci_low <= reference <= estimate.ci_high)
 
 
 def test_the_certificate_names_judges_after_correction(report: Report) -> None:
@@ -156,4 +161,4 @@ def test_without_an_interval_there_is_no_test() -> None:
     ]
     [row] = build_position_rows(["judge"], contests)
     assert (row.first.value, row.first.ci_low) == (1.0, None)
-    assert (row.p_value, row.adjusted_p_value, is_significant(row)) == (None, None, False)
+    assert (row.first.p_value, row.first.adjusted_p_value, row.first.is_significant) == (None, None, False)

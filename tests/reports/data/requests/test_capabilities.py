@@ -57,7 +57,9 @@ async def test_a_model_that_was_asked_in_two_forms_is_split(db: Database) -> Non
     assert all(row.answers > row.cells > 0 for row in (first, second))
     assert first.mae.value is not None
     assert second.mae.value is not None
-    assert min(first.mae.value, second.mae.value) < (alignment.mae or 0.0) < max(first.mae.value, second.mae.value)
+    assert (
+        min(first.mae.value, second.mae.value) < (alignment.mae.value or 0.0) < max(first.mae.value, second.mae.value)
+    )
 
 
 async def test_few_countries_give_values_without_an_interval(db: Database) -> None:

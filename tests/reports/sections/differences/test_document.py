@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from auditor.reports.data.differences.compare import compare_targets
-from auditor.reports.data.differences.schema import DifferenceReport
+from auditor.reports.data.differences.schema import DifferenceReport, SeriesDifference
 from auditor.reports.data.differences.series_pairs import parse_target
 from auditor.reports.document import CountShare, Document, Figure
 from auditor.reports.render.html import render_html
@@ -45,7 +47,14 @@ def test_a_single_pair_is_the_finding_and_has_both_metrics_in_tables(db: Databas
     tables = tables_of(document)
     for table_id, difference in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
         [row] = cells_of(tables[table_id])
-        figures = [difference.first, difference.second, difference.difference, difference.p_holm, "better", 42]
+        figures = [
+            difference.first,
+            difference.second,
+            difference.difference,
+            difference.difference.adjusted_p_value,
+            "better",
+            42,
+        ]
         assert row == ["far", "near", *figures, CountShare(0, 42), CountShare(0, 42)]
     for table_id, groups in (("pair-1-country-mae", pair.by_country), ("pair-1-topic-mae", pair.by_topic)):
         assert len(tables[table_id].rows) == len(groups) > 0
@@ -122,12 +131,19 @@ def test_details_are_left_out_for_many_pairs_with_a_remark(db: Database, n_model
     assert len(tables_of(document)["overall-mae"].rows) == len(comparison.pairs)
 
 
+def without_test(row: SeriesDifference) -> SeriesDifference:
+    return row.model_copy(update={"difference": replace(row.difference, p_value=None, adjusted_p_value=None)})
+
+
 def test_differences_without_an_interval_are_called_untested(db: Database) -> None:
     save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
     comparison = compare(db, "one:far", "one:near")
     [pair] = comparison.pairs
-    [tested, *others] = [row.model_copy(update={"change": "not told apart", "p_value": 0.5}) for row in pair.by_topic]
-    untested = [row.model_copy(update={"p_value": None, "p_holm": None}) for row in others]
+    [tested, *others] = [
+        row.model_copy(update={"change": "not told apart", "difference": replace(row.difference, p_value=0.5)})
+        for row in pair.by_topic
+    ]
+    untested = [without_test(row) for row in others]
 
     def build(**update: object) -> Document:
         changed = pair.model_copy(update=update)
@@ -142,5 +158,5 @@ def test_differences_without_an_interval_are_called_untested(db: Database) -> No
     labels = [str(row) for row in tables_of(some)["pair-1-topic-mae"].rows]
     assert sum("'not tested'" in label for label in labels) == len(untested)
     assert "Changes by topic cannot be tested: none has a 95% CI." in describe_topics(build(by_topic=untested))
-    mae = pair.mae.model_copy(update={"change": "not told apart", "p_value": None, "p_holm": None})
+    mae = without_test(pair.mae).model_copy(update={"change": "not told apart"})
     assert f"{pair.second} is not tested against {pair.first}: its mean" in text_of(build(mae=mae).opening)

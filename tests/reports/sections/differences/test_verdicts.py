@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.estimate import Estimate, ShareEstimate, Tested
 from auditor.reports.data.differences.schema import (
     ResolutionDifferences,
     ResolutionFlipRow,
     VerdictDifferences,
-    VerdictFlipRow,
 )
 from auditor.reports.sections.differences.verdicts import (
     build_resolution_section,
@@ -17,13 +16,14 @@ from auditor.reports.sections.differences.verdicts import (
     describe_resolutions,
     describe_verdicts,
 )
+from auditor.storage.paired_verdicts import VerdictFlip
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 
 KAPPA = Estimate(0.4, 10, 0.2, 0.6, resampled=("country", "topic"))
-CHANGE = Estimate(-0.1, 10, -0.15, -0.05, resampled=("country", "topic"))
+CHANGE = Tested(-0.1, 10, -0.15, -0.05, resampled=("country", "topic"), p_value=0.0004)
 SHARE = ShareEstimate(1 / 3, 3, 0.06, 0.79, resampled=("country", "topic"))
-FLIP = VerdictFlipRow(
+FLIP = VerdictFlip(
     judge="x", other_judge="y", model="a", country="Japan", topic="divorce", sample=0,
     first="VALID", second="INVALID", same_answer=True,
 )  # fmt: skip
@@ -33,7 +33,7 @@ FLIP = VerdictFlipRow(
 def verdicts() -> VerdictDifferences:
     return VerdictDifferences(
         first="one", second="two", about="answers", n=10, traces=5, both_valid=6, both_invalid=1, to_valid=1,
-        to_invalid=2, other_answers=3, change=CHANGE, p_value=0.0004, kappa=KAPPA, flips=[FLIP], not_listed=2,
+        to_invalid=2, other_answers=3, change=CHANGE, kappa=KAPPA, flips=[FLIP], not_listed=2,
     )  # fmt: skip
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from auditor.metrics.averaging import AveragedEstimate
-from auditor.metrics.estimate import Estimate, EstimateWithTest
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.semantic.experiment_rows import (
     ConsistencyAccuracyRow,
@@ -25,10 +28,10 @@ from tests.reports.sections.node_text import assert_consistent, tables_of, text_
 HOSTILE = "<b>judge|a</b>"
 
 
-def make_estimate(value: float | None, half: float = 0.1, n: int = 40) -> Estimate:
+def make_estimate(value: float | None, half: float = 0.1, n: int = 40, **test: Any) -> Tested:
     if value is None:
-        return Estimate(value=None, n=0, reason="nothing was measured")
-    return Estimate(value=value, n=n, ci_low=value - half, ci_high=value + half)
+        return Tested(value=None, n=0, reason="nothing was measured")
+    return replace(Tested(value=value, n=n, ci_low=value - half, ci_high=value + half), **test)
 
 
 def make_mean(value: float | None) -> AveragedEstimate:
@@ -54,9 +57,7 @@ def test_the_temperature_document_compares_paraphrase_with_sampling_noise() -> N
             temperature=t,
             same_words=make_mean(0.9),
             other_words=make_mean(0.7),
-            difference=make_estimate(d),
-            p_value=0.03,
-            adjusted_p_value=p_value,
+            difference=make_estimate(d, p_value=0.03, adjusted_p_value=p_value),
         )
         for m, t, d, p_value in (("a", 0.0, -0.2, 0.04), (HOSTILE, 1.0, -0.2, 0.06), ("c", 1.0, 0.2, 0.001))
     ]
@@ -76,9 +77,7 @@ def test_the_rules_document_counts_models_that_improve_and_that_get_worse() -> N
             model=m,
             before=make_mean(0.5),
             after=make_mean(0.7),
-            change=make_estimate(c),
-            p_value=p_value,
-            adjusted_p_value=p_value,
+            change=make_estimate(c, p_value=p_value, adjusted_p_value=p_value),
         )
         for m, c, p_value in (("a", 0.2, 0.01), (HOSTILE, -0.2, 0.02), ("c", 0.2, 0.06), ("d", None, None))
     ]
@@ -94,12 +93,7 @@ def test_the_accuracy_document_gives_the_correlation_of_accuracy_and_consistency
             model=m,
             accuracy=make_mean(0.6),
             consistency=make_mean(0.5),
-            n=30,
-            r=r,
-            p_value=0.02,
-            ci_low=low,
-            ci_high=high,
-            reason=reason,
+            r=Tested(r, 30, low, high, reason, p_value=0.02),
         )
         for m, r, low, high, reason in (("a", 0.4, 0.1, 0.6, None), (HOSTILE, None, None, None, "all are right"))
     ]
@@ -110,11 +104,10 @@ def test_the_accuracy_document_gives_the_correlation_of_accuracy_and_consistency
 
 
 def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
-    shared_fields = {"n": 20, "ci_low": 0.1, "ci_high": 0.8, "r_entropy": None}
     rows = [
-        HumanCorrelationRow(text="answers", metric="SaGE", r=0.5, **shared_fields),
-        HumanCorrelationRow(text="rules", metric=HOSTILE, r=None, reason="flat", **shared_fields),
-        HumanCorrelationRow(text="answers", metric="bleu", r=0.2, **shared_fields),
+        HumanCorrelationRow(text="answers", metric="SaGE", r=Estimate(0.5, 20, 0.1, 0.8), r_entropy=-0.3),
+        HumanCorrelationRow(text="rules", metric=HOSTILE, r=Estimate(None, 20, reason="flat"), r_entropy=-0.3),
+        HumanCorrelationRow(text="answers", metric="bleu", r=Estimate(0.2, 20, 0.1, 0.8), r_entropy=-0.3),
     ]
     judgements = HumanJudgementReport(
         questions=20,
@@ -135,14 +128,11 @@ def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
 
 
 def test_the_judgements_document_has_both_entropies() -> None:
-    r_pair_entropy = EstimateWithTest(0.4, 20, 0.1, 0.6, None, ("question",))
+    r_pair_entropy = Tested(0.4, 20, 0.1, 0.6, None, ("question",))
     row = HumanCorrelationRow(
         text="rot",
         metric="sage:alpha=1",
-        n=20,
-        r=0.5,
-        ci_low=0.1,
-        ci_high=0.8,
+        r=Estimate(0.5, 20, 0.1, 0.8),
         r_entropy=-0.3,
         r_pair_entropy=r_pair_entropy,
     )
@@ -158,8 +148,9 @@ def test_the_judgements_document_has_both_entropies() -> None:
 
 def test_accuracy_is_compared_with_consistency_over_models() -> None:
     row = ConsistencyAccuracyRow(
-        model="a", accuracy=make_mean(0.5), consistency=make_mean(0.5), n=30, r=0.4, p_value=0.1, ci_low=0.1,
-        ci_high=0.6, over_models=ModelCorrelation(0.28, 9, -0.4, 0.8, p_value=0.47, models=9, r_over_models=0.28),
+        model="a", accuracy=make_mean(0.5), consistency=make_mean(0.5),
+        r=Tested(0.4, 30, 0.1, 0.6, p_value=0.1),
+        over_models=ModelCorrelation(0.28, 9, -0.4, 0.8, p_value=0.47, models=9, r_over_models=0.28),
     )  # fmt: skip
     finding = checked_finding(consistency.build_accuracy_document("x", [row, row]))
     assert finding.endswith("Over models: r = 0.28, 95% CI −0.40 to 0.80, p = 0.470, 9 models.")
@@ -168,7 +159,7 @@ def test_accuracy_is_compared_with_consistency_over_models() -> None:
 def test_every_measure_has_a_row_in_the_documents_of_both_experiments() -> None:
     mean, change = make_mean(0.5), make_estimate(0.1)
     by_rule = RuleFollowingRow(
-        model=HOSTILE, before=mean, after=mean, change=change, p_value=None, rules_file="rules.csv",
+        model=HOSTILE, before=mean, after=mean, change=change, rules_file="rules.csv",
         measures=[MeasureByRuleRow(text="answer", metric="bleu_nltk", before=mean, after=mean, change=change)],
     )  # fmt: skip
     document = consistency.build_rules_document("x", [by_rule])
@@ -176,7 +167,7 @@ def test_every_measure_has_a_row_in_the_documents_of_both_experiments() -> None:
     assert cells_of(tables["rules-measures"]) == [[HOSTILE, "BLEU (nltk)", "answers", mean, mean, change]]
     assert "told to follow a rule of rules.csv" in text_of(tables["rules"].caption)
     by_wording = SemanticTemperatureRow(
-        model="m", temperature=0.5, same_words=mean, other_words=mean, difference=change, p_value=None,
+        model="m", temperature=0.5, same_words=mean, other_words=mean, difference=change,
         measures=[
             MeasureByWordingRow(text="mix:0.2", metric="sage", same_words=mean, other_words=mean, difference=change)
         ],
@@ -188,8 +179,8 @@ def test_every_measure_has_a_row_in_the_documents_of_both_experiments() -> None:
 
 def test_differences_between_measures_are_a_table() -> None:
     row = CorrelationDifferenceRow(
-        text="rot", metric="cosine", than_text="rot", than_metric="sage", difference=0.2, p_value=0.01, ci_low=0.1,
-        ci_high=0.3, n=20,
+        text="rot", metric="cosine", than_text="rot", than_metric="sage",
+        difference=Tested(0.2, 20, 0.1, 0.3, p_value=0.01),
     )  # fmt: skip
     judgements = HumanJudgementReport(
         questions=20, judgements=80, alpha=make_estimate(None), entropy=make_estimate(0.3), correlations=[],
@@ -198,7 +189,7 @@ def test_differences_between_measures_are_a_table() -> None:
     document = human_judgements.build_judgements_document("x", judgements)
     assert checked_finding(document) == "No measure can be compared with these judgements."
     assert cells_of(tables_of(document)["judgements-differences"]) == [
-        ["SaGE of rules of thumb", "cosine of rules of thumb", Estimate(0.2, 20, 0.1, 0.3), 0.01]
+        ["SaGE of rules of thumb", "cosine of rules of thumb", Tested(0.2, 20, 0.1, 0.3, p_value=0.01), 0.01]
     ]
 
 
@@ -211,9 +202,7 @@ def test_documents_without_rows_say_that_nothing_was_compared() -> None:
 
 
 def test_settings_without_a_difference_are_counted() -> None:
-    row = RuleFollowingRow(
-        model="a", before=make_mean(0.5), after=make_mean(0.5), change=make_estimate(0.0), p_value=None
-    )
+    row = RuleFollowingRow(model="a", before=make_mean(0.5), after=make_mean(0.5), change=make_estimate(0.0))
     assert checked_finding(consistency.build_rules_document("x", [row])) == (
         "No model is shown to be more consistent with a rule (1 model measured). "
         "No model is shown to be less consistent with a rule (1 model measured)."

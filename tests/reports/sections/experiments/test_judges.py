@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import ShareEstimate
+from auditor.metrics.estimate import TestedShare
 from auditor.metrics.judge_difference import JudgeDifference
 from auditor.reports.data.panel.certificate import describe_fault_detection
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
@@ -15,8 +15,9 @@ from tests.reports.sections.experiments.test_consistency import HOSTILE, checked
 from tests.reports.sections.node_text import iterate_blocks, tables_of
 
 
-def make_share(value: float) -> ShareEstimate:
-    return ShareEstimate(value=value, n=40, ci_low=value - 0.1, ci_high=value + 0.1)
+def make_share(value: float, adjusted_p_value: float | None = None) -> TestedShare:
+    ends = value - 0.1, value + 0.1
+    return TestedShare(value, 40, *ends, p_value=adjusted_p_value, adjusted_p_value=adjusted_p_value)
 
 
 def make_shift(judge: str, value: float | None, adjusted_p_value: float | None = None) -> RestatementShiftRow:
@@ -24,9 +25,8 @@ def make_shift(judge: str, value: float | None, adjusted_p_value: float | None =
         judge=judge,
         valid=make_share(0.7),
         restated=make_share(0.5),
-        shift=make_estimate(value),
+        shift=make_estimate(value, adjusted_p_value=adjusted_p_value),
         changed=make_share(0.2),
-        adjusted_p_value=adjusted_p_value,
     )
 
 
@@ -53,7 +53,7 @@ def test_only_significant_judge_drift_is_reported() -> None:
     )
     [table] = tables_of(document).values()
     assert cells_of(table) == [
-        [row.judge, row.valid, row.restated, row.changed, row.shift, row.adjusted_p_value] for row in rows
+        [row.judge, row.valid, row.restated, row.changed, row.shift, row.shift.adjusted_p_value] for row in rows
     ]
     assert len(figures_of(document)) == 1
     without_shift = judges.build_judge_drift_document("may", "june", [make_shift("a", 0.01, 0.9)])
@@ -67,7 +67,7 @@ def test_only_significant_judge_drift_is_reported() -> None:
 
 def test_judges_are_named_for_a_bias_only_after_correction(report: Report) -> None:
     position_rows = [
-        PositionBiasRow(judge=name, first=make_share(0.8), stable=make_share(0.9), adjusted_p_value=adjusted_p_value)
+        PositionBiasRow(judge=name, first=make_share(0.8, adjusted_p_value), stable=make_share(0.9))
         for name, adjusted_p_value in (("a", 0.06), (HOSTILE, 0.04))
     ]
     self_reviews = [
@@ -97,20 +97,21 @@ def test_the_finding_on_faults_is_that_of_the_certificate(report: Report) -> Non
         fault="Western norm",
         detected=make_share(0.9),
         false_alarms=make_share(0.2),
-        difference=make_estimate(0.7),
-        adjusted_p_value=0.01,
+        difference=make_estimate(0.7, adjusted_p_value=0.01),
     )
     panel = report.panel.model_copy(update={"faults": [row]})
     document = judges.build_fault_injection_document("x", panel)
     assert checked_finding(document) == describe_fault_detection(panel)
     assert checked_finding(document).startswith("Detection beyond false alarms is shown for 1 of 1 pair")
-    for changes in ({"adjusted_p_value": 0.06}, {"adjusted_p_value": None}, {"difference": make_estimate(-0.7)}):
-        undetected = row.model_copy(update=changes)
+    for difference, p_value in ((0.7, 0.06), (0.7, None), (-0.7, 0.01)):
+        undetected = row.model_copy(update={"difference": make_estimate(difference, adjusted_p_value=p_value)})
         finding = checked_finding(
             judges.build_fault_injection_document("x", panel.model_copy(update={"faults": [row, undetected]}))
         )
         assert f"Not shown to be detected: Western norm ({HOSTILE})" in finding
-        assert ("P-values are adjusted for 2 tests (Holm)." in finding) is (undetected.adjusted_p_value is not None)
+        assert ("P-values are adjusted for 2 tests (Holm)." in finding) is (
+            undetected.difference.adjusted_p_value is not None
+        )
     no_faults = judges.build_fault_injection_document("x", report.panel.model_copy(update={"faults": []}))
     assert checked_finding(no_faults) == "No fault was injected."
 

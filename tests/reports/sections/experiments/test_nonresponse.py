@@ -8,7 +8,6 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Reason, Table
 from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.render.plain_text import render_text
-from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.experiments.nonresponse import build_nonresponse_document, describe_nonresponse
 
 BOUNDS = [
@@ -55,7 +54,7 @@ def test_every_treatment_has_the_figures_of_every_model(report: Report) -> None:
     for cells, row in zip(agreement.rows, report.alignment * 2, strict=True):
         assert isinstance(cells, tuple)
         assert cells[2:] == (
-            two_way_r(row), row.spearman_rho, row.crossed.mae, row.rmse, row.crossed.bias, row.n
+            row.pearson_r, row.spearman_rho.value, row.mae, row.rmse.value, row.bias, row.n
         )  # fmt: skip
         r = cells[2]
         assert isinstance(r, Estimate)
