@@ -38,7 +38,6 @@ from auditor.domain.records import (
     References,
     RowOwner,
     RowPolicy,
-    TableDeclaration,
     table_declaration,
 )
 
@@ -113,7 +112,7 @@ def row_class_of(record_class: type) -> type[SQLModel]:
         TypeError: the class has no declaration, or a field has a type that cannot be stored.
     """
     declaration = table_declaration(record_class)
-    columns = {column.name: column for column in _make_columns(record_class, declaration)}
+    columns = {column.name: column for column in make_columns(record_class)}
     namespace = {
         "__module__": __name__,
         "__qualname__": f"{record_class.__name__}Row",
@@ -128,8 +127,13 @@ def row_class_of(record_class: type) -> type[SQLModel]:
     return row_class
 
 
-def _make_columns(record_class: type, declaration: TableDeclaration) -> Iterator[Column[Any]]:
-    """Yield the columns of a record's table in their order."""
+def make_columns(record_class: type) -> list[Column[Any]]:
+    """The columns of a record's table in their order, as `make revision` compares them with a database's.
+
+    Raises:
+        TypeError: the class has no declaration, or a field has a type that cannot be stored.
+    """
+    declaration = table_declaration(record_class)
     columns: list[Column[Any]] = []
     if declaration.owner is RowOwner.AUDIT:
         columns.append(Column("audit_id", ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True))
@@ -140,7 +144,7 @@ def _make_columns(record_class: type, declaration: TableDeclaration) -> Iterator
         columns += record_field.make_columns()
     if declaration.position is not None:
         columns.insert(declaration.position, Column("position", Integer(), nullable=False))
-    yield from columns
+    return columns
 
 
 # --- fields -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,115 @@
+"""The frozen dataclass of a record is the only declaration of its table, its columns and its conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Column, Integer, MetaData, Table
+from sqlmodel import SQLModel
+
+from auditor.domain import Cell, Outcome, Purpose, Trace
+from auditor.domain.records import CallKey, Key, LongText, NotStored, Nullable, RowOwner, RowPolicy, stored
+from auditor.storage.engine import make_engine
+from auditor.storage.row_classes import DerivedRow, conversion_of, make_columns, row_class_of
+from auditor.storage.row_writing import table_of
+from auditor.storage.tables import RECORDS
+
+
+@stored("sample_record", position=3)
+@dataclass(frozen=True, slots=True)
+class SampleRecord:
+    """A record with a field of each kind."""
+
+    cell: Key[Cell]
+    outcome: Outcome
+    notes: NotStored[tuple[str, ...]] = ("not stored",)
+    text: LongText[str | None] = None
+    shares: tuple[float, ...] | None = None
+    ratings: LongText[Mapping[str, bool]] = field(default_factory=dict, hash=False)
+    is_rescaled: Nullable[bool] = False
+    measured_at: datetime | None = None
+    key: Annotated[str | None, CallKey(Purpose.DIRECT, "country")] = None
+
+
+@stored("sample_record", position=3)
+@dataclass(frozen=True, slots=True)
+class LongerRecord(SampleRecord):
+    """The record with one more field."""
+
+    n_words: int | None = None
+
+
+@stored("sample_log", RowPolicy.APPEND_ONLY, RowOwner.AUDIT_LOG)
+@dataclass(frozen=True, slots=True)
+class SampleEntry:
+    """An entry of a log."""
+
+    text: str
+
+
+def make_table(record_class: type, name: str) -> Table:
+    metadata = MetaData()
+    Table("audit", metadata, Column("id", Integer, primary_key=True))
+    return Table(name, metadata, *make_columns(record_class))
+
+
+def test_columns_follow_the_annotations() -> None:
+    columns = make_table(SampleRecord, "sample_record").c
+    assert [column.name for column in columns] == [
+        "audit_id", "country", "topic", "position", "outcome", "text", "shares", "ratings", "is_rescaled",
+        "measured_at", "key",
+    ]  # fmt: skip
+    assert [column.name for column in columns if column.primary_key] == ["audit_id", "country", "topic"]
+    assert [str(columns[name].type) for name in ("text", "shares", "is_rescaled")] == ["TEXT", "VARCHAR", "BOOLEAN"]
+    assert [column.name for column in columns if not column.nullable][3:] == ["position", "outcome", "ratings"]
+    assert columns.key.info == {CallKey: CallKey(Purpose.DIRECT, "country")}
+    assert make_table(SampleEntry, "sample_log").c.keys() == ["id", "audit_id", "text"]
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    conversion = conversion_of(SampleRecord)
+    full = SampleRecord(
+        Cell("Egypt", "divorce"), Outcome.OK, text="a\nb", shares=(0.25, 0.75), ratings={"fit": True},
+        is_rescaled=True, measured_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), key="k",
+    )  # fmt: skip
+    empty = SampleRecord(Cell("Egypt", "abortion"), Outcome.REFUSED)
+    rows = conversion.to_rows([full, empty], audit_id=7)
+    assert {name: rows[0][name] for name in ("audit_id", "country", "shares", "ratings", "measured_at")} == {
+        "audit_id": 7,
+        "country": "Egypt",
+        "shares": "[0.25,0.75]",
+        "ratings": '{"fit":true}',
+        "measured_at": "2026-01-02T03:04:05.000+00:00",
+    }
+    assert "notes" not in rows[0]
+    assert [conversion.to_record([row[name] for name in conversion.column_names]) for row in rows] == [full, empty]
+    no_answer = rows[0] | {"is_rescaled": None}
+    assert not conversion.to_record([no_answer[name] for name in conversion.column_names]).is_rescaled
+
+
+def test_a_new_field_is_one_new_column_of_a_migration() -> None:
+    engine = make_engine("sqlite://")
+    longer = make_table(LongerRecord, "sample_record").metadata
+    with engine.begin() as connection:
+        make_table(SampleRecord, "sample_record").metadata.create_all(connection)
+        [(change, _, table, column)] = compare_metadata(MigrationContext.configure(connection), longer)
+    engine.dispose()
+    assert (change, table, column.name, column.nullable) == ("add_column", "sample_record", "n_words", True)
+
+
+def test_classes_that_cannot_be_stored_say_why() -> None:
+    with pytest.raises(TypeError, match="Cell has no declaration"):
+        make_columns(Cell)
+
+
+def test_row_classes_are_of_sqlmodel_and_made_once() -> None:
+    assert issubclass(row_class_of(Trace), SQLModel)
+    assert issubclass(row_class_of(Trace), DerivedRow)
+    assert row_class_of(Trace) is row_class_of(Trace)
+    assert all(table_of(record_class).name in SQLModel.metadata.tables for record_class in RECORDS)
