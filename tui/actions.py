@@ -231,6 +231,13 @@ def key_name(key: str) -> str:
     return KEY_NAMES.get(key, key)
 
 
+def command_help(command: str, screen: ScreenName | None = None) -> str:
+    """Return the help text that a plain-text command shares with an action: that of a screen, or the first one."""
+    actions = ACTIONS if screen is None else actions_for(screen)
+    text = next(action.help for action in actions if action.plain_text_command == command)
+    return text[0].lower() + text[1:]
+
+
 def render_key_tables() -> str:
     """Render the keys of every screen as Markdown tables, for `docs/keys.md`."""
     lines = []

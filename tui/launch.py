@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from auditor.domain.labels import LabelKind
 from auditor.review.completion import OnDecided
-from auditor.review.conflict_list import DEFAULT_RATERS_PER_SHARED_UNIT, DEFAULT_SECOND_RATER_SHARE
+from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.tui.app import ReviewApp
@@ -74,13 +75,7 @@ def run_review(
 
 
 def run_labelling(
-    storage_url: str,
-    audit: str,
-    *,
-    rater: str,
-    kind: LabelKind = LabelKind.TRACE,
-    second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
-    raters_per_shared_unit: int = DEFAULT_RATERS_PER_SHARED_UNIT,
+    storage_url: str, audit: str, *, rater: str, kind: LabelKind = LabelKind.TRACE, **options: Any
 ) -> None:
     """Run the app in which a rater labels the random sample of an audit, until the rater quits.
 
@@ -89,8 +84,7 @@ def run_labelling(
         audit: name of the audit.
         rater: name of the rater, stored with the labels.
         kind: what is labelled.
-        second_rater_share: share of the sample, in [0, 1], that several raters label.
-        raters_per_shared_unit: number of raters who label each of these.
+        options: see `LabellingSession`.
 
     Raises:
         StorageError: the database or the audit does not exist.
@@ -103,15 +97,7 @@ def run_labelling(
 
     settings = load_review_settings()
     with open_database(storage_url, create=False) as db:
-        session = open_labelling_session(
-            db,
-            audit,
-            rater,
-            kind,
-            second_rater_share=second_rater_share,
-            raters_per_shared_unit=raters_per_shared_unit,
-        )
-        app = LabelApp(session, settings)
+        app = LabelApp(open_labelling_session(db, audit, rater, kind, **options), settings)
         with idle_garbage_collection(app):
             app.run()
         _raise_fatal_error(app)

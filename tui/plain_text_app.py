@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 from auditor.domain.labels import LabelKind
 from auditor.review.completion import CompletionNotifier, OnDecided
-from auditor.review.conflict_list import DEFAULT_RATERS_PER_SHARED_UNIT, DEFAULT_SECOND_RATER_SHARE
+from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
 from auditor.review.label_queue import LabelQueue, open_labelling_session
 from auditor.review.session import ReviewSession
 from auditor.storage import audits
@@ -77,10 +77,9 @@ def run_plain_text_labelling(
     *,
     rater: str,
     kind: LabelKind = LabelKind.TRACE,
-    second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
-    raters_per_shared_unit: int = DEFAULT_RATERS_PER_SHARED_UNIT,
     stdin: TextIO | None = None,
     stdout: TextIO | None = None,
+    **options: Any,
 ) -> None:
     """Label a sample in plain text, with commands from `stdin` until it ends or the command `quit`.
 
@@ -89,15 +88,8 @@ def run_plain_text_labelling(
     write_line = make_line_writer(stdout or sys.stdout)
     settings = load_review_settings()
     with open_database(storage_url, create=False) as db:
-        session = open_labelling_session(
-            db,
-            audit,
-            rater,
-            kind,
-            second_rater_share=second_rater_share,
-            raters_per_shared_unit=raters_per_shared_unit,
-        )
-        labelling = PlainTextLabelling(LabelQueue(session), settings, write_line)
+        queue = LabelQueue(open_labelling_session(db, audit, rater, kind, **options))
+        labelling = PlainTextLabelling(queue, settings, write_line)
         write_line(f"You label as {to_single_line(rater)}. 'help' lists the commands.")
         for notice in settings.notices:
             write_line(to_single_line(notice))

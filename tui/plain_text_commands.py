@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from auditor.domain import Decision
+from auditor.tui.actions import command_help
 from auditor.tui.plain_text_loop import Commands
 from auditor.tui.plain_text_review import PlainTextReview
 
@@ -26,16 +27,16 @@ COMMANDS: Commands[PlainTextReview] = {
     ),
     "list": (PlainTextReview.list_conflicts, "list the conflicts, 20 at a time."),
     "todo": (PlainTextReview.show_progress, "show what is done and left, your pace and the time to go."),
-    "next": (PlainTextReview.show_next, "open the next undecided conflict of the list."),
+    "next": (PlainTextReview.show_next, command_help("next")),
     "show": (PlainTextReview.show_current, "show the open conflict again."),
     **{decision.value: _make_decide_command(decision) for decision in Decision},
     "cell": (PlainTextReview.preview_cell, "show what a custom score settles in the whole cell, as in: cell -0.4"),
     "confirm": (PlainTextReview.confirm_cell, "save what 'cell' showed."),
     "note": (PlainTextReview.save_note, "write a note on the conflict, as in: note translation looks wrong"),
     "flag": (PlainTextReview.toggle_flag, "flag the conflict, or remove the flag."),
-    "reveal": (PlainTextReview.reveal, "show authors, verdicts and survey; this is logged."),
-    "undo": (PlainTextReview.undo, "undo your last decision, note or flag."),
-    "redo": (PlainTextReview.redo, "redo what you undid last."),
+    "reveal": (PlainTextReview.reveal, command_help("reveal")),
+    "undo": (PlainTextReview.undo, command_help("undo")),
+    "redo": (PlainTextReview.redo, command_help("redo")),
     "history": (PlainTextReview.show_history, "show your actions on the open conflict."),
     "sample": (PlainTextReview.show_sample, "read the next sample of both sides, or the one with a number."),
     "open-next": (
@@ -48,10 +49,10 @@ COMMANDS: Commands[PlainTextReview] = {
         lambda review, argument: review.apply_filter("state:contested"),
         "list only the contested conflicts.",
     ),
-    "agreement": (PlainTextReview.show_agreement, "show how raters and judges agree."),
-    "errors": (PlainTextReview.show_errors, "show why requests failed, and how to fix it."),
+    "agreement": (PlainTextReview.show_agreement, command_help("agreement")),
+    "errors": (PlainTextReview.show_errors, command_help("errors")),
     "sort": (PlainTextReview.change_sort, "change the sort order, as in: sort gap"),
-    "reverse": (PlainTextReview.reverse_sort, "reverse the sort order."),
+    "reverse": (PlainTextReview.reverse_sort, command_help("reverse")),
     "filters": (
         PlainTextReview.manage_filters,
         "list saved filters; filters NAME uses one; filters save NAME; filters delete NAME.",

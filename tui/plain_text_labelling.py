@@ -10,6 +10,7 @@ from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.errors import UsageError, did_you_mean
 from auditor.review.label_queue import LabelDraft, LabelQueue, OpenUnit
 from auditor.review.progress import format_progress
+from auditor.tui.actions import command_help
 from auditor.tui.formatting import to_multiline, to_single_line
 from auditor.tui.plain_text_list import parse_number
 from auditor.tui.plain_text_loop import Commands
@@ -175,12 +176,12 @@ LABEL_COMMANDS: Commands[PlainTextLabelling] = {
         for number in range(1, 1 + max(len(kind.choices) for kind in LabelKind))
     },
     "aspect": (PlainTextLabelling.save_aspect, "answer on an aspect, as in: aspect culture yes; or no, or none."),
-    "next": (PlainTextLabelling.show_next, "open the next text that you have not labelled."),
-    "skip": (PlainTextLabelling.skip, "skip this text; it comes again at the end."),
+    "next": (PlainTextLabelling.show_next, command_help("next", "label")),
+    "skip": (PlainTextLabelling.skip, command_help("skip", "label")),
     "open": (PlainTextLabelling.open_number, "open the text of a number in the sample, as in: open 12"),
     "show": (PlainTextLabelling.show_current, "show the open text again, and what the judge was told."),
     "note": (PlainTextLabelling.save_note, "write a note, which is saved with your label, as in: note too short"),
-    "undo": (PlainTextLabelling.undo, "undo your last label, and show its text again."),
+    "undo": (PlainTextLabelling.undo, command_help("undo", "label")),
     "todo": (PlainTextLabelling.show_progress, "show what is done and left, your pace and the time to go."),
     "open-next": (
         PlainTextLabelling.toggle_open_next,

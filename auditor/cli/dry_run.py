@@ -25,7 +25,7 @@ def print_dry_run(config: AuditConfig, storage: str | None) -> None:
     from auditor.cli.estimate import forecast_config, open_existing_database
     from auditor.cost_estimation.probe_calls import find_first_call
     from auditor.reports.sections.forecast import build_forecast_document
-    from auditor.run import load_planned_survey, planned_cells
+    from auditor.run import load_planned_survey
     from auditor.run.config_changes import keep_earlier_defaults
     from auditor.storage import audits
 
@@ -33,7 +33,7 @@ def print_dry_run(config: AuditConfig, storage: str | None) -> None:
     print_document(build_forecast_document(forecast_config(config, storage)))
     with open_existing_database(config, storage) as db:
         config = config if db is None else keep_earlier_defaults(audits.find_audit(db, config.name), config)
-    call = find_first_call(config, survey, planned_cells(survey))
+    call = find_first_call(config, survey, list(survey.asked_cells))
     if call is not None:
         print_message(f"\nThe first request, to '{call.name}':")
         print_data(json.dumps(describe_request(call), indent=2, ensure_ascii=False))

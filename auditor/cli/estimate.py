@@ -78,13 +78,13 @@ def forecast_config(
     from auditor.config.trust import require_supported_providers
     from auditor.cost_estimation.audit_estimate import estimate_audit
     from auditor.models.request_params import check_params
-    from auditor.run import load_planned_survey, planned_cells
+    from auditor.run import load_planned_survey
 
     require_supported_providers(config)
     check_params(config.models_by_name.values(), config.limits)
     survey = load_planned_survey(config)
     with open_existing_database(config, storage) as db:
-        cells = planned_cells(survey)
+        cells = list(survey.asked_cells)
         return estimate_audit(config, survey, cells, db, experiment_calls=experiment_calls, is_asked=is_asked)
 
 

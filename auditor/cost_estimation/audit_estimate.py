@@ -39,7 +39,7 @@ def estimate_audit(
 
     Args:
         config: the audit's configuration.
-        survey, cells: what it would ask about, see `auditor.run.load_planned_survey` and `planned_cells`.
+        survey, cells: what it would ask about, see `auditor.run.load_planned_survey`.
         db: database in which it would be run. It gives the mean lengths of each model's answers, and the number of
             calls that are recorded already. Without it, lengths are rules of thumb, and the number is None.
         experiment_calls: of experiments on the audit, which are added.

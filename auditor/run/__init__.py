@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, semantic_encoder_loader
     from auditor.run.fingerprints import describe_environment, fingerprint
     from auditor.run.model_access import run_with_models
-    from auditor.run.survey_plan import EMPTY_SURVEY, check_probe_input, load_planned_survey, planned_cells
+    from auditor.run.survey_plan import EMPTY_SURVEY, check_probe_input, load_planned_survey
 
 __all__ = [
     "EMPTY_SURVEY",
@@ -33,7 +33,6 @@ __all__ = [
     "open_audit",
     "open_stored_audit",
     "open_stored_database",
-    "planned_cells",
     "resolve_storage_url",
     "resume_after_review",
     "run_audit",
@@ -57,6 +56,6 @@ if not TYPE_CHECKING:
             "encoders": ("NO_ENCODER", "direct_encoder_loader", "semantic_encoder_loader"),
             "fingerprints": ("describe_environment", "fingerprint"),
             "model_access": ("run_with_models",),
-            "survey_plan": ("EMPTY_SURVEY", "check_probe_input", "load_planned_survey", "planned_cells"),
+            "survey_plan": ("EMPTY_SURVEY", "check_probe_input", "load_planned_survey"),
         },
     )

@@ -20,7 +20,7 @@ from auditor.run.encoders import direct_encoder_loader
 from auditor.run.engines import require_engine
 from auditor.run.fingerprints import describe_environment, fingerprint, was_run_with
 from auditor.run.model_access import require_instructor, run_with_models, wait_for_database
-from auditor.run.survey_plan import check_probe_input, load_planned_survey, planned_cells
+from auditor.run.survey_plan import check_probe_input, load_planned_survey
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database, run_lock
 
@@ -205,5 +205,5 @@ async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database) 
     from auditor.agents.run_context import OfflineClient, RunContext  # loads numpy (0.1 s)
 
     survey = audits.load_audit_survey(db, audit)
-    context = RunContext(config, survey, audit.id, planned_cells(survey), db, client=OfflineClient())
+    context = RunContext(config, survey, audit.id, list(survey.asked_cells), db, client=OfflineClient())
     await resume_graph(context)

@@ -13,7 +13,6 @@ from auditor.domain import Method
 from auditor.errors import UsageError
 from auditor.run.audit_handle import open_stored_database
 from auditor.run.encoders import direct_encoder_loader
-from auditor.run.survey_plan import planned_cells
 from auditor.storage import audits, exclusions, results
 from auditor.storage.database import Database, run_lock
 from auditor.storage.exclusions import AnswerSelection, Exclusion
@@ -92,7 +91,7 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
             config,
             survey,
             audit.id,
-            planned_cells(survey),
+            list(survey.asked_cells),
             db,
             client=OfflineClient(),
             consistency=consistency,

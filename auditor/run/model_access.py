@@ -26,7 +26,6 @@ from auditor.run.engines import require_engine
 from auditor.run.request_path import open_request_path
 from auditor.run.signals import stop_on_signals
 from auditor.run.simulation import bind_simulated_models
-from auditor.run.survey_plan import planned_cells
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.outages import MIN_OUTAGE_WAIT_S
@@ -191,7 +190,7 @@ async def _open_context(
             config=config,
             survey=survey,
             audit_id=audit.id,
-            cells=planned_cells(survey),
+            cells=list(survey.asked_cells),
             db=db,
             client=path.client,
             consistency=consistency,

@@ -13,7 +13,7 @@ from auditor.domain import Answer, AnswerForm, Call, Capability, Cell, LogprobMe
 from auditor.errors import AuditorError, ConfigError, ModelSetupError
 from auditor.run.api_keys import list_secret_variables, remember_secrets
 from auditor.run.ping_results import LogprobState, PingResult, describe_answer, describe_unasked, has_key
-from auditor.run.survey_plan import load_planned_survey, planned_cells
+from auditor.run.survey_plan import load_planned_survey
 
 if TYPE_CHECKING:
     from auditor.models.gateway import Gateway
@@ -99,7 +99,7 @@ def _plan_ping(config: AuditConfig, survey: Survey, model: ModelSection) -> Plan
 
     if model.provider in (REPLAY, SIMULATED) or not has_key(model):
         return PlannedPing(model, None, None, None, None)
-    cells = planned_cells(survey)
+    cells = list(survey.asked_cells)
     cell = cells[0] if cells else Cell("", "")
     measures = supported_measures(model, config.probes.logprob.method if config.probes.logprob else "auto")
     # Most servers of chats refuse the other measures over the network; only one request is spent on this.

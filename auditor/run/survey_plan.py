@@ -7,7 +7,7 @@ from dataclasses import replace
 from auditor.config import AuditConfig
 from auditor.config.installed_probes import load_probe
 from auditor.config.sections import SurveySection
-from auditor.domain import Cell, Survey
+from auditor.domain import Survey
 from auditor.errors import SurveyError
 from auditor.probe_interface import ProbeAudit
 
@@ -72,11 +72,6 @@ def _treat_like(survey: Survey, section: SurveySection) -> Survey:
         )
     except SurveyError:  # of cells that the audit does not use
         return replace(survey, cells=())
-
-
-def planned_cells(survey: Survey) -> list[Cell]:
-    """The cells that models are asked about: those that respondents were asked about, or a task's items."""
-    return list(survey.asked_cells)
 
 
 def check_probe_input(config: AuditConfig, survey: Survey) -> list[str]:

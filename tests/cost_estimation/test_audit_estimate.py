@@ -14,7 +14,7 @@ from auditor.errors import AuditorError
 from auditor.reports.data.cost.forecast import CostForecast, ForecastRange
 from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
-from auditor.run import load_planned_survey, planned_cells, run_audit, store_audit
+from auditor.run import load_planned_survey, run_audit, store_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
@@ -31,7 +31,7 @@ def priced(url: str, models: int = 3, **changes: Any) -> AuditConfig:
 
 def forecast_cost(audit: AuditConfig) -> CostForecast:
     survey = load_planned_survey(audit)
-    return estimate_audit(audit, survey, planned_cells(survey))
+    return estimate_audit(audit, survey, list(survey.asked_cells))
 
 
 def test_calls_and_money_by_hand() -> None:
@@ -139,7 +139,7 @@ def test_preflight_counts_what_it_adds_to_the_planned_calls_until_all_is_known(
     run_audit(audit, storage=storage)
     survey = load_planned_survey(audit)
     with open_database(storage) as db:
-        forecast = estimate_audit(audit, survey, planned_cells(survey), db)
+        forecast = estimate_audit(audit, survey, list(survey.asked_cells), db)
     assert preflight_calls(forecast) == dict.fromkeys(("model-a", "model-b", "judge"), (0, 0, 0))
 
 
@@ -208,7 +208,7 @@ def test_the_estimate_is_compared_with_what_the_run_cost(
     with open_database(storage, create=False) as db:
         forecast = estimate_past_audit(db, audit.name)
         survey = load_planned_survey(audit)
-        second_forecast = estimate_audit(audit, survey, planned_cells(survey), db)
+        second_forecast = estimate_audit(audit, survey, list(survey.asked_cells), db)
     asked = {(r.name, r.stage): r for r in forecast.rows}
     direct, review = asked["model-a", "direct"], asked["model-a", "review"]
     assert direct.actual is not None
@@ -232,7 +232,7 @@ def test_an_audit_without_an_answer_has_no_other_answers(storage: str) -> None:
     store_audit(audit, storage=storage)
     survey = load_planned_survey(audit)
     with open_database(storage, create=False) as db:
-        forecast = estimate_audit(audit, survey, planned_cells(survey), db)
+        forecast = estimate_audit(audit, survey, list(survey.asked_cells), db)
     assert forecast.remaining == forecast.calls
     assert "left to send" not in describe_forecast(forecast)
 
@@ -251,11 +251,11 @@ def test_the_calls_left_of_an_interrupted_audit_are_those_without_an_answer(
     with suppress(AuditorError):
         run_audit(audit, storage=storage)
     with open_database(storage, create=False) as db:
-        forecast = estimate_audit(audit, survey, planned_cells(survey), db)
+        forecast = estimate_audit(audit, survey, list(survey.asked_cells), db)
     reviews = [row.calls for row in forecast.rows if row.stage == "review"]
     assert forecast.remaining is not None
     assert forecast.remaining.low == sum(calls.low for calls in reviews) > 0
     assert " are left to send; the other answers are recorded." in describe_forecast(forecast)
     other_settings = audit.model_copy(update={"seed": 1})
     with open_database(storage, create=False) as db:
-        assert estimate_audit(other_settings, survey, planned_cells(survey), db).remaining is None
+        assert estimate_audit(other_settings, survey, list(survey.asked_cells), db).remaining is None

@@ -8,7 +8,7 @@ from auditor.config import AuditConfig
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.reports.data.cost.forecast import CostForecast
 from auditor.reports.sections.forecast import describe_forecast
-from auditor.run import load_planned_survey, planned_cells, run_audit
+from auditor.run import load_planned_survey, run_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
@@ -28,7 +28,7 @@ def first(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> 
 def forecast(audit: AuditConfig, storage: str) -> CostForecast:
     survey = load_planned_survey(audit)
     with open_database(storage, create=False) as db:
-        return estimate_audit(audit, survey, planned_cells(survey), db)
+        return estimate_audit(audit, survey, list(survey.asked_cells), db)
 
 
 def test_an_audit_with_another_name_has_nothing_left_to_send(server: FakeServer, storage: str) -> None:

@@ -23,7 +23,7 @@ from auditor.config import AuditConfig, BatchSection, Price
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ModelSetupError
 from auditor.reports.data.audit_status import load_audit_status
-from auditor.run import load_planned_survey, open_audit, planned_cells, run_audit
+from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.storage import audits, batches, ledger
 from auditor.storage.call_tables import AnswerRow, BatchRow
 from auditor.storage.capabilities import load_capability_history, parse_capability, save_capability
@@ -448,7 +448,7 @@ def test_the_estimate_shows_the_price_of_batches(server: FakeServer) -> None:
         audit = small(server, batch=batch)
         audit = audit.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in audit.models]})
         survey = load_planned_survey(audit)
-        forecasts.append(estimate_audit(audit, survey, planned_cells(survey)))
+        forecasts.append(estimate_audit(audit, survey, list(survey.asked_cells)))
     usual_cost, batch_cost = (t.usd for t in forecasts)
     assert usual_cost
     assert batch_cost

@@ -19,7 +19,7 @@ from auditor.reports.data.distribution.schema import DistributionGroupRow, Distr
 from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
-from auditor.run import load_planned_survey, planned_cells, run_audit
+from auditor.run import load_planned_survey, run_audit
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
@@ -169,7 +169,7 @@ def test_the_estimate_counts_the_calls_exactly_and_a_second_run_makes_none(
 ) -> None:
     audit: Audit = request.getfixturevalue(name)
     survey = load_planned_survey(audit.config)
-    forecast = estimate_audit(audit.config, survey, planned_cells(survey))
+    forecast = estimate_audit(audit.config, survey, list(survey.asked_cells))
     n_recorded = count_answers(audit.storage)
     assert (forecast.calls.low, forecast.calls.expected, forecast.calls.high) == (n_recorded,) * 3
     n_answers = sum(row.answers for row in audit.distribution.models)

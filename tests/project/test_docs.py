@@ -15,7 +15,7 @@ from auditor import bootstrap
 from auditor.cli.app import build_app
 from auditor.cli.help_groups import SUMMARY
 from auditor.config import AuditConfig, load_config
-from auditor.run import load_planned_survey, planned_cells
+from auditor.run import load_planned_survey
 from auditor.tui.actions import render_key_tables
 from auditor.tui.settings import load_review_settings
 from tests.support.docs_blocks import blocks as page_blocks
@@ -118,7 +118,7 @@ def test_the_tutorial_is_of_readable_length() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_every_example_loads(path: Path) -> None:
     config = load_config(path)
-    assert planned_cells(load_planned_survey(config)) or config.survey is None
+    assert load_planned_survey(config).asked_cells or config.survey is None
 
 
 def test_the_starter_config_loads() -> None:
