@@ -60,7 +60,7 @@ async def _plan_units(name: str, state: ProbeState, runtime: Runtime[RunContext]
     await enter_stage(context, name)
     probe = load_probe(name)
     audit = open_probe_audit(probe, context.config, context.survey, context.db, context.audit_id)
-    plan = ProbePlan(audit, probe.plan(audit), probe.call_each("respondents", audit, item=str))
+    plan = ProbePlan(audit, probe.plan(audit), probe.respondents(audit))
     context.probe_plans[name] = plan
     return {"units": len(plan.units)}
 

@@ -7,6 +7,7 @@ a database names the probe. A probe that cannot be used raises a `ProbeError` wh
 from __future__ import annotations
 
 import functools
+import json
 import pkgutil
 import re
 import sys
@@ -154,6 +155,33 @@ class InstalledProbe:
             raise ProbeError(f"the hook 'plan' of the probe '{self.name}' returned a unit twice.", self._advice)
         return units
 
+    def respondents(self, audit: ProbeAudit[Any]) -> list[str]:
+        """List the models or judges that are asked; see `Probe.respondents`."""
+        names = self.call_each("respondents", audit, item=str)
+        for name in names:
+            if name not in audit.config.models_by_name:
+                raise ProbeError(
+                    f"the hook 'respondents' of the probe '{self.name}' named '{name}', which is no model or judge.",
+                    self._advice,
+                )
+        return names
+
+    def count_calls(self, audit: ProbeAudit[Any], model: str) -> tuple[int, int]:
+        """Count the least and the most calls of a model; see `Probe.count_calls`."""
+        counted = self.call_optional("count_calls", audit, model, returns=tuple)
+        if counted is None:
+            n_questions = len(self.ask(audit, model, self.plan(audit)))
+            return n_questions, n_questions * self.probe.max_turns
+        if [type(count) for count in counted] != [int, int]:
+            raise self._wrong_type("count_calls", counted, "two whole numbers")
+        return counted
+
+    def fingerprint_inputs(self, audit: ProbeAudit[Any]) -> list[Any]:
+        """List what determines the questions besides settings and prompts; see `Probe.fingerprint_inputs`."""
+        inputs = self.call_each("fingerprint_inputs", audit, item=object)
+        self._require_json("fingerprint_inputs", inputs)
+        return inputs
+
     def ask(self, audit: ProbeAudit[Any], model: str, units: Iterable[Unit]) -> list[Question]:
         """Build the questions to a model about some units; see `Probe.ask`."""
         questions = self.call_each("ask", audit, model, list(units), item=Question)
@@ -182,7 +210,18 @@ class InstalledProbe:
                 f"{'no value' if reading.value is None else 'a value'}: only an answer that is 'ok' has a value.",
                 self._advice,
             )
+        self._require_json("read", reading.value)
         return reading
+
+    def _require_json(self, hook: str, value: Any) -> None:
+        """Raise ProbeError for a value that JSON cannot represent, such as a set or a number that is not finite."""
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ProbeError(
+                f"the hook '{hook}' of the probe '{self.name}' returned a value that JSON cannot represent: {error}.",
+                self._advice,
+            ) from None
 
     @property
     def _advice(self) -> str:

@@ -17,7 +17,7 @@ from auditor.config.overrides import apply_overrides, parse_override
 from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection
 from auditor.config.validation_messages import explain_validation_error
 from auditor.config.value_examples import Syntax
-from auditor.errors import ConfigError, UsageError
+from auditor.errors import ConfigError, ProbeError, UsageError
 from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file
 from auditor.redaction import register_secrets
 from auditor.text_safety import truncate_text
@@ -47,6 +47,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> AuditConfig:
     data = apply_overrides(read_config_file(path), parsed_overrides)
     try:
         config = AuditConfig.model_validate(data)
+    except ProbeError as error:
+        raise ProbeError(f"{path}: {error.message}", error.how_to_fix) from None
     except pydantic.ValidationError as error:
         keys = ", ".join(override.key_text for override in parsed_overrides)
         source = f"{path} with --set {keys}" if keys else path

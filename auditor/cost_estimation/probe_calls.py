@@ -60,11 +60,10 @@ def plan_installed_probe_calls(config: AuditConfig, survey: Survey, name: str) -
 
     audit = ProbeAudit(config.probes.plugins[name], config, survey, list_traces)
     units = probe.plan(audit)
-    for respondent in probe.call_each("respondents", audit, item=str):
+    for respondent in probe.respondents(audit):
         model = config.model(respondent)
         questions = probe.ask(audit, respondent, units)
-        counted = probe.call_optional("count_calls", audit, respondent, returns=tuple)
-        low, high = counted or (len(questions), len(questions) * probe.probe.max_turns)
+        low, high = probe.count_calls(audit, respondent)
         examples = [build_probe_call(config, probe, model, question) for question in sample_evenly(questions)]
         yield PlannedCalls(model, probe.purpose, ForecastRange.from_bounds(low, high, high), examples, EXPECTED_WORDS)
 

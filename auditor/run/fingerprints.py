@@ -120,7 +120,7 @@ def _installed_probe_inputs(config: AuditConfig) -> Iterator[object]:
         prompts = [load_prompt(prompt, package=installed.package) for prompt in installed.probe.prompts]
         texts = [[prompt.system, *(prompt.opening or ()), prompt.user] for prompt in prompts]
         audit = ProbeAudit(settings, config, EMPTY_SURVEY)
-        inputs = installed.call_each("fingerprint_inputs", audit, item=object)
+        inputs = installed.fingerprint_inputs(audit)
         schemas = [schema.model_json_schema() for schema in installed.probe.schemas]
         yield [name, installed.probe.reader_version, texts, schemas, inputs]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,24 @@ def test_a_name_in_two_packages_cannot_be_used(tmp_path: Path, packages: Path, m
         load(tmp_path, "toy = {}")
 
 
+def test_a_folder_of_the_program_is_a_built_in_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "probes"
+    (folder / "folded").mkdir(parents=True)
+    (folder / "folded" / "__init__.py").write_text(f"{TOY_MODULE}\nPROBE = Toy\n")
+    monkeypatch.setattr(installed_probes, "FOLDER", folder)
+    monkeypatch.setattr("auditor.probes.__path__", [str(folder)])
+    monkeypatch.delitem(sys.modules, "auditor.probes.folded", raising=False)
+    installed_probes.list_probe_sources.cache_clear()
+    assert load(tmp_path, "folded = { samples = 5 }").probes.plugins["folded"].model_dump() == {"samples": 5}
+    assert next(iter(installed_probes.list_probe_sources())) == "folded"
+
+
+@pytest.fixture(autouse=True)
+def forget_packages() -> Iterator[None]:
+    yield
+    installed_probes.list_probe_sources.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("stored", "reason"),
     [
@@ -117,18 +135,28 @@ def test_a_stored_audit_opens_without_its_probe(tmp_path: Path, stored: dict[str
         ("ask", "yield None", "'ask' of the probe 'toy' returned a list with a value of the type NoneType"),
         ("read", "return 0.5", "'read' of the probe 'toy' returned a value of the type float"),
         ("read", "return Reading(0.5, Outcome.REFUSED)", "only an answer that is 'ok' has a value"),
+        ("read", "return Reading({1, 2})", "'read' of the probe 'toy' returned a value that JSON cannot represent"),
+        ("read", "return Reading(float('nan'))", "returned a value that JSON cannot represent"),
+        ("respondents", "return ['nobody']", "'respondents' of the probe 'toy' named 'nobody', which is no model"),
+        ("count_calls", "return (1, 'x')", "'count_calls' of the probe 'toy' returned a value of the type tuple"),
+        ("fingerprint_inputs", "return [{1}]", "'fingerprint_inputs' of the probe 'toy' returned a value that JSON"),
         ("ask_next", "return 1", "'ask_next' of the probe 'toy' returned a value of the type int"),
     ],
 )
-def test_a_hook_with_a_wrong_result_is_named_with_its_probe(packages: Path, hook: str, body: str, message: str) -> None:
+def test_a_hook_with_a_wrong_result_is_named_with_its_probe(
+    packages: Path, tmp_path: Path, hook: str, body: str, message: str
+) -> None:
     (packages / "toy.py").write_text(f"{TOY_MODULE}\n    def {hook}(self, *arguments):\n        {body}\n")
     source = installed_probes.list_probe_sources()["old"]
     probe = installed_probes.InstalledProbe(source.load()(), installed_probes.ProbeSource("toy", "x", "1", source.load))
-    audit: Any = ProbeAudit(settings=None, config=None, survey=None)  # type: ignore[arg-type]
+    audit: Any = ProbeAudit(settings=None, config=load(tmp_path, "direct = {}"), survey=None)  # type: ignore[arg-type]
     calls: dict[str, Callable[[], object]] = {
         "plan": lambda: probe.plan(audit),
         "ask": lambda: probe.ask(audit, "one", [("a",)]),
         "read": lambda: probe.read(None),  # type: ignore[arg-type]
+        "respondents": lambda: probe.respondents(audit),
+        "count_calls": lambda: probe.count_calls(audit, "one"),
+        "fingerprint_inputs": lambda: probe.fingerprint_inputs(audit),
         "ask_next": lambda: probe.ask_next(audit, []),
     }
     with pytest.raises(ProbeError, match=r"Report this to the authors of x") as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,7 @@ samples = 2
 max_overconfidence = 1.0
 min_confidence = 0.99
 """
+MAX_LINES = 200
 N_CALLS = 2 * 4  # models, cells
 
 
@@ -97,6 +99,14 @@ def call(*arguments: str, exit_code: int = 0) -> str:
     result = CliRunner().invoke(build_app(arguments[0]), [*arguments], catch_exceptions=False)
     assert result.exit_code == exit_code, result.output
     return result.output
+
+
+def test_the_example_is_short_and_its_own_test_passes(config: AuditConfig) -> None:
+    module = EXAMPLE / "auditor_probe_confidence" / "__init__.py"
+    assert len(module.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+    tests = runpy.run_path(str(EXAMPLE / "tests" / "test_confidence.py"))
+    [test] = [function for name, function in tests.items() if name.startswith("test_")]
+    test()
 
 
 def test_the_estimate_is_the_number_of_calls(config: AuditConfig, storage: str) -> None:

@@ -100,9 +100,7 @@ def measure_installed_coverage(db: Database, source: ReportSource) -> Iterator[S
 def _count_planned(probe: InstalledProbe, audit: ProbeAudit[Any], recorded: Sequence[ProbeResult]) -> Counter[str]:
     """Planned questions by model: the first ones, and those that followed recorded answers."""
     units = probe.plan(audit)
-    planned = Counter(
-        {model: len(probe.ask(audit, model, units)) for model in probe.call_each("respondents", audit, item=str)}
-    )
+    planned = Counter({model: len(probe.ask(audit, model, units)) for model in probe.respondents(audit)})
     planned.update(result.model for result in recorded if result.turn > 0)
     return planned
 
