@@ -15,7 +15,7 @@ help:
 	@echo "make scipy   metrics with the oldest and the newest scipy supported"
 	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
 	@echo "make faults  kill a run at every place where something could be lost"
-	@echo "make small-forms  the small form of each replication on the embedded model, ten minutes"
+	@echo "make small-forms  the small form of each replication on the embedded model, and the worked example with five seeds"
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"

@@ -69,7 +69,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
         yield browser
 
 
-@pytest.mark.parametrize(("width", "is_dark"), zip(WIDTHS, (True, False), strict=True), ids=["dark", "light"])
+@pytest.mark.parametrize(("width", "is_dark"), list(zip(WIDTHS, (True, False), strict=True)), ids=["dark", "light"])
 @pytest.mark.parametrize("name", [*PAGES, *TRACE_PAGES])
 def test_axe_has_no_serious_finding(
     chromium: Chromium, pages: dict[str, Path], name: str, width: int, is_dark: bool
