@@ -18,9 +18,10 @@ from auditor.models.structured import find_schema
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.probe_interface import ProbeAnswer, ProbeAudit, ProbeResult, Question
-from auditor.storage import ledger, probe_results, results
+from auditor.storage import ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
+from auditor.storage.records import load_records
 
 MAX_WORDS = 200
 """Limit on each text of a structured answer."""
@@ -129,7 +130,7 @@ def reread_results(db: Database, audit: Audit) -> list[Rereading]:
 
 def _reread_probe(db: Database, audit_id: int, probe: InstalledProbe) -> Rereading:
     """Read the answers of one probe again."""
-    rows = probe_results.load_probe_results(db, audit_id, probe.name)
+    rows = load_records(db, audit_id, ProbeResult, probe=probe.name)
     present = [row for row in rows if row.reader_version == probe.probe.reader_version and row.key is not None]
     keys = [row.key for row in present if row.key is not None]
     answers, requests = ledger.load_answers(db, keys), ledger.load_requests(db, keys)

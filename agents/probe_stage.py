@@ -22,7 +22,7 @@ from auditor.config.installed_probes import InstalledProbe, load_probe
 from auditor.errors import AuditorError
 from auditor.models.thinking import strip_thinking
 from auditor.probe_interface import ProbeAnswer, ProbeAudit, ProbeResult, Question, Turn, Unit
-from auditor.storage import probe_results
+from auditor.storage.records import save_records
 
 UNITS_PER_BATCH = 32
 """Units in one parallel branch; bounds its memory."""
@@ -80,7 +80,7 @@ async def _ask_units(name: str, state: Batch, runtime: Runtime[RunContext]) -> P
         context.fatal_errors.append(error)
         context.stop_event.set()
         return {}
-    await asyncio.to_thread(probe_results.save_probe_results, context.db, context.audit_id, name, new_results)
+    await asyncio.to_thread(save_records, context.db, context.audit_id, new_results, probe=name)
     return {}
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from auditor.domain import ENGLISH, Call, Cell, CellScore, Message, Outcome, Survey, Trace
+from auditor.domain.records import CallKey, Key, LongText, Nullable, RowOwner, stored
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -96,6 +97,7 @@ class Reading:
     outcome: Outcome = Outcome.OK
 
 
+@stored("probe_result", owner=RowOwner.PROBE)
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
     """What was read from one answer, as stored. Only an `ok` result has a value.
@@ -105,13 +107,13 @@ class ProbeResult:
         reader_version: `Probe.reader_version` at the time of reading.
     """
 
-    model: str
-    unit: Unit
-    sample: int
-    turn: int
+    model: Key[str]
+    unit: Key[Unit]
+    sample: Key[int]
+    turn: Key[int]
     outcome: Outcome
-    key: str | None
-    value: Any
+    key: Annotated[str | None, CallKey(None, "model")]
+    value: Nullable[LongText[Any]]
     reader_version: int
 
 

@@ -18,10 +18,10 @@ from sqlalchemy import (
 )
 
 from auditor.domain import Outcome, Ruling, SentencePairScore, Trace, Verdict
+from auditor.probe_interface import ProbeResult
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import ANSWER_RECORDS
-from auditor.storage.result_tables import ProbeResultRow
 from auditor.storage.row_writing import table_of
 from auditor.text_safety import OMISSION_MARK_END
 
@@ -194,7 +194,7 @@ def count_missing_answers(db: Database, audit_id: int) -> int:
     """Count usable traces, verdicts and answers of probes that have a call's key but no recorded answer."""
     n_missing = 0
     answers = table_of(AnswerRow)
-    for record_class in (Trace, Verdict, ProbeResultRow, *ANSWER_RECORDS.values()):
+    for record_class in (Trace, Verdict, ProbeResult, *ANSWER_RECORDS.values()):
         table = table_of(record_class)
         query = (
             select(table.c.key)

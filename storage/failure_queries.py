@@ -9,15 +9,15 @@ from sqlalchemy import ColumnElement, FromClause, Select, Table, func, literal, 
 
 from auditor.domain import Outcome, SentencePairScore, Trace, Verdict
 from auditor.domain.records import CallKey
+from auditor.probe_interface import ProbeResult
 from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.costs import select_audit_calls
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import ANSWER_RECORDS
-from auditor.storage.result_tables import ProbeResultRow
 from auditor.storage.row_writing import table_of
 
-PROBE_TABLES = [*map(table_of, ANSWER_RECORDS.values()), table_of(ProbeResultRow)]
+PROBE_TABLES = [*map(table_of, ANSWER_RECORDS.values()), table_of(ProbeResult)]
 """Tables of answers of the probes with a stage of their own."""
 _RESULT_TABLES = [table_of(Trace), table_of(SentencePairScore), table_of(Verdict), *PROBE_TABLES]
 """Tables of results; the column `judge` has the model's name where the model is a judge, otherwise `model`."""

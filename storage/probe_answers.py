@@ -10,8 +10,8 @@ from sqlalchemy import Connection, case, func, select
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Outcome
 from auditor.domain.records import list_stored
+from auditor.probe_interface import ProbeResult
 from auditor.storage.database import Database
-from auditor.storage.result_tables import ProbeResultRow
 from auditor.storage.row_writing import table_of
 
 ANSWER_RECORDS: Mapping[str, type] = {
@@ -42,7 +42,7 @@ def count_answers(connection: Connection, audit_id: int, record_class: type) -> 
 def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, AnswerCount]:
     """Count an audit's answers of each built-in probe, and of each other probe that has some, by the probe's name."""
     counts = {name: count_answers(connection, audit_id, record_class) for name, record_class in ANSWER_RECORDS.items()}
-    c = table_of(ProbeResultRow).c
+    c = table_of(ProbeResult).c
     is_ok = case((c.outcome == Outcome.OK.value, 1), else_=0)
     query = select(c.probe, func.count(), func.sum(is_ok)).where(c.audit_id == audit_id).group_by(c.probe)
     others = {name: AnswerCount(int(n), int(ok)) for name, n, ok in connection.execute(query.order_by(c.probe))}

@@ -25,14 +25,24 @@ ROWS_PER_STATEMENT = 10_000
 """Rows that are converted at a time: a million of them, as dictionaries, would need a gigabyte."""
 
 
-def save_records(db: Database, audit_id: int, records: Sequence[object]) -> None:
-    """Store records of one class; a stored one of the audit with the same key is replaced."""
+def save_records(db: Database, audit_id: int, records: Sequence[object], *, probe: str | None = None) -> None:
+    """Store records of one class; a stored one of the audit with the same key is replaced.
+
+    Args:
+        probe: name of the probe, of records in a table that probes share.
+    """
     if records:
-        db.write(lambda connection: write_records(connection, audit_id, type(records[0]), records))
+        db.write(lambda connection: write_records(connection, audit_id, type(records[0]), records, probe=probe))
 
 
 def write_records(
-    connection: Connection, audit_id: int, record_class: type[Any], records: Iterable[object], *, is_new: bool = False
+    connection: Connection,
+    audit_id: int,
+    record_class: type[Any],
+    records: Iterable[object],
+    *,
+    is_new: bool = False,
+    probe: str | None = None,
 ) -> None:
     """Store records of one class; a stored one of the audit with the same key is replaced.
 
@@ -42,11 +52,13 @@ def write_records(
         record_class: of the records.
         records: in the order that their positions have, where their table has positions.
         is_new: whether no record with the same key is stored, which is faster.
+        probe: as in `save_records`.
     """
     conversion, remaining = conversion_of(record_class), iter(records)
+    owner: dict[str, int | str] = {"audit_id": audit_id} if probe is None else {"audit_id": audit_id, "probe": probe}
     has_position, n_written = table_declaration(record_class).position is not None, 0
     while chunk := list(islice(remaining, ROWS_PER_STATEMENT)):
-        rows = conversion.to_rows(chunk, audit_id=audit_id)
+        rows = conversion.to_rows(chunk, **owner)
         if has_position:
             rows = [row | {"position": position} for position, row in enumerate(rows, start=n_written)]
         (insert_rows if is_new else upsert)(connection, record_class, rows)

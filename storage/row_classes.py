@@ -135,11 +135,13 @@ def make_columns(record_class: type) -> list[Column[Any]]:
     """
     declaration = table_declaration(record_class)
     columns: list[Column[Any]] = []
-    if declaration.owner is RowOwner.AUDIT:
+    if declaration.owner in (RowOwner.AUDIT, RowOwner.PROBE):
         columns.append(Column("audit_id", ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True))
     elif declaration.owner is RowOwner.AUDIT_LOG:
         columns.append(Column("id", Integer(), primary_key=True))
         columns.append(Column("audit_id", ForeignKey("audit.id"), nullable=False))
+    if declaration.owner is RowOwner.PROBE:
+        columns.append(Column("probe", _WORDS, primary_key=True))
     for record_field in _stored_fields(record_class):
         columns += record_field.make_columns()
     if declaration.position is not None:
@@ -202,13 +204,19 @@ class _StoredField:
     def _column_type(self, value_type: Any) -> TypeEngine[Any]:
         if column_type := _COLUMN_TYPES.get(value_type):
             return column_type
-        if get_origin(value_type) in (Literal, Mapping, tuple) or issubclass(value_type, str | datetime):
+        if (
+            value_type is Any
+            or get_origin(value_type) in (Literal, Mapping, tuple)
+            or issubclass(value_type, str | datetime)
+        ):
             return _LONG_TEXT if ColumnMark.LONG_TEXT in self.marks else _WORDS
         raise TypeError(f"values of the type {value_type} cannot be stored: field '{self.name}'")
 
     @property
     def write(self) -> Callable[[Any], Any] | None:
         """Function that converts a value to that of its column; None if it is stored as it is."""
+        if self.type is Any:
+            return canonical_json
         if get_origin(self.type) is Mapping:
             return lambda value: canonical_json(dict(value))
         if get_origin(self.type) is tuple:
@@ -218,7 +226,7 @@ class _StoredField:
     @property
     def read(self) -> Callable[[Any], Any] | None:
         """Function that converts the value of the column back; None if it stays as it is."""
-        if get_origin(self.type) is Mapping:
+        if self.type is Any or get_origin(self.type) is Mapping:
             return json.loads
         if get_origin(self.type) is tuple:
             return lambda value: tuple(json.loads(value))
@@ -287,7 +295,7 @@ class RecordConversion(Generic[R]):
             if stored.parts
         ]
 
-    def to_rows(self, records: Iterable[R], **owner: int) -> list[dict[str, Any]]:
+    def to_rows(self, records: Iterable[R], **owner: int | str) -> list[dict[str, Any]]:
         """Convert records to rows: values by column, after the same values of the owner's columns for each."""
         names, owner_values = (*owner, *self.column_names), tuple(owner.values())
         rows = [dict(zip(names, (*owner_values, *self._get_values(record)), strict=True)) for record in records]

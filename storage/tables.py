@@ -31,10 +31,10 @@ from auditor.domain import (
 )
 from auditor.domain.audit_records import Audit
 from auditor.domain.records import list_stored
+from auditor.probe_interface import ProbeResult
 from auditor.storage import call_tables as call_tables
 from auditor.storage import exclusion_tables as exclusion_tables
 from auditor.storage import label_tables as label_tables
-from auditor.storage import result_tables as result_tables
 from auditor.storage.migrations import find_latest_revision
 from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, ServerText, audit_id_column, row_class_of
 
@@ -59,6 +59,7 @@ RECORDS: Sequence[type] = (
     Claim,
     Conflict,
     Rating,
+    ProbeResult,
 )
 """Classes of records with a table, in the order in which exports list the tables."""
 for _record_class in RECORDS:

@@ -45,6 +45,8 @@ class RowOwner(Enum):
     """An audit's, and deleted with it: `audit_id` is the first column of the key."""
     AUDIT_LOG = "audit log"
     """Numbered entries of an audit's log: `id` is the key, `audit_id` the second column."""
+    PROBE = "probe"
+    """A probe's, in a table that probes share: `audit_id` and `probe` are the first columns of the key."""
     DATABASE = "database"
     """All audits', or the record has the columns as fields: no column is added."""
 

@@ -14,7 +14,7 @@ from auditor.probe_interface import ProbeResult
 from auditor.storage import audits, results
 from auditor.storage.database import STORAGE_VARIABLE, Database, open_database, resolve_database_url
 from auditor.storage.engine import remote_servers
-from auditor.storage.probe_results import load_probe_results
+from auditor.storage.records import load_records
 
 if TYPE_CHECKING:
     from auditor.reports.data.gates.schema import CheckResult
@@ -113,7 +113,7 @@ class AuditHandle:
     def probe_results(self, probe: str) -> list[ProbeResult]:
         """What a probe of another package read from the answers, by model, unit, sample and turn."""
         with open_stored_audit(self.name, self.storage) as (db, audit):
-            return load_probe_results(db, audit.id, probe)
+            return load_records(db, audit.id, ProbeResult, probe=probe)
 
 
 def open_audit(name: str, *, storage: str | None = None) -> AuditHandle:

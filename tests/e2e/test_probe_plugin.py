@@ -19,12 +19,13 @@ from auditor.cli.app import build_app
 from auditor.config import AuditConfig, installed_probes, load_config
 from auditor.cost_estimation.probe_calls import plan_installed_probe_calls
 from auditor.domain import Outcome
+from auditor.probe_interface import ProbeResult
 from auditor.reports.output import render_report
 from auditor.reports.sections.run_summary import build_run_summary
 from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.run.fingerprints import fingerprint
-from auditor.storage import probe_results
 from auditor.storage.database import open_database
+from auditor.storage.records import load_records, save_records
 from tests.support.probe_packages import use_packages
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "probe-plugin"
@@ -177,11 +178,11 @@ def test_a_refused_answer_is_no_number(config: AuditConfig, tmp_path: Path, monk
 def test_verify_reads_the_answers_again(config: AuditConfig, storage: str) -> None:
     assert f"confidence: {N_CALLS} answers were read again, and 0 say" in call("verify", NAME, "--storage", storage)
     with open_database(storage) as db:
-        [first, *_] = probe_results.load_probe_results(db, 1, "confidence")
-        probe_results.save_probe_results(db, 1, "confidence", [replace(first, value=0.123)])
+        [first, *_] = load_records(db, 1, ProbeResult, probe="confidence")
+        save_records(db, 1, [replace(first, value=0.123)], probe="confidence")
     assert "and 1 say something else" in call("verify", NAME, "--storage", storage, exit_code=1)
     with open_database(storage) as db:  # a result of another version of the reader is not compared
-        probe_results.save_probe_results(db, 1, "confidence", [replace(first, value=0.123, reader_version=0)])
+        save_records(db, 1, [replace(first, value=0.123, reader_version=0)], probe="confidence")
     assert "1 of other reader versions were not read" in call("verify", NAME, "--storage", storage)
 
 

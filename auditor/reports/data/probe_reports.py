@@ -20,7 +20,8 @@ from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import list_stored_probes
-from auditor.storage.probe_results import list_probes_with_results, load_probe_results
+from auditor.storage.probe_results import list_probes_with_results
+from auditor.storage.records import load_records
 
 ProbeReports = Mapping[str, ReportModel | None]
 """Report of each built-in probe, by the probe's name; None without results."""
@@ -62,7 +63,7 @@ def measure_installed_probes(db: Database, source: ReportSource) -> dict[str, Ba
         try:
             probe, audit = _open_probe(db, source, name)
             figures[name] = probe.call(
-                "measure", audit, load_probe_results(db, source.audit.id, name), returns=BaseModel
+                "measure", audit, load_records(db, source.audit.id, ProbeResult, probe=name), returns=BaseModel
             )
         except ProbeError as error:
             figures[name] = UnavailableProbe(unavailable=f"{error.message[0].upper()}{error.message[1:]}")
@@ -84,7 +85,7 @@ def measure_probes_of_audits(db: Database, audit_names: Sequence[str]) -> list[d
 def measure_installed_coverage(db: Database, source: ReportSource) -> Iterator[StageCoverage]:
     """Yield the coverage of the probes of other packages; of a probe that cannot be used, only what is recorded."""
     for name in list_probes_with_results(db, source.audit.id):
-        recorded = load_probe_results(db, source.audit.id, name)
+        recorded = load_records(db, source.audit.id, ProbeResult, probe=name)
         try:
             probe, audit = _open_probe(db, source, name)
             planned = _count_planned(probe, audit, recorded)
