@@ -14,7 +14,7 @@ from auditor.experiments.declaration import ExperimentContext, ExperimentResult,
 if TYPE_CHECKING:
     from auditor.agents.semantic.group_scores import GroupScores
     from auditor.agents.semantic.questions import QuestionIds
-    from auditor.reports.data.semantic.experiment_rows import RuleFollowingRow
+    from auditor.reports.data.semantic.experiment_rows import MeasureByRuleRow, RuleFollowingRow
 
 
 def rules(
@@ -65,8 +65,7 @@ def _build_row(model: str, before: GroupScores, after: GroupScores) -> RuleFollo
     """Compare a model's consistency without and with a rule."""
     from auditor.reports.data.semantic.answer_counts import build_count_rows
     from auditor.reports.data.semantic.differences import difference_over_questions
-    from auditor.reports.data.semantic.experiment_rows import RuleFollowingRow
-    from auditor.reports.data.semantic.measure_changes import compare_rules
+    from auditor.reports.data.semantic.measure_changes import compare_measures
     from auditor.reports.data.semantic.score_table import mean_over_questions
 
     change = difference_over_questions(before.main, after.main)
@@ -75,7 +74,7 @@ def _build_row(model: str, before: GroupScores, after: GroupScores) -> RuleFollo
         before=mean_over_questions(before.main),
         after=mean_over_questions(after.main),
         change=change,
-        measures=compare_rules(before.by_measure, after.by_measure),
+        measures=compare_measures(MeasureByRuleRow, before.by_measure, after.by_measure),
         counts=build_count_rows({"before": before.outcomes, "after": after.outcomes}),
     )
 

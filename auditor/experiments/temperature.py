@@ -46,8 +46,8 @@ def _build_row(model: str, value: float, same_words: GroupScores, other_words: G
     """Compare repeated answers to one wording with answers to all wordings, at one temperature."""
     from auditor.reports.data.semantic.answer_counts import build_count_rows
     from auditor.reports.data.semantic.differences import difference_over_questions
-    from auditor.reports.data.semantic.experiment_rows import SemanticTemperatureRow
-    from auditor.reports.data.semantic.measure_changes import compare_wordings
+    from auditor.reports.data.semantic.experiment_rows import MeasureByWordingRow, SemanticTemperatureRow
+    from auditor.reports.data.semantic.measure_changes import compare_measures
     from auditor.reports.data.semantic.score_table import mean_over_questions
 
     change = difference_over_questions(same_words.main, other_words.main)
@@ -57,7 +57,7 @@ def _build_row(model: str, value: float, same_words: GroupScores, other_words: G
         same_words=mean_over_questions(same_words.main),
         other_words=mean_over_questions(other_words.main),
         difference=change,
-        measures=compare_wordings(same_words.by_measure, other_words.by_measure),
+        measures=compare_measures(MeasureByWordingRow, same_words.by_measure, other_words.by_measure),
         questions=len(same_words.main),
         counts=build_count_rows({"same_words": same_words.outcomes, "other_words": other_words.outcomes}),
     )

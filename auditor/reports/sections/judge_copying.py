@@ -29,15 +29,9 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
         "on labelled traces. A 95% CI above 0 indicates copying; these CIs hold for all pairs jointly."
         + (f" {n_left_out} further pairs are only in the JSON report." if n_left_out else "")
     )
-    columns = [
-        *(Column("Judge", "name", "first"), Column("Other judge", "name", "second")),
-        Column("Agreement", "estimate"),
-        Column("Excess error correlation", "estimate", "excess", style="signed", emphasis=True),
-        *(Column("Finding", "text", "verdict"), Column("In the configuration", "text", "metadata")),
-    ]
     derived = {"verdict": lambda pair: FINDING_TITLES[pair.verdict], "metadata": describe_metadata}
     yield tabulate(
-        "judge-pairs", "Copying between judges", caption, pairs, columns, derived, max_rows=MAX_LONG_TABLE_ROWS
+        "judge-pairs", "Copying between judges", caption, pairs, JudgePairRow, derived, max_rows=MAX_LONG_TABLE_ROWS
     )
     caption = (
         "The effective number of judges says how many judges with independent errors would be worth as much as this "

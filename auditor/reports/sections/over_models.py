@@ -84,19 +84,8 @@ def _build_figures_table(rows: Sequence[OverModelsRow]) -> Table:
         "Each model counts once; models of one family are not averaged. The 95% CI of a mean is over other models like "
         "these. n counts models."
     )
-    columns = [
-        Column("Figure", "text", "figure"),
-        Column("Method", "name"),
-        Column("Region", "name"),
-        Column("Mean", "estimate", "summary.mean", digits=3),
-        Column("SD", "number", "summary.standard_deviation", digits=3),
-        Column("Lowest", "number", "summary.lowest", digits=3),
-        Column("Model with the lowest", "name", "summary.lowest_model"),
-        Column("Highest", "number", "summary.highest", digits=3),
-        Column("Model with the highest", "name", "summary.highest_model"),
-    ]
     derived = {"figure": lambda row: TITLES[row.figure]}
-    return tabulate("over-models", "Figures over models", caption, rows, columns, derived)
+    return tabulate("over-models", "Figures over models", caption, rows, OverModelsRow, derived)
 
 
 def _build_tiers_table(rows: Sequence[CutOffTierRow]) -> Table:
@@ -105,15 +94,8 @@ def _build_tiers_table(rows: Sequence[CutOffTierRow]) -> Table:
         "Tiers by fixed cut-offs of r, as EvalMORAAL draws them for each of its two surveys. Chance may decide between "
         "models near a cut-off; the tiers by tests, in another table, account for it."
     )
-    columns = [
-        Column("Cut-offs of", "text", "cut_offs"),
-        Column("Method", "name"),
-        Column("Tier", "number"),
-        Column("Lowest r", "number", "min_r"),
-        Column("Models", "text", "models"),
-    ]
     derived = {"models": lambda row: ", ".join(row.models) or None}
-    return tabulate("cut-off-tiers", "Tiers by cut-off", caption, rows, columns, derived)
+    return tabulate("cut-off-tiers", "Tiers by cut-off", caption, rows, CutOffTierRow, derived)
 
 
 def _build_heat_maps(report: Report, labels: SeriesLabels) -> list[Block]:

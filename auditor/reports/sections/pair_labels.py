@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from auditor.reports.data.judge_quality.pair_schema import PairJudgeRow, PairLabelsReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Code, Column, List, ListItem, Paragraph, Section, Table
+from auditor.reports.document import Block, Code, List, ListItem, Paragraph, Section, Table
 from auditor.reports.number_format import describe_interval, format_interval, format_share, pluralize
-from auditor.reports.sections.tables import make_columns, tabulate
+from auditor.reports.sections.tables import tabulate
 
 NOUNS = {"answer_pair": "pair of answers", "comparison": "comparison"}
 PLURALS = {"answer_pair": "pairs of answers", "comparison": "comparisons"}
@@ -71,24 +71,15 @@ def _build_table(labels: PairLabelsReport) -> Table:
         f"{PLURALS[labels.kind]}: over other random samples of them. n counts labels of "
         f"{pluralize(len(labels.raters), 'rater')}, whose errors are not removed."
     )
-    columns = [
-        Column("Judge", "name"),
-        Column("Question", "text", "question"),
-        *make_columns("number", {"pairs": "Pairs", "labels": "Labels", "unsure": "Unsure"}),
-        Column("Agreement", "estimate", emphasis=True),
-        Column("Agreement if unsure", "text", "if_unsure"),
-    ]
     if labels.kind == "answer_pair":
         caption += (
             " Sensitivity: share of the pairs of which people say yes on which the judge agrees; specificity: of those "
             "of which they say no."
         )
-        columns += make_columns("estimate", {"sensitivity": "Sensitivity", "specificity": "Specificity"})
-        columns += [Column("Kappa", "estimate")]
     derived = {"if_unsure": _format_unsure_bounds}
     title = f"Judges of {PLURALS[labels.kind]}"
     table_id = f"{labels.kind.replace('_', '-')}-judges"
-    return tabulate(table_id, title, caption, labels.judges, columns, derived)
+    return tabulate(table_id, title, caption, labels.judges, PairJudgeRow, derived)
 
 
 def _format_unsure_bounds(row: PairJudgeRow) -> str:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.task.schema import PeerValidityReport
-from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status
+from auditor.reports.data.task.schema import JudgeValidityRow, PeerValidityReport, VerdictAccuracyRow
+from auditor.reports.document import Block, List, ListItem, Paragraph, Section, Status
 from auditor.reports.number_format import describe_model_correlation, format_share, format_signed
 from auditor.reports.sections.model_correlations import compare_correlation
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, describe_interval
-from auditor.reports.sections.tables import make_columns, tabulate
+from auditor.reports.sections.tables import tabulate
 
 CHANCE_AUC = 0.5
 
@@ -33,19 +33,15 @@ def build_peer_validity_section(report: Report) -> Section | None:
             "Share of correct answers by verdict, with 95% CI over items; n counts verdicts for VALID and INVALID, and "
             "answers for majorities."
         )
-        columns = [Column("Verdict", "name", "said"), Column("Correct", "estimate", "accuracy", emphasis=True)]
-        blocks.append(tabulate("verdict-accuracy", "Accuracy by verdict", caption, validity.verdicts, columns))
+        blocks.append(
+            tabulate("verdict-accuracy", "Accuracy by verdict", caption, validity.verdicts, VerdictAccuracyRow)
+        )
     if validity.judges:
         caption = (
             "Share of verdicts VALID on correct and on incorrect answers, with 95% CI over items; n counts verdicts. "
             "Difference: from −1 to +1 (higher is better); 0 is no discrimination."
         )
-        columns = [
-            Column("Judge", "name"),
-            *make_columns("estimate", {"right": "Correct answers", "wrong": "Incorrect answers"}),
-            Column("Difference", "estimate", style="signed", emphasis=True),
-        ]
-        blocks.append(tabulate("judge-validity", "Verdicts of each judge", caption, validity.judges, columns))
+        blocks.append(tabulate("judge-validity", "Verdicts of each judge", caption, validity.judges, JudgeValidityRow))
     return Section("telling", "Does peer agreement predict correctness?", blocks, "Peer validity")
 
 

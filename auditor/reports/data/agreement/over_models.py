@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from auditor.reports.data.measurement_schema import ConsistencyRow, GroupErrorRo
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
+from auditor.reports.document import Column
 from auditor.surveys.regions import get_grouping
 
 OverModelsFigure = Literal[
@@ -31,27 +32,35 @@ N_ERROR_BINS = 20
 class OverModelsRow(ReportModel):
     """One figure over all models."""
 
-    figure: OverModelsFigure
+    figure: Annotated[OverModelsFigure, Column("Figure")]
     """`method_difference` is r of direct scores minus r of log-probability scores; `region_gap` is r in the second
     region minus r in the first; `mean_country_r` is the mean, over a region's countries, of r over a country's
     topics."""
-    method: str
-    region: str | None = None
+    method: Annotated[str, Column("Method", "name")]
+    region: Annotated[str | None, Column("Region", "name")] = None
     """Of r in one region; null over all countries."""
-    summary: SummaryOverModels
+    summary: Annotated[
+        SummaryOverModels,
+        Column("Mean", part="mean", digits=3),
+        Column("SD", part="standard_deviation", digits=3),
+        Column("Lowest", part="lowest", digits=3),
+        Column("Model with the lowest", "name", part="lowest_model"),
+        Column("Highest", part="highest", digits=3),
+        Column("Model with the highest", "name", part="highest_model"),
+    ]
 
 
 class CutOffTierRow(ReportModel):
     """Models whose r is in one range; ranges are fixed, so that chance may decide between neighbouring ones."""
 
-    cut_offs: str
+    cut_offs: Annotated[str, Column("Cut-offs of")]
     """Which of the published lists of cut-offs: for `WVS` or for `PEW`."""
-    method: str
-    tier: int
+    method: Annotated[str, Column("Method", "name")]
+    tier: Annotated[int, Column("Tier")]
     """From 1, the best."""
-    min_r: float | None
+    min_r: Annotated[float | None, Column("Lowest r")]
     """Null for the last tier, and for models without r."""
-    models: list[str]
+    models: Annotated[list[str], Column("Models")]
 
 
 class ErrorDistributionRow(ReportModel):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import JudgeName, ReportModel
+from auditor.reports.document import Column
 
 PairQuestion = Literal["consistency", "contradiction", "comparison"]
 PairKind = Literal["answer_pair", "comparison"]
@@ -14,25 +15,25 @@ PairKind = Literal["answer_pair", "comparison"]
 class PairJudgeRow(ReportModel):
     """Agreement of one judge with a random rater on pairs of answers or on comparisons, for these pairs."""
 
-    judge: str
-    question: PairQuestion
+    judge: JudgeName
+    question: Annotated[PairQuestion, Column("Question")]
     """What the judge was asked of each pair."""
-    pairs: int
+    pairs: Annotated[int, Column("Pairs")]
     """Pairs that the judge decided."""
-    labels: int
+    labels: Annotated[int, Column("Labels")]
     """Pairs of these that people labelled, other than unsure."""
-    unsure: int
+    unsure: Annotated[int, Column("Unsure")]
     """Pairs of these on which a rater is unsure."""
-    agreement: Estimate
+    agreement: Annotated[Estimate, Column("Agreement", emphasis=True)]
     """Share of the pairs on which the judge gives the answer of a random rater."""
-    agreement_if_unsure_disagree: float | None
+    agreement_if_unsure_disagree: Annotated[float | None, Column("Agreement if unsure", "text", "if_unsure")]
     agreement_if_unsure_agree: float | None
     """Bounds of the agreement whatever the answer of raters that are unsure would be."""
-    sensitivity: Estimate | None
+    sensitivity: Annotated[Estimate | None, Column("Sensitivity", is_optional=True)]
     """Of the pairs of which people say yes, the share that the judge does too; null of comparisons."""
-    specificity: Estimate | None
+    specificity: Annotated[Estimate | None, Column("Specificity", is_optional=True)]
     """Of the pairs of which people say no, the share that the judge does too; null of comparisons."""
-    kappa: Estimate | None
+    kappa: Annotated[Estimate | None, Column("Kappa", is_optional=True)]
     """Agreement with people beyond chance (Cohen); null of comparisons."""
 
 

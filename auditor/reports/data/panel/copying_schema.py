@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import JudgeName, ReportModel
+from auditor.reports.document import Column
 
 PairVerdict = Literal["copies", "agree on at least 99%", "cannot be told from verdicts", "independent as far as shown"]
 LabelSource = Literal["planted faults", "truth of the task"]
@@ -14,20 +15,20 @@ LabelSource = Literal["planted faults", "truth of the task"]
 class JudgePairRow(ReportModel):
     """Two judges: whether one may copy the other."""
 
-    first: str
-    second: str
-    agreement: ShareEstimate
+    first: JudgeName
+    second: Annotated[str, Column("Other judge", "name")]
+    agreement: Annotated[ShareEstimate, Column("Agreement")]
     """Share of equal verdicts on the traces that both have a verdict on."""
     error_correlation: float | None
     """Correlation (phi) of their errors on labelled traces, within topics and within the truth or the kind of fault."""
-    excess: Estimate
+    excess: Annotated[Estimate, Column("Excess error correlation", style="signed", emphasis=True)]
     """The error correlation in excess of the other pairs': of their median, or of the correlation at these shares of
     errors and the other pairs' median odds ratio, whichever is larger. n counts labelled traces. The 95% interval holds
     for all pairs together."""
-    verdict: PairVerdict
+    verdict: Annotated[PairVerdict, Column("Finding")]
     """`copies` where the interval of the excess is above 0; else `agree on at least 99%`, of at least 200 traces, which
     counts as one vote by convention; else `independent as far as shown` where the excess has an interval."""
-    same_model: bool | None
+    same_model: Annotated[bool | None, Column("In the configuration", "text", "metadata")]
     """Whether both name the same model; null for imported verdicts."""
     same_family: bool | None
     same_prompt: bool | None

@@ -5,10 +5,13 @@ Intervals are over items: answers of several samples, models and judges to one i
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from auditor.domain import AnswerKind
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
-from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_model import JudgeName, ReportModel
+from auditor.reports.document import Column
 
 
 class ScoreAccuracy(ReportModel):
@@ -50,21 +53,21 @@ class TaskModelRow(ReportModel):
 class VerdictAccuracyRow(ReportModel):
     """Accuracy of the answers that share one verdict."""
 
-    said: str
+    said: Annotated[str, Column("Verdict", "name")]
     """`VALID` or `INVALID` for single verdicts; `majority VALID` and similar labels for answers."""
     n: int
-    accuracy: ShareEstimate
+    accuracy: Annotated[ShareEstimate, Column("Correct", emphasis=True)]
 
 
 class JudgeValidityRow(ReportModel):
     """One judge's verdicts on right and on wrong answers."""
 
-    judge: str
-    right: ShareEstimate
+    judge: JudgeName
+    right: Annotated[ShareEstimate, Column("Correct answers")]
     """Share of VALID among the verdicts on right answers."""
-    wrong: ShareEstimate
+    wrong: Annotated[ShareEstimate, Column("Incorrect answers")]
     """Share of VALID among the verdicts on wrong answers."""
-    difference: Estimate
+    difference: Annotated[Estimate, Column("Difference", style="signed", emphasis=True)]
     """`right` minus `wrong`: 0 is no discrimination, 1 is perfect."""
 
 
