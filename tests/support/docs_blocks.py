@@ -24,6 +24,7 @@ Table = dict[str, Any]
 
 NO_AUDIT = {
     'theme = "auditor-light"': "settings of the terminal app: tests/project/test_docs.py loads them",
+    '"""How often does a model keep': "the module of that package",
     "[build-system]": "a package with a probe: tests/e2e/test_probe_plugin.py follows the page",
     "# An audit with the probe alone": "an audit of that package: tests/e2e/test_probe_plugin.py follows the page",
     "title = ": "a mapping of a survey's columns: tests/project/test_docs_surveys.py loads it",
