@@ -82,6 +82,11 @@ class Purpose(StrEnum):
         """Return the purpose of all questions of another package's probe. It is not among the listed members."""
         return cls(f"{PROBE_PURPOSE_PREFIX}{name}")
 
+    @property
+    def priority(self) -> int:
+        """Order in which a server's waiting requests are sent: first reviews (0), then answers (1), then probes (2)."""
+        return {Purpose.PREFLIGHT: 0, Purpose.REVIEW: 0, Purpose.DIRECT: 1}.get(self, 2)
+
 
 class Method(StrEnum):
     """How a score was measured."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import random
 import time
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 from auditor.config import ENV_PREFIX, Limits, ModelSection
 from auditor.config.model_section import KEY_SEPARATOR
 from auditor.models.endpoint import embedded_slots
-from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, pause_delay
+from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, SharedSlots, pause_delay
 from auditor.models.rate_limiter import RateLimiter
 from auditor.models.request_gate import RequestGate
 from auditor.models.retries import ModelSuspension, pause_notice
@@ -43,14 +42,18 @@ class AccountLimits:
         """
         self.suspensions: list[ModelSuspension] = []
         self._limits, self._notify, self._rng = limits, notify, rng
-        self._slots = asyncio.Semaphore(_max_account_requests(models))
+        self._slots = SharedSlots(_max_account_requests(models))
         paused_together = [model for model in models if model.resolved_rate_limit_scope == "account"]
         self._gate = self._make_gate(describe_account(models[0])) if len(paused_together) > 1 else None
         self._rate_limited = [model for model in models if model.rate_limit_scope == "account"]
         self._rate_limiter: RateLimiter | None = None
 
     def make_limiter(
-        self, model: ModelSection, on_limit_change: LimitChangeCallback, is_stopped: Callable[[], bool]
+        self,
+        model: ModelSection,
+        on_limit_change: LimitChangeCallback,
+        is_stopped: Callable[[], bool],
+        model_slots: SharedSlots | None,
     ) -> ConcurrencyLimiter:
         """Create the limit on a model's requests in flight, with its pauses after 429.
 
@@ -58,6 +61,7 @@ class AccountLimits:
             model: of this account.
             on_limit_change: called when the number of requests that the model may have in flight changes.
             is_stopped: whether no request is sent to the model any more.
+            model_slots: limit on the requests in flight with all keys of the model; None if it has one key.
         """
         description = f"{describe_account(model)} for {model.name.partition(KEY_SEPARATOR)[0]}"
         return ConcurrencyLimiter(
@@ -68,7 +72,7 @@ class AccountLimits:
             on_change=functools.partial(on_limit_change, description),
             is_stopped=is_stopped,
             account_gate=self._gate if model.resolved_rate_limit_scope == "account" else None,
-            account_slots=self._slots,
+            shared_slots=[self._slots] if model_slots is None else [self._slots, model_slots],
         )
 
     def make_rate_limiter(self, model: ModelSection, is_stopped: Callable[[], bool]) -> RateLimiter:

@@ -231,7 +231,7 @@ class Gateway:
         if not self.budget.allows(estimated_usd):
             return over_budget
         tokens = estimate_max_tokens(call, capability)
-        async with connection.request_slot(tokens, progress.deadline) as slot:
+        async with connection.request_slot(call.purpose.priority, tokens, progress.deadline) as slot:
             if slot is None or connection.blocked_answer(call) is not None or self._stop_event.is_set():
                 return None
             # Estimated again: the server may have exceeded its limits since.

@@ -11,11 +11,11 @@ import asyncio
 import math
 import random
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 
 from auditor.models.request_gate import RequestGate
+from auditor.models.request_queue import RequestQueue, Turn
 
 INITIAL_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 60.0
@@ -43,6 +43,20 @@ class HeldBack(Exception):
     """A request is held back after a 429, and can be sent in another way."""
 
 
+class SharedSlots:
+    """A fixed number of requests in flight that several limiters share; the most urgent request gets a free slot.
+
+    Attributes:
+        n_free: slots that no request holds.
+        limiters: those that share the slots.
+    """
+
+    def __init__(self, n_slots: int) -> None:
+        """Create slots of which none is held."""
+        self.n_free = n_slots
+        self.limiters: list[ConcurrencyLimiter] = []
+
+
 class ConcurrencyLimiter:
     """Adaptive limit on the requests in flight for one model, and pauses of the model and its account after 429.
 
@@ -60,7 +74,7 @@ class ConcurrencyLimiter:
         on_change: Callable[[int, int, str], None] = lambda before, after, reason: None,
         is_stopped: Callable[[], bool] = lambda: False,
         account_gate: RequestGate | None = None,
-        account_slots: asyncio.Semaphore | None = None,
+        shared_slots: Sequence[SharedSlots] = (),
     ) -> None:
         """Create a limiter with no request in flight.
 
@@ -72,7 +86,7 @@ class ConcurrencyLimiter:
             on_change: called after each change of the limit with the old limit, the new limit and the reason.
             is_stopped: whether no request is sent any more; waiting requests are then let through at once.
             account_gate: holds back requests to all models of an account; None if each has limits of its own.
-            account_slots: fixed limit on the requests in flight that all models of an account share; None for none.
+            shared_slots: fixed limits on the requests in flight that it shares, such as those of an account.
         """
         self.limit = float(min(initial_limit, max_limit))
         self._max_limit, self._clock = max_limit, clock
@@ -85,11 +99,12 @@ class ConcurrencyLimiter:
         # The limit before and after the last decrease, its time, and that of the first success of a request sent later.
         self._limit_before_decrease = self._decreased_limit = self.limit
         self._decreased_at = self._recovering_since = -math.inf
-        # Requests that wait for a slot: those of calls that were sent before, and the others.
-        self._waiting_retries, self._waiting_turns = deque[asyncio.Future[None]](), deque[asyncio.Future[None]]()
+        self._queue = RequestQueue()
         self._n_retries_at_gate = self._n_at_gate = 0
         self._on_change, self._is_stopped = on_change, is_stopped
-        self._account_slots = account_slots or nullcontext()
+        self._shared_slots = shared_slots
+        for slots in shared_slots:
+            slots.limiters.append(self)
 
     def wait_s(self) -> float:
         """Seconds for which requests are held back after a 429, unless the provider accepts one before."""
@@ -98,17 +113,17 @@ class ConcurrencyLimiter:
     @property
     def load(self) -> float:
         """Requests that are in flight or wait, as a share of the limit."""
-        n_waiting = len(self._waiting_retries) + len(self._waiting_turns) + self._n_at_gate
-        return (self._in_flight + n_waiting) / max(1.0, self.limit)
+        return (self._in_flight + len(self._queue) + self._n_at_gate) / max(1.0, self.limit)
 
     @asynccontextmanager
     async def slot(
-        self, *, is_retry: bool = False, may_leave: Callable[[], bool] = lambda: False
+        self, *, is_retry: bool = False, priority: int = 0, may_leave: Callable[[], bool] = lambda: False
     ) -> AsyncIterator[float]:
         """Wait until the limits and the pauses after 429 allow another request; hold its slots until exit.
 
         Args:
             is_retry: whether the call was sent before: its time is running, so it goes before calls that were not.
+            priority: of the requests that wait, one with the lowest number goes first; see `Purpose.priority`.
             may_leave: whether a request that is held back after a 429 can be sent with another key.
 
         Yields the time, by the clock, at which the request may be sent.
@@ -117,23 +132,21 @@ class ConcurrencyLimiter:
             HeldBack: the request is held back, and may leave.
         """
         while True:
-            await self._take_slot(is_retry, may_leave)
+            await self._take_slot(is_retry, priority, may_leave)
             try:
-                async with self._account_slots:
-                    is_stopped, is_held_back = self._is_stopped(), self.wait_s() > 0
-                    if is_held_back and not is_stopped and may_leave():
-                        raise HeldBack
-                    if is_stopped or not is_held_back:
-                        probes = [None if is_stopped else gate.enter() for gate in self._gates]
-                        try:
-                            yield self._clock()
-                        finally:
-                            for gate, probe in zip(self._gates, probes, strict=True):
-                                gate.leave(probe)
-                        return
+                is_stopped, is_held_back = self._is_stopped(), self.wait_s() > 0
+                if is_held_back and not is_stopped and may_leave():
+                    raise HeldBack
+                if is_stopped or not is_held_back:
+                    probes = [None if is_stopped else gate.enter() for gate in self._gates]
+                    try:
+                        yield self._clock()
+                    finally:
+                        for gate, probe in zip(self._gates, probes, strict=True):
+                            gate.leave(probe)
+                    return
             finally:
-                self._in_flight -= 1
-                self._admit_waiting()
+                self._release_slot()
 
     async def _wait_at_gates(self, may_leave: Callable[[], bool]) -> None:
         """Wait until requests are not held back any more, may leave, or the run is stopped; no slot is held."""
@@ -144,37 +157,57 @@ class ConcurrencyLimiter:
                 return
             await closed_gate.wait_for_change(min(closed_gate.wait_s(), STOP_POLL_INTERVAL_S))
 
-    async def _take_slot(self, is_retry: bool, may_leave: Callable[[], bool]) -> None:
+    async def _take_slot(self, is_retry: bool, priority: int, may_leave: Callable[[], bool]) -> None:
         """Wait until requests are not held back and a slot is free, and take it."""
         self._n_retries_at_gate += is_retry
         self._n_at_gate += 1
         try:
             await self._wait_at_gates(may_leave)
-            turn = asyncio.get_running_loop().create_future()
-            (self._waiting_retries if is_retry else self._waiting_turns).append(turn)
+            turn = self._queue.join(is_retry=is_retry, priority=priority)
         finally:
             self._n_retries_at_gate -= is_retry
             self._n_at_gate -= 1
-            self._admit_waiting()
+            self._admit_waiting([self])
         try:
-            await turn
+            await turn.granted
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # a slot was granted just before this task was cancelled
-                self._in_flight -= 1
-                self._admit_waiting()
+            if turn.is_granted:  # just before this task was cancelled
+                self._release_slot()
+            else:
+                self._queue.discard(turn)
             raise
 
-    def _admit_waiting(self) -> None:
-        """Grant free slots to waiting requests, in order: to retries first, even to those that wait at a gate."""
-        while self._in_flight < int(self.limit):
-            turns = self._waiting_retries or (deque() if self._n_retries_at_gate else self._waiting_turns)
-            if not turns:
-                return
-            turn = turns.popleft()
-            if not turn.done():
-                self._in_flight += 1
-                self._peak_in_flight = max(self._peak_in_flight, self._in_flight)
-                turn.set_result(None)
+    def _release_slot(self) -> None:
+        """Free the slots of a request, for a waiting one of this model, or of another one that waits for its slots."""
+        limiters = {id(self): self}
+        self._in_flight -= 1
+        for slots in self._shared_slots:
+            if not slots.n_free:
+                limiters |= {id(limiter): limiter for limiter in slots.limiters}
+            slots.n_free += 1
+        self._admit_waiting(limiters.values())
+
+    def _admit_waiting(self, limiters: Iterable[ConcurrencyLimiter]) -> None:
+        """Grant free slots to the requests that wait in some limiters, the most urgent first."""
+        limiters = list(limiters)
+        while turns := [(turn, limiter) for limiter in limiters if (turn := limiter._next_turn()) is not None]:
+            turn, limiter = min(turns, key=lambda entry: entry[0].rank)
+            limiter._grant(turn)
+
+    def _next_turn(self) -> Turn | None:
+        """The most urgent waiting request; None if none may be sent. Retries go first, even those at a gate."""
+        if self._in_flight >= int(self.limit) or not all(slots.n_free for slots in self._shared_slots):
+            return None
+        turn = self._queue.first()
+        return None if turn is None or (self._n_retries_at_gate and not turn.is_retry) else turn
+
+    def _grant(self, turn: Turn) -> None:
+        """Give the free slots to a waiting request."""
+        self._queue.grant(turn)
+        self._in_flight += 1
+        self._peak_in_flight = max(self._peak_in_flight, self._in_flight)
+        for slots in self._shared_slots:
+            slots.n_free -= 1
 
     def record_success(self, sent_at: float) -> None:
         """Record a request that succeeded; the limit grows with the time after a decrease, then by rounds of successes.
@@ -254,7 +287,7 @@ class ConcurrencyLimiter:
     def _set_limit(self, limit: float, reason: str) -> None:
         """Change the limit; `on_change` is called if its whole number changes."""
         previous_limit, self.limit = int(self.limit), float(limit)
-        self._admit_waiting()
+        self._admit_waiting([self])
         if previous_limit != int(limit):
             self._on_change(previous_limit, int(limit), reason)
 

@@ -7,7 +7,7 @@ import functools
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from auditor.errors import ModelSetupError
 from auditor.models.account_limits import AccountLimits, LimitChangeCallback, NotifyCallback
 from auditor.models.failure_streaks import ModelFailures
 from auditor.models.failures import RequestFailure
-from auditor.models.limiter import ConcurrencyLimiter, HeldBack
+from auditor.models.limiter import ConcurrencyLimiter, HeldBack, SharedSlots
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.model_prices import token_price
 from auditor.models.provider_request import ProviderReply, failed_answer
@@ -91,7 +91,6 @@ class ModelConnection:
         price: per token; None if unknown.
         deadline_s: time limit of a call, in seconds.
         keys: state of each of its keys, which share its requests; one even if it has no key.
-        slots: limit on the requests in flight with all its keys together.
         first_request_lock: held by the first call, which shows whether the model can be used.
         notify: called with a sentence for the user.
         is_confirmed: whether the first call showed that the model can be used.
@@ -104,7 +103,6 @@ class ModelConnection:
     price: TokenPrice | None
     deadline_s: float
     keys: Sequence[KeyConnection]
-    slots: AbstractAsyncContextManager[None]
     first_request_lock: asyncio.Lock
     failures: ModelFailures
     notify: NotifyCallback
@@ -126,10 +124,13 @@ class ModelConnection:
         return Answer(call.key, Outcome.RATE_LIMITED, error=error)
 
     @asynccontextmanager
-    async def request_slot(self, tokens: float, deadline: float | None) -> AsyncIterator[RequestSlot | None]:
+    async def request_slot(
+        self, priority: int, tokens: float, deadline: float | None
+    ) -> AsyncIterator[RequestSlot | None]:
         """Wait until all limits allow a request, or until the run is stopped; hold its slots until exit.
 
         Args:
+            priority: of the requests that wait, one with the lowest number goes first.
             tokens: about how many tokens it takes.
             deadline: end of the call's time, by `time.monotonic`; None before its first request.
 
@@ -140,10 +141,10 @@ class ModelConnection:
             slot: RequestSlot | None = None
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
-                    slot = await self._take_slot(stack, tokens, is_retry=deadline is not None)
+                    slot = await self._take_slot(stack, priority, tokens, is_retry=deadline is not None)
             yield slot
 
-    async def _take_slot(self, stack: AsyncExitStack, tokens: float, *, is_retry: bool) -> RequestSlot:
+    async def _take_slot(self, stack: AsyncExitStack, priority: int, tokens: float, *, is_retry: bool) -> RequestSlot:
         """Wait until a request may be sent with one of the keys; one that rests is left as soon as another is free."""
         admitted_by: list[RateLimiter] = []
         while True:
@@ -153,14 +154,15 @@ class ModelConnection:
             )
             key.n_chosen += 1
             if key.rate_limiter not in admitted_by:
-                await key.rate_limiter.acquire(tokens)
+                await key.rate_limiter.acquire(tokens, is_retry=is_retry, priority=priority)
                 admitted_by.append(key.rate_limiter)
             may_leave = functools.partial(self.has_free_key, but=key)
             try:
-                sent_at = await stack.enter_async_context(key.limiter.slot(is_retry=is_retry, may_leave=may_leave))
+                sent_at = await stack.enter_async_context(
+                    key.limiter.slot(is_retry=is_retry, priority=priority, may_leave=may_leave)
+                )
             except HeldBack:
                 continue
-            await stack.enter_async_context(self.slots)
             return RequestSlot(key, sent_at)
 
     def has_free_key(self, but: KeyConnection | None = None) -> bool:
@@ -233,19 +235,28 @@ def connect_models(
         accounts[key] = AccountLimits(members, limits, notify, rng)
     connections = {}
     for model in models:
+        has_common_limit = model.concurrency is not None and len(sections[model.name]) > 1
+        model_slots = SharedSlots(model.max_concurrency) if has_common_limit else None
         keys = [
-            _connect_key(model, section, accounts[section.rate_limit_key], limits, on_limit_change, notify, is_stopped)
+            _connect_key(
+                model,
+                section,
+                accounts[section.rate_limit_key],
+                limits,
+                on_limit_change,
+                notify,
+                is_stopped,
+                model_slots,
+            )
             for section in sections[model.name]
         ]
         if model.rate_limit_scope != "account":  # the limits per minute are those of the model
             keys = [replace(key, rate_limiter=keys[0].rate_limiter) for key in keys]
-        has_common_limit = model.concurrency is not None and len(keys) > 1
         connections[model.name] = ModelConnection(
             section=model,
             price=token_price(model),
             deadline_s=limits.resolved_deadline_s(model.resolved_timeout_s),
             keys=keys,
-            slots=asyncio.Semaphore(model.max_concurrency) if has_common_limit else nullcontext(),
             first_request_lock=asyncio.Lock(),
             failures=ModelFailures(model.name, notify),
             notify=notify,
@@ -261,8 +272,12 @@ def _connect_key(
     on_limit_change: LimitChangeCallback,
     notify: NotifyCallback,
     is_stopped: Callable[[], bool],
+    model_slots: SharedSlots | None,
 ) -> KeyConnection:
-    """Create the state of one of a model's keys, which `section` has alone; the others are as in `connect_models`."""
+    """Create the state of one of a model's keys, which `section` has alone.
+
+    The others are as in `connect_models` and `AccountLimits.make_limiter`.
+    """
 
     def announce(cause: str, wait_s: float) -> None:
         """Notify the user that no requests are sent for a time."""
@@ -273,7 +288,9 @@ def _connect_key(
     account.suspensions.append(suspension)
     return KeyConnection(
         section=section,
-        limiter=account.make_limiter(section, on_limit_change, lambda: is_stopped() or suspension.cause is not None),
+        limiter=account.make_limiter(
+            section, on_limit_change, lambda: is_stopped() or suspension.cause is not None, model_slots
+        ),
         rate_limiter=account.make_rate_limiter(section, is_stopped),
         suspension=suspension,
         account_suspensions=account.suspensions,

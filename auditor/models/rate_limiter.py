@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from auditor.models.limiter import sleep_unless_stopped
+from auditor.models.request_queue import RequestQueue
 
 RATE_BURST_S = 1.0
 """Requests of so many seconds may be sent together: providers enforce limits per minute over shorter periods, such as
@@ -16,8 +17,8 @@ RATE_BURST_S = 1.0
 class RateLimiter:
     """Limits on requests per minute (`rpm`) and tokens per minute (`tpm`); None for no limit.
 
-    Requests are admitted in the order in which they ask, whatever their size (generic cell rate algorithm, ITU-T
-    I.371): each is scheduled after the time that the earlier ones take at the limit, less `RATE_BURST_S`.
+    Requests are admitted one after another, the most urgent first, whatever their size (generic cell rate algorithm,
+    ITU-T I.371): each is scheduled after the time that the earlier ones take at the limit, less `RATE_BURST_S`.
     """
 
     def __init__(
@@ -38,6 +39,8 @@ class RateLimiter:
         self._limits_per_s = tuple((per_minute or math.inf) / 60 for per_minute in (rpm, tpm))
         # Times by `clock` at which all admitted requests are within each limit.
         self._conforming_at = [-math.inf, -math.inf]
+        self._is_unlimited = rpm is None and tpm is None
+        self._queue, self._is_admitting = RequestQueue(), False
 
     def reserve(self, tokens: float) -> float:
         """Admit a request of about this many tokens; return how long it has to wait, in seconds."""
@@ -49,6 +52,29 @@ class RateLimiter:
         ]
         return max(0.0, max(starts) - RATE_BURST_S - now)
 
-    async def acquire(self, tokens: float) -> None:
-        """Wait until a request of about this many tokens is within both limits, or until the run is stopped."""
-        await sleep_unless_stopped(self.reserve(tokens), self._is_stopped)
+    async def acquire(self, tokens: float, *, is_retry: bool = False, priority: int = 0) -> None:
+        """Wait until a request of about this many tokens is within both limits, or until the run is stopped.
+
+        Args:
+            tokens: about how many the request takes.
+            is_retry, priority: which of the waiting requests goes first; see `ConcurrencyLimiter.slot`.
+        """
+        if self._is_unlimited:
+            return
+        turn = self._queue.join(is_retry=is_retry, priority=priority)
+        self._admit_next()
+        try:
+            await turn.granted
+            await sleep_unless_stopped(self.reserve(tokens), self._is_stopped)
+        finally:
+            if turn.is_granted:
+                self._is_admitting = False
+                self._admit_next()
+            else:
+                self._queue.discard(turn)
+
+    def _admit_next(self) -> None:
+        """Let the most urgent request wait for its time, unless another one does."""
+        if not self._is_admitting and (turn := self._queue.first()) is not None:
+            self._is_admitting = True
+            self._queue.grant(turn)

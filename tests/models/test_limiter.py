@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from auditor.domain import Purpose
 from auditor.models.limiter import (
     DEFAULT_INITIAL_CONCURRENCY,
     MAX_BACKOFF_S,
@@ -17,6 +18,7 @@ from auditor.models.limiter import (
     MAX_PAUSE_JITTER,
     RECOVERY_S,
     ConcurrencyLimiter,
+    SharedSlots,
     backoff_delay,
     pause_delay,
 )
@@ -115,6 +117,45 @@ async def test_a_call_that_was_sent_goes_before_calls_that_were_not() -> None:
             await asyncio.sleep(0)
         assert order == []
     assert order == ["retry 1", "retry 2", "new 1", "new 2"]
+
+
+async def test_waiting_reviews_go_before_answers_and_answers_before_probes_at_all_models_of_a_server() -> None:
+    assert [p.priority for p in (Purpose.REVIEW, Purpose.DIRECT, Purpose.LOGIC, Purpose.MORAL)] == [0, 1, 2, 2]
+    slots = SharedSlots(2)
+    limiters, order = [make_limiter(2, shared_slots=[slots]) for _ in range(2)], list[tuple[int, str]]()
+
+    async def send(model: int, purpose: Purpose) -> None:
+        async with limiters[model].slot(priority=purpose.priority):
+            order.append((model, purpose.value))
+
+    async with asyncio.TaskGroup() as tasks, limiters[0].slot(), limiters[0].slot():
+        for purpose in (Purpose.LOGIC, Purpose.DIRECT, Purpose.REVIEW):
+            for model in (1, 0):
+                tasks.create_task(send(model, purpose))
+                await asyncio.sleep(0)
+        assert (order, slots.n_free) == ([], 0)
+    assert order == [(model, purpose) for purpose in ("review", "direct", "logic") for model in (1, 0)]
+    assert slots.n_free == 2
+
+
+async def test_a_cancelled_request_leaves_its_place_and_its_slots() -> None:
+    slots = SharedSlots(1)
+    limiter, order = make_limiter(1, shared_slots=[slots]), list[str]()
+
+    async def send(name: str) -> None:
+        async with limiter.slot():
+            order.append(name)
+
+    async with limiter.slot():
+        tasks = [asyncio.create_task(send(name)) for name in ("waiting", "granted", "last")]
+        await asyncio.sleep(0)
+        assert limiter.load == 4
+        tasks[0].cancel()
+        await asyncio.sleep(0)
+        assert limiter.load == 3
+    tasks[1].cancel()  # its turn has come, but it has not run since
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert (order, limiter.load, slots.n_free) == (["last"], 0, 1)
 
 
 async def test_a_retry_that_waits_out_a_pause_goes_before_calls_that_wait_for_a_slot() -> None:

@@ -45,3 +45,26 @@ async def test_a_rate_limit_delays_calls_but_admits_one_larger_than_a_minutes_to
     async with asyncio.timeout(60):
         for _ in range(100):
             await unlimited.acquire(1e9)
+
+
+async def test_the_most_urgent_of_the_waiting_requests_is_admitted_next() -> None:
+    clock, order = Clock(), list[str]()
+    limiter = RateLimiter(rpm=60, tpm=None, clock=clock, is_stopped=lambda: clock.now > 0)
+
+    async def send(name: str, *, is_retry: bool = False, priority: int = 0) -> None:
+        await limiter.acquire(1, is_retry=is_retry, priority=priority)
+        order.append(name)
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        for name in ("first", "burst", "next"):
+            tasks.create_task(send(name))
+        await asyncio.sleep(0.1)
+        assert order == ["first", "burst"]
+        tasks.create_task(send("answer", priority=1))
+        cancelled = tasks.create_task(send("cancelled"))
+        tasks.create_task(send("review"))
+        tasks.create_task(send("retry", is_retry=True, priority=1))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        clock.now = 60.0  # all are admitted one after another
+    assert order == ["first", "burst", "next", "retry", "review", "answer"]
