@@ -23,14 +23,16 @@ class AuditState(TypedDict, total=False):
     Keys:
         config_hash: hash of the configuration at the start of the run.
         cells: number of cells in the audit.
-        reached: number of cells that models were asked about so far; all cells once elicitation has ended.
         measures: how log-probabilities are obtained, by model name (None: not available); empty without the probe.
         conflicts, open: number of conflicts, and of those left to a person.
     """
 
     config_hash: str
     cells: int
-    reached: int
     measures: dict[str, str | None]
     conflicts: int
     open: int
+
+
+class BranchResult(TypedDict):
+    """What a branch returns that runs beside others: nothing, since all results are stored."""

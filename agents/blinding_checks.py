@@ -31,19 +31,18 @@ from auditor.models.review_schemas import BlindGuess, Restated
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
-from auditor.storage.records import save_records
+from auditor.storage.records import load_records, save_records
 
 MAX_GUESS_OPTIONS = 10
 """Maximum number of options in a list: a low chance level, yet short enough to read."""
 
 
-async def ask_for_guesses(context: RunContext, traces: Iterable[Trace]) -> None:
-    """Ask the judges to guess country, topic and author of the first trace of each model and cell; store the hits."""
+async def ask_for_guesses(context: RunContext, judge: ModelSection, traces: Iterable[Trace]) -> None:
+    """Ask a judge to guess country, topic and author of the first trace of each model and cell; store the hits."""
     requests = []
-    for trace in _first_trace_per_cell(traces):
+    for trace in _assigned_traces(context, judge, _first_trace_per_cell(traces)):
         text = blind_trace(context.config, context.survey, trace)
-        for judge in context.panel_assignment.panel(TraceKey.from_trace(trace)):
-            requests.append((judge, trace, *_build_guess_call(context, judge, trace, text)))
+        requests.append((judge, trace, *_build_guess_call(context, judge, trace, text)))
     answers = await run_calls(context, "review", [call for *_, call in requests])
     guesses = [
         _parse_guess(answers[call.key], judge.name, trace, options, call.request_text)
@@ -51,6 +50,15 @@ async def ask_for_guesses(context: RunContext, traces: Iterable[Trace]) -> None:
         if call.key in answers
     ]
     await asyncio.to_thread(save_records, context.db, context.audit_id, guesses)
+
+
+def _assigned_traces(context: RunContext, judge: ModelSection, traces: Iterable[Trace]) -> list[Trace]:
+    """Those of some traces that a judge is assigned to."""
+    return [
+        trace
+        for trace in traces
+        if any(member.name == judge.name for member in context.panel_assignment.panel(TraceKey.from_trace(trace)))
+    ]
 
 
 def _first_trace_per_cell(traces: Iterable[Trace]) -> list[Trace]:
@@ -143,33 +151,31 @@ def _parse_guess(answer: Answer, judge: str, trace: Trace, options: Sequence[Gue
 # --- restated traces --------------------------------------------------------------------------------------------
 
 
-async def restate_traces(context: RunContext, traces: Iterable[Trace]) -> None:
-    """Have the configured rewriter restate other models' traces, and the other judges give verdicts on the results.
-
-    Both are stored; the verdicts under the alteration `neutral`.
-    """
-    config = context.config
-    rewriter = config.model(config.probes.review.rewriter or "")
-    restatable_traces = [candidate for candidate in traces if candidate.model != rewriter.name]
-    calls = [_build_restatement_call(context, rewriter, trace) for trace in restatable_traces]
+async def restate_traces(context: RunContext, rewriter: ModelSection, traces: Sequence[Trace]) -> None:
+    """Have other models' traces restated, and store the results."""
+    calls = [_build_restatement_call(context, rewriter, trace) for trace in traces]
     answers = await run_calls(context, "review", calls)
     restatements = [
         _parse_restatement(answers[call.key], rewriter.name, trace)
-        for call, trace in zip(calls, restatable_traces, strict=True)
+        for call, trace in zip(calls, traces, strict=True)
         if call.key in answers
     ]
     await asyncio.to_thread(save_records, context.db, context.audit_id, restatements)
-    restated_texts = {
-        (restatement.model, restatement.cell, restatement.sample): restatement.text
+
+
+async def review_restated_traces(context: RunContext, judge: ModelSection, traces: Sequence[Trace]) -> None:
+    """Ask a judge for verdicts on the restated forms of some traces; store them under the alteration `neutral`."""
+    cells = {trace.cell for trace in traces}
+    restatements = await asyncio.to_thread(load_records, context.db, context.audit_id, Restatement, cells)
+    texts = {
+        TraceKey(restatement.model, restatement.cell, restatement.sample): restatement.text
         for restatement in restatements
         if restatement.text is not None
     }
     judges_and_traces = [
-        (judge, replace(trace, text=restated_texts[trace.model, trace.cell, trace.sample]))
-        for trace in restatable_traces
-        if (trace.model, trace.cell, trace.sample) in restated_texts
-        for judge in context.panel_assignment.panel(TraceKey.from_trace(trace))
-        if judge.name != rewriter.name
+        (judge, replace(trace, text=texts[TraceKey.from_trace(trace)]))
+        for trace in _assigned_traces(context, judge, traces)
+        if TraceKey.from_trace(trace) in texts
     ]
     await judge_altered_traces(context, HarmlessAlteration.NEUTRAL, judges_and_traces)
 

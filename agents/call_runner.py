@@ -136,8 +136,7 @@ async def _run_queue(
         try:
             answer = await context.client.complete(call)
         except AuditorError as error:
-            context.fatal_errors.append(error)
-            context.stop_event.set()
+            context.stop_with(error)
             return
         answers[key] = replace(answer, attempts=())  # as loaded from the ledger; the bodies would fill the memory
         context.progress.on_answer(stage, answer)

@@ -12,7 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from auditor.agents.audit_state import AuditState, Batch, split_into_batches
+from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
 from auditor.agents.call_runner import run_calls
 from auditor.agents.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
 from auditor.agents.opinion_questions import (
@@ -24,7 +24,7 @@ from auditor.agents.opinion_questions import (
     questions_about,
 )
 from auditor.agents.run_context import RunContext
-from auditor.agents.stages import enter_stage
+from auditor.agents.stages import branch_node, record_stage
 from auditor.domain import Answer, Call, Outcome
 from auditor.domain.opinions import Opinion
 from auditor.storage import opinions
@@ -52,7 +52,7 @@ class DistributionState(AuditState, total=False):
 
 def build_distribution_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     """Build the graph of the probe; it ends immediately if the probe is not configured."""
-    graph = StateGraph(DistributionState, context_schema=RunContext)
+    graph = StateGraph(DistributionState, context_schema=RunContext, output_schema=BranchResult)
     graph.add_node(store_shares)
     graph.add_node(ask_opinions, input_schema=Batch)
     graph.add_edge(START, "store_shares")
@@ -61,13 +61,14 @@ def build_distribution_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     return graph.compile(name=STAGE)
 
 
+@branch_node
 async def store_shares(state: DistributionState, runtime: Runtime[RunContext]) -> DistributionState:
     """Store the shares of people's answers, and count whose opinions are asked for."""
     context = runtime.context
     probe = context.config.probes.distribution
     if probe is None:
         return {"subjects": 0}
-    await enter_stage(context, STAGE)
+    await record_stage(context, STAGE)
     distributions = await asyncio.to_thread(load_planned_shares, context.config, context.survey)
     shares_json = format_distributions(distributions)
     await asyncio.to_thread(opinions.replace_survey_shares, context.db, context.audit_id, shares_json)
@@ -79,10 +80,11 @@ async def store_shares(state: DistributionState, runtime: Runtime[RunContext]) -
 
 def route_subjects(state: DistributionState) -> list[Send] | Literal["__end__"]:
     """Start one branch for each batch; end without anything to ask."""
-    batches = split_into_batches(state["subjects"], SUBJECTS_PER_BATCH)
+    batches = split_into_batches(state.get("subjects", 0), SUBJECTS_PER_BATCH)
     return [Send("ask_opinions", batch) for batch in batches] or "__end__"
 
 
+@branch_node
 async def ask_opinions(state: Batch, runtime: Runtime[RunContext]) -> DistributionState:
     """Ask every model about the cells and groups of the batch, repair unreadable answers, and store the opinions."""
     context = runtime.context

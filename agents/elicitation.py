@@ -82,16 +82,15 @@ def _has_converged(probe: DirectProbe, scores: Iterable[float | None]) -> bool:
     return probe.tolerance is not None and is_settled([score for score in scores if score is not None], probe.tolerance)
 
 
-async def elicit_traces(context: RunContext, cells: Sequence[Cell]) -> None:
-    """Ask every model about some cells, and store the traces.
+async def elicit_traces(context: RunContext, model: ModelSection, cells: Sequence[Cell]) -> None:
+    """Ask a model about some cells, and store the traces.
 
-    Each model is asked k times in every language or, with a configured tolerance, until its samples converge. This
+    It is asked k times in every language or, with a configured tolerance, until its samples converge. This
     depends on recorded answers only, so that every run over the same ledger asks the same questions.
     """
     probe = context.config.direct
     series = [
         SampleSeries(model, cell, first_sample)
-        for model in context.config.models
         for cell in cells
         for first_sample in first_samples(context.config, cell.country)
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -11,16 +10,14 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from auditor.agents import nodes
-from auditor.agents.audit_state import AuditState, Batch
+from auditor.agents.audit_state import AuditState
+from auditor.agents.cell_graph import build_cell_graph
 from auditor.agents.conflict_nodes import detect, resolve
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
 from auditor.agents.preflight import preflight
 from auditor.agents.probe_stage import build_probe_graph
 from auditor.agents.run_context import RunContext
 from auditor.config.probes import SECTION_BY_PROBE
-
-RECURSION_LIMIT = 500
-"""Maximum number of graph steps; each precision check takes two."""
 
 AuditGraph: TypeAlias = CompiledStateGraph[AuditState, RunContext, AuditState, AuditState]
 
@@ -35,36 +32,22 @@ def build_graph(
         installed_probes: names of the probes of other packages that the audit uses, in the order of their stages.
     """
     graph = StateGraph(AuditState, context_schema=RunContext)
-    for node in (
-        nodes.plan,
-        preflight,
-        nodes.check_precision,
-        nodes.measure,
-        detect,
-        resolve,
-        nodes.await_human,
-        nodes.report,
-    ):
+    for node in (nodes.plan, preflight, nodes.measure, detect, resolve, nodes.await_human, nodes.report):
         graph.add_node(node)
-    for branch in (nodes.elicit, nodes.review):
-        graph.add_node(branch, input_schema=Batch)
+    graph.add_node("cells", build_cell_graph())
+    graph.add_node(score_logprobs, input_schema=LogprobBatch)
     installed_probes = list(installed_probes)
     for name, section_class in SECTION_BY_PROBE.items():
         graph.add_node(name, section_class.parts.load("build_graph")())
     for name in installed_probes:
         graph.add_node(name, build_probe_graph(name))
-    graph.add_node(score_logprobs, input_schema=LogprobBatch)
+    branches = ["cells", "score_logprobs", *SECTION_BY_PROBE, *installed_probes]
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "preflight")
-    graph.add_conditional_edges("preflight", nodes.route_elicit, ["elicit", "score_logprobs", "measure"])
-    graph.add_edge("elicit", "check_precision")
-    graph.add_edge("score_logprobs", "check_precision")
-    graph.add_conditional_edges("check_precision", nodes.route_precision_check, ["elicit", "measure"])
-    stages = ["measure", *SECTION_BY_PROBE, *installed_probes]
-    for stage, next_stage in pairwise(stages):
-        graph.add_edge(stage, next_stage)
-    graph.add_conditional_edges(stages[-1], nodes.route_review, ["review", "detect"])
-    graph.add_edge("review", "detect")
+    graph.add_conditional_edges("preflight", nodes.route_branches, [*branches, "measure"])
+    for branch in branches:
+        graph.add_edge(branch, "measure")
+    graph.add_edge("measure", "detect")
     graph.add_edge("detect", "resolve")
     graph.add_conditional_edges("resolve", nodes.route_human_review, ["await_human", "report"])
     graph.add_conditional_edges("await_human", nodes.route_human_review, ["await_human", "report"])
@@ -72,6 +55,10 @@ def build_graph(
     return graph.compile(checkpointer=checkpointer, name="audit")
 
 
-def draw_mermaid() -> str:
-    """Render the graph as Mermaid text."""
-    return build_graph().get_graph().draw_mermaid()
+def draw_mermaid(*, xray: bool = False) -> str:
+    """Render the graph as Mermaid text.
+
+    Args:
+        xray: whether the nodes of the branches are shown too.
+    """
+    return build_graph().get_graph(xray=xray).draw_mermaid()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from langchain_core.runnables import RunnableConfig
@@ -9,13 +10,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from auditor.agents.audit_state import AuditState
 from auditor.agents.conflict_nodes import detect_conflicts, resolve_by_vote
-from auditor.agents.graph import RECURSION_LIMIT, build_graph
+from auditor.agents.graph import build_graph
 from auditor.agents.nodes import save_scores
 from auditor.agents.run_context import RunContext
 from auditor.storage.judge_consistency import apply_consistency_weights
 
-RUNNABLE_CONFIG: RunnableConfig = {"configurable": {"thread_id": "audit"}, "recursion_limit": RECURSION_LIMIT}
-"""Settings of langgraph: the maximum number of steps, and the only thread of a checkpointer in memory."""
+RUNNABLE_CONFIG: RunnableConfig = {"configurable": {"thread_id": "audit"}, "recursion_limit": sys.maxsize}
+"""The only thread of a checkpointer in memory, and no limit on steps, since lanes loop over batches."""
 
 
 async def run_graph(context: RunContext) -> None:

@@ -10,6 +10,7 @@ from auditor.agents.audit_state import AuditState, Batch
 from auditor.agents.call_runner import run_calls
 from auditor.agents.run_context import RunContext
 from auditor.agents.sentence_pairs import build_sentence_pairs, parse_sentence_pair_score
+from auditor.agents.stages import branch_node
 from auditor.config import ModelSection
 from auditor.domain import LogprobMeasure, Outcome
 from auditor.models.continuation import check_scoring_weights
@@ -56,6 +57,7 @@ async def _is_measurable(context: RunContext, model: ModelSection, measure: Logp
     return answer is None or answer.outcome is not Outcome.NOT_MEASURABLE
 
 
+@branch_node
 async def score_logprobs(state: LogprobBatch, runtime: Runtime[RunContext]) -> AuditState:
     """Score the two endings of every sentence on the cells of the batch, for every model, and store the results."""
     context = runtime.context

@@ -1,4 +1,4 @@
-"""Peer review of traces by panels: all judges at once, or one after another until the majority is certain."""
+"""Peer review of traces by panels: by each judge on its own, or one after another until the majority is certain."""
 
 from __future__ import annotations
 
@@ -73,17 +73,21 @@ def build_panel(context: RunContext, trace: Trace) -> TracePanel:
     return TracePanel(trace, sorted(context.panel_assignment.panel(TraceKey.from_trace(trace)), key=order_key))
 
 
-async def review_traces(context: RunContext, traces: Iterable[Trace]) -> None:
-    """Ask the panels of some traces, and store their verdicts.
+async def review_traces(context: RunContext, judge: ModelSection, traces: Iterable[Trace]) -> None:
+    """Ask one judge for its verdicts on those of some traces that it is assigned to, and store them."""
+    assignments = [
+        assignment for trace in traces for assignment in build_panel(context, trace).assignments_of(judge.name)
+    ]
+    await ask_panel(context, assignments)
+
+
+async def review_adaptively(context: RunContext, traces: Iterable[Trace]) -> None:
+    """Ask the adaptive panels of some traces, and store their verdicts.
 
     An adaptive panel first asks as many judges as a majority needs, then one after another. The first judges are chosen
     independently of any verdict, so that statistics over them are not restricted to disputed traces.
     """
-    config = context.config
     panels = [build_panel(context, trace) for trace in traces]
-    if not config.panel.adaptive:
-        await ask_panel(context, [panel.assignment(turn) for panel in panels for turn in range(len(panel.judges))])
-        return
     first_assignments = [panel.assignment(turn) for panel in panels for turn in range(min_majority(len(panel.judges)))]
     _record_votes(panels, await ask_panel(context, first_assignments))
     while next_assignments := [assignment for panel in panels if (assignment := panel.next_assignment()) is not None]:

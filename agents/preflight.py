@@ -50,8 +50,7 @@ async def find_capabilities(context: RunContext) -> None:
     failures = await asyncio.gather(*(_send_call(context, call) for call in calls))
     errors = [error for error in failures if error is not None]
     if errors:
-        context.fatal_errors.append(_merge_errors(errors))
-        context.stop_event.set()
+        context.stop_with(_merge_errors(errors))
 
 
 async def _send_call(context: RunContext, call: Call) -> AuditorError | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy import float32
 from numpy.typing import NDArray
 
+from auditor.agents.cell_schedule import CellSchedule
 from auditor.agents.unread_answers import IgnoredKeys, UnreadAnswers
 from auditor.config import AuditConfig
 from auditor.domain import Answer, Call, Capability, Cell, Outcome, Survey, Verdict
@@ -170,6 +171,12 @@ class RunContext:
         return elicitation_order(self.config, self.survey)
 
     @cached_property
+    def schedule(self) -> CellSchedule:
+        """The order of the run's work on cells."""
+        n_cells = len(self.cells_in_elicitation_order)
+        return CellSchedule(self.config, n_cells, self.max_concurrent_calls, self.stop_event)
+
+    @cached_property
     def unread_answers(self) -> UnreadAnswers:
         """Counts answers without a score during this run."""
         return UnreadAnswers(self.progress.on_notice, asks_for_text=self.config.direct.mode == "text")
@@ -194,6 +201,11 @@ class RunContext:
             return sys.maxsize
         in_flight = self.config.model(model).max_concurrency
         return in_flight + max(0, in_flight - MIN_IN_FLIGHT_FOR_EXTRA_WORKERS) // 2
+
+    def stop_with(self, error: AuditorError) -> None:
+        """Stop the run with an error, which `raise_if_stopped` raises once the calls in flight have ended."""
+        self.fatal_errors.append(error)
+        self.stop_event.set()
 
     def raise_if_stopped(self) -> None:
         """End the run if it was stopped.

@@ -11,9 +11,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from auditor.agents.audit_state import AuditState, Batch, split_into_batches
+from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
 from auditor.agents.call_runner import run_calls
-from auditor.agents.logic.item_sets import build_item_sets
+from auditor.agents.logic.item_sets import TRACE_ITEMS, build_item_sets
 from auditor.agents.logic.people_labels import LabelledPair, find_people_decision, load_people_labels
 from auditor.agents.logic.questions import (
     ItemPair,
@@ -24,7 +24,7 @@ from auditor.agents.logic.questions import (
     questions_about,
 )
 from auditor.agents.run_context import RunContext
-from auditor.agents.stages import enter_stage
+from auditor.agents.stages import branch_node, record_stage, wait_for_answers
 from auditor.domain import ItemSet
 from auditor.storage import comparisons
 from auditor.storage.records import save_records
@@ -49,7 +49,7 @@ class LogicState(AuditState, total=False):
 
 def build_logic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     """Build the graph of the probe; it ends immediately if the probe is not configured."""
-    graph = StateGraph(LogicState, context_schema=RunContext)
+    graph = StateGraph(LogicState, context_schema=RunContext, output_schema=BranchResult)
     graph.add_node(store_item_sets)
     graph.add_node(compare, input_schema=Batch)
     graph.add_edge(START, "store_item_sets")
@@ -58,13 +58,16 @@ def build_logic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     return graph.compile(name=STAGE)
 
 
+@branch_node
 async def store_item_sets(state: LogicState, runtime: Runtime[RunContext]) -> LogicState:
     """Store the item sets, and count their pairs."""
     context = runtime.context
     probe = context.config.probes.logic
     if probe is None:
         return {"pairs": 0}
-    await enter_stage(context, STAGE)
+    if probe.items == TRACE_ITEMS:
+        await wait_for_answers(context)
+    await record_stage(context, STAGE)
     sets = await asyncio.to_thread(build_item_sets, context, probe)
     await asyncio.to_thread(comparisons.replace_item_sets, context.db, context.audit_id, sets)
     stored_sets = await asyncio.to_thread(comparisons.load_item_sets, context.db, context.audit_id)
@@ -75,9 +78,10 @@ async def store_item_sets(state: LogicState, runtime: Runtime[RunContext]) -> Lo
 
 def route_compare(state: LogicState) -> list[Send] | Literal["__end__"]:
     """Start one branch for each batch of pairs; end without pairs."""
-    return [Send("compare", batch) for batch in split_into_batches(state["pairs"], PAIRS_PER_BATCH)] or "__end__"
+    return [Send("compare", batch) for batch in split_into_batches(state.get("pairs", 0), PAIRS_PER_BATCH)] or "__end__"
 
 
+@branch_node
 async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
     """Ask every model all questions about the pairs of the batch, and store the answers."""
     context = runtime.context

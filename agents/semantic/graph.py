@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from auditor.agents.audit_state import AuditState, Batch, split_into_batches
+from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import collect_answers
 from auditor.agents.semantic.call_builders import semantic_probe
@@ -24,9 +24,9 @@ from auditor.agents.semantic.pair_verdicts import (
 from auditor.agents.semantic.paraphrases import generate_paraphrases
 from auditor.agents.semantic.questions import save_questions
 from auditor.agents.semantic.scoring import ScoringPlan, score_audit
-from auditor.agents.stages import enter_stage
+from auditor.agents.stages import branch_node, record_stage, wait_for_answers
 from auditor.config import AuditConfig
-from auditor.config.semantic import SemanticProbe
+from auditor.config.semantic import TASK_QUESTIONS, SemanticProbe
 from auditor.domain import ENGLISH
 from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, SemanticScoringSettings
 from auditor.models.text_similarity import consistency_measures
@@ -53,7 +53,7 @@ class SemanticState(AuditState, total=False):
 
 def build_semantic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     """Build the graph of the probe; it ends immediately if the probe is not configured."""
-    graph = StateGraph(SemanticState, context_schema=RunContext)
+    graph = StateGraph(SemanticState, context_schema=RunContext, output_schema=BranchResult)
     graph.add_node(store_questions)
     graph.add_node(answer, input_schema=Batch)
     for node in (paraphrase, score, judge):
@@ -67,13 +67,16 @@ def build_semantic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     return graph.compile(name=STAGE)
 
 
+@branch_node
 async def store_questions(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
     """Store the questions and their wordings, and count them."""
     context = runtime.context
     probe = context.config.probes.semantic
     if probe is None:
         return {"questions": 0}
-    await enter_stage(context, STAGE)
+    if probe.questions == TASK_QUESTIONS:
+        await wait_for_answers(context)
+    await record_stage(context, STAGE)
     return {"questions": await asyncio.to_thread(_store_questions, context, probe)}
 
 
@@ -94,9 +97,10 @@ def _store_questions(context: RunContext, probe: SemanticProbe) -> int:
 
 def route_paraphrase(state: SemanticState) -> Literal["paraphrase", "__end__"]:
     """Go on to `paraphrase` if there are questions, otherwise end."""
-    return "paraphrase" if state["questions"] else "__end__"
+    return "paraphrase" if state.get("questions") else "__end__"
 
 
+@branch_node
 async def paraphrase(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
     """Generate paraphrases for questions that have too few, if a paraphraser is configured."""
     context = runtime.context
@@ -119,6 +123,7 @@ def route_answer(state: SemanticState) -> list[Send]:
     return [Send("answer", batch) for batch in split_into_batches(state["questions"], QUESTIONS_PER_BATCH)]
 
 
+@branch_node
 async def answer(state: Batch, runtime: Runtime[RunContext]) -> SemanticState:
     """Ask every model all wordings of the batch, and the rule of thumb behind each answer."""
     context = runtime.context
@@ -127,10 +132,11 @@ async def answer(state: Batch, runtime: Runtime[RunContext]) -> SemanticState:
     return {}
 
 
+@branch_node
 async def score(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
     """Embed answers and rules, and score every question; without paraphrases, there is nothing to score."""
     context = runtime.context
-    await enter_stage(context, STAGE)
+    await record_stage(context, STAGE)
     if not semantic_probe(context.config).paraphrases:
         settings = scoring_settings(context.config, semantic_probe(context.config))
         await asyncio.to_thread(semantic_results.replace_scores, context.db, context.audit_id, [], [], settings)
@@ -139,10 +145,11 @@ async def score(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticS
     return {}
 
 
+@branch_node
 async def judge(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
     """Have the configured judges assess pairs of answers for consistency and contradiction."""
     context = runtime.context
-    await enter_stage(context, STAGE)
+    await record_stage(context, STAGE)
     probe = semantic_probe(context.config)
     least_consistent = await asyncio.to_thread(find_least_consistent_pairs, context, probe)
     for questions in _question_batches(context):

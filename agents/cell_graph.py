@@ -1,0 +1,221 @@
+"""Subgraph of the direct questions: lanes of each model, which ask for answers and reviews batch by batch.
+
+A lane takes a model's next step, works on it, and takes another one, so that nobody waits for all answers. Rounds of
+lanes follow one another only with `target_width`, and adaptive panels are asked when all answers are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from auditor.agents.audit_state import Batch, BranchResult, split_into_batches
+from auditor.agents.blinding_checks import ask_for_guesses, restate_traces, review_restated_traces
+from auditor.agents.call_builders import select_traces_for_review
+from auditor.agents.cell_schedule import MAX_CELLS_PER_BATCH, Lane, Role, Step, Task
+from auditor.agents.elicitation import elicit_traces, find_surplus_samples
+from auditor.agents.peer_review import review_adaptively, review_traces
+from auditor.agents.run_context import RunContext
+from auditor.agents.stages import branch_node, record_stage
+from auditor.config import ModelSection
+from auditor.domain import Trace
+from auditor.errors import AuditorError
+from auditor.metrics.stopping import is_narrow, next_interim_look
+from auditor.storage import results
+
+
+class CellState(TypedDict, total=False):
+    """State of the subgraph: the number of cells that models were asked about so far."""
+
+    reached: int
+
+
+class LaneState(TypedDict, total=False):
+    """State of a lane: its model and role, and its present step; the task is `__end__` when there are no more."""
+
+    model: str
+    role: str
+    task: str
+    author: str
+    start: int
+    stop: int
+
+
+def build_cell_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
+    """Build the subgraph."""
+    graph = StateGraph(CellState, context_schema=RunContext, output_schema=BranchResult)
+    graph.add_node(check_precision)
+    graph.add_node("lane", _build_lane_graph(), input_schema=LaneState)
+    graph.add_node(ask_adaptive_panels, input_schema=Batch)
+    graph.add_edge(START, "check_precision")
+    graph.add_conditional_edges("check_precision", route_lanes, ["lane", "ask_adaptive_panels", END])
+    graph.add_edge("lane", "check_precision")
+    graph.add_edge("ask_adaptive_panels", END)
+    return graph.compile(name="cells")
+
+
+def _build_lane_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
+    """Build the loop of a lane."""
+    graph = StateGraph(LaneState, context_schema=RunContext, output_schema=BranchResult)
+    graph.add_node(take_step)
+    graph.add_edge(START, "take_step")
+    for task, work in WORK.items():
+        graph.add_node(task.value, _make_step_node(work))
+        graph.add_edge(task.value, "take_step")
+    graph.add_conditional_edges("take_step", route_step, [*WORK, END])
+    return graph.compile(name="lane")
+
+
+@branch_node
+async def check_precision(state: CellState, runtime: Runtime[RunContext]) -> CellState:
+    """Let models answer the next cells; none once Fisher's interval of every model's r is narrow enough."""
+    context, schedule = runtime.context, runtime.context.schedule
+    n_reached, n_cells = state.get("reached", 0), len(context.cells_in_elicitation_order)
+    target_width = context.config.direct.target_width
+    is_finished = n_reached == n_cells or schedule.answers_complete.is_set()
+    if not is_finished and n_reached and target_width is not None:
+        is_finished = await asyncio.to_thread(_intervals_are_narrow, context, n_reached, target_width)
+    if is_finished:
+        if context.config.direct.is_open_ended:
+            await asyncio.to_thread(_drop_surplus_samples, context, n_reached)
+        schedule.release_reviews()
+        return {"reached": n_reached}
+    n_next = n_cells if target_width is None else next_interim_look(n_reached, n_cells)
+    schedule.add_answers(n_reached, n_next)
+    return {"reached": n_next}
+
+
+def route_lanes(
+    state: CellState, runtime: Runtime[RunContext]
+) -> list[Send] | Literal["ask_adaptive_panels", "__end__"]:
+    """Start all lanes of the models while there are steps, then the adaptive panels, and end."""
+    context = runtime.context
+    if context.stop_event.is_set():
+        context.schedule.answers_complete.set()
+        return "__end__"
+    if lanes := [Send("lane", {"model": lane.model, "role": lane.role.value}) for lane in context.schedule.lanes()]:
+        return lanes
+    is_adaptive = context.config.panel.adaptive and context.config.judge_models
+    batches = split_into_batches(len(context.cells) if is_adaptive else 0, MAX_CELLS_PER_BATCH)
+    return [Send("ask_adaptive_panels", batch) for batch in batches] or "__end__"
+
+
+async def take_step(state: LaneState, runtime: Runtime[RunContext]) -> LaneState:
+    """Wait for the lane's next step."""
+    step = await runtime.context.schedule.take(Lane(state["model"], Role(state["role"])))
+    if step is None:
+        return {"task": END}
+    return {"task": step.task.value, "author": step.author, "start": step.start, "stop": step.stop}
+
+
+def route_step(state: LaneState) -> str:
+    """Go on to the node of the present step."""
+    return state["task"]
+
+
+StepWork = Callable[[RunContext, ModelSection, Step], Awaitable[None]]
+
+
+def _make_step_node(work: StepWork) -> Callable[[LaneState, Runtime[RunContext]], Awaitable[LaneState]]:
+    """Make the node of a task; an error stops the run when all calls in flight have ended, as with `branch_node`."""
+
+    async def work_on_step(state: LaneState, runtime: Runtime[RunContext]) -> LaneState:
+        """Work on the present step, and let those follow that depend on it."""
+        context = runtime.context
+        step = Step(Task(state["task"]), state["author"], state["start"], state["stop"])
+        try:
+            if context.schedule.begins(step.task) and step.task in STAGES:
+                await record_stage(context, STAGES[step.task])
+            await work(context, context.config.model(state["model"]), step)
+        except AuditorError as error:
+            context.stop_with(error)
+        finally:
+            context.schedule.complete(step)
+        return {}
+
+    return work_on_step
+
+
+STAGES = {Task.ANSWER: "elicit", Task.REVIEW: "review"}
+"""Stages that begin with the first step of a task."""
+
+
+async def _answer(context: RunContext, model: ModelSection, step: Step) -> None:
+    """Ask a model about every cell of the batch, with k samples in every language."""
+    await elicit_traces(context, model, context.cells_in_elicitation_order[step.start : step.stop])
+
+
+async def _review(context: RunContext, judge: ModelSection, step: Step) -> None:
+    """Have a judge review the traces of the batch."""
+    await review_traces(context, judge, await _load_traces_for_review(context, step))
+
+
+async def _guess(context: RunContext, judge: ModelSection, step: Step) -> None:
+    """Have a judge guess where the traces of the batch come from."""
+    await ask_for_guesses(context, judge, await _load_traces_for_review(context, step))
+
+
+async def _restate(context: RunContext, rewriter: ModelSection, step: Step) -> None:
+    """Have the traces of the batch restated."""
+    await restate_traces(context, rewriter, await _load_traces_for_review(context, step))
+
+
+async def _review_restated(context: RunContext, judge: ModelSection, step: Step) -> None:
+    """Have a judge review the restated traces of the batch."""
+    await review_restated_traces(context, judge, await _load_traces_for_review(context, step))
+
+
+WORK: Mapping[Task, StepWork] = {
+    Task.ANSWER: _answer,
+    Task.REVIEW: _review,
+    Task.GUESS: _guess,
+    Task.RESTATE: _restate,
+    Task.REVIEW_RESTATED: _review_restated,
+}
+
+
+async def _load_traces_for_review(context: RunContext, step: Step) -> list[Trace]:
+    """Load the author's traces of the batch that judges review."""
+    cells = context.cells_in_elicitation_order[step.start : step.stop]
+    traces = await asyncio.to_thread(results.load_traces, context.db, context.audit_id, cells, step.author)
+    return select_traces_for_review(context.config, traces)
+
+
+@branch_node
+async def ask_adaptive_panels(state: Batch, runtime: Runtime[RunContext]) -> CellState:
+    """Have adaptive panels review the traces of the batch."""
+    context = runtime.context
+    if state["start"] == 0:
+        await record_stage(context, "review")
+    cells = context.cells[state["start"] : state["stop"]]
+    traces = await asyncio.to_thread(results.load_traces, context.db, context.audit_id, cells)
+    await review_adaptively(context, select_traces_for_review(context.config, traces))
+    return {}
+
+
+def _drop_surplus_samples(context: RunContext, n_reached: int) -> None:
+    """Delete stored samples that the stopping rule does not require; `n_reached` is the number of cells asked about."""
+    sample_scores = results.load_sample_scores(context.db, context.audit_id)
+    surplus = find_surplus_samples(
+        context.config.direct, set(context.cells_in_elicitation_order[:n_reached]), sample_scores
+    )
+    results.delete_traces(context.db, context.audit_id, surplus)
+
+
+def _intervals_are_narrow(context: RunContext, n_reached: int, width: float) -> bool:
+    """Whether Fisher's 95% interval of each model's r with the survey, on the cells reached, is at most `width`."""
+    row_by_cell = {cell: index for index, cell in enumerate(context.cells_in_elicitation_order[:n_reached])}
+    scores = {model.name: np.full(len(row_by_cell), np.nan) for model in context.config.models}
+    for model, cell, mean in results.load_mean_scores(context.db, context.audit_id):
+        if cell in row_by_cell:
+            scores[model][row_by_cell[cell]] = mean
+    survey_scores = context.survey.scores
+    # One array per model, each in the order of the cells.
+    return is_narrow(list(scores.values()), [survey_scores[cell] for cell in row_by_cell], width)
