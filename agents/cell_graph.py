@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 from langgraph.graph import END, START, StateGraph
@@ -120,10 +120,18 @@ def route_step(state: LaneState) -> str:
     return state["task"]
 
 
-StepWork = Callable[[RunContext, ModelSection, Step], Awaitable[None]]
+StepWork: TypeAlias = Callable[[RunContext, ModelSection, Step], Awaitable[None]]
 
 
-def _make_step_node(work: StepWork) -> Callable[[LaneState, Runtime[RunContext]], Awaitable[LaneState]]:
+class StepNode(Protocol):
+    """Node of a lane that works on its present step."""
+
+    async def __call__(self, state: LaneState, runtime: Runtime[RunContext]) -> LaneState:
+        """Work on the step."""
+        ...
+
+
+def _make_step_node(work: StepWork) -> StepNode:
     """Make the node of a task; an error stops the run when all calls in flight have ended, as with `branch_node`."""
 
     async def work_on_step(state: LaneState, runtime: Runtime[RunContext]) -> LaneState:

@@ -14,9 +14,7 @@ from auditor.errors import AuditorError
 from auditor.failpoints import failpoint
 from auditor.storage import audits
 
-S = TypeVar("S")
-R = TypeVar("R")
-Node = Callable[[S, Runtime[RunContext]], Awaitable[R]]
+N = TypeVar("N", bound=Callable[..., Awaitable[Any]])
 
 
 async def enter_stage(context: RunContext, stage: str) -> None:
@@ -38,7 +36,7 @@ async def wait_for_answers(context: RunContext) -> None:
     context.raise_if_stopped()
 
 
-def branch_node(node: Node[S, R]) -> Node[S, R]:
+def branch_node(node: N) -> N:
     """Wrap a node of a branch that runs beside others, whose calls in flight must not be lost by an error.
 
     An error stops the run instead; the first node after all branches raises it. The node does nothing once the run is
@@ -46,13 +44,13 @@ def branch_node(node: Node[S, R]) -> Node[S, R]:
     """
 
     @functools.wraps(node)
-    async def run(state: S, runtime: Runtime[RunContext]) -> R:
+    async def run(state: Any, runtime: Runtime[RunContext]) -> Any:
         """Run the node."""
         if not runtime.context.stop_event.is_set():
             try:
                 return await node(state, runtime)
             except AuditorError as error:
                 runtime.context.stop_with(error)
-        return cast(Any, {})  # type: ignore[no-any-return]
+        return {}
 
-    return run
+    return cast(N, run)

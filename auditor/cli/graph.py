@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from auditor.cli.output import print_data
 
 
-def graph() -> None:
+def graph(
+    xray: Annotated[bool, typer.Option("--xray", help="Show the steps inside branches too.")] = False,
+) -> None:
     """Print the steps of an audit as a Mermaid diagram.
 
     Example: auditor graph > graph.mmd
@@ -15,4 +21,4 @@ def graph() -> None:
     bootstrap.prepare_environment()
     from auditor.agents.graph import draw_mermaid
 
-    print_data(draw_mermaid())
+    print_data(draw_mermaid(xray=xray))

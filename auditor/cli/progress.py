@@ -34,6 +34,8 @@ STAGE_LABELS = {
     "resolve": "Resolving conflicts",
     "report": "Finishing",
 }
+LONE_STAGES = frozenset({"plan", "preflight", "measure", "detect", "resolve", "report"})
+"""Stages beside which no other one runs."""
 
 WIDE_TERMINAL = 100
 """Columns of a terminal from which on bars are drawn wider."""
@@ -52,7 +54,7 @@ class StageProgress:
         n_answers: number of calls that were completed in this run.
         n_unusable: number of these whose outcome is not `ok`.
         cost_usd: their known cost, in US dollars.
-        is_over: whether a later stage has begun, so that no more calls are expected than are planned.
+        is_over: whether all calls of the stage are planned, since a stage that waits for it has begun.
     """
 
     label: str
@@ -69,6 +71,11 @@ class StageProgress:
     def total(self) -> int:
         """Number of calls and steps in all."""
         return self.planned if self.is_over else max(self.planned, self.expected)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether calls of the stage are left."""
+        return not self.is_over and self.completed < self.total
 
     @property
     def count_text(self) -> str:
@@ -113,11 +120,12 @@ class StageProgress:
 class RunProgress:
     """Shows the progress of a run; implements `auditor.agents.run_context.ProgressReporter`."""
 
-    def __init__(self, *, expected_reviews: int = 0) -> None:
+    def __init__(self, *, expected_answers: int = 0, expected_reviews: int = 0) -> None:
         """Prepare the bars.
 
         Args:
-            expected_reviews: expected calls of the review stage, whose plan grows while traces are read.
+            expected_answers: expected calls of the stage that asks models, whose plan grows batch by batch.
+            expected_reviews: expected calls of the review stage, whose plan grows as answers arrive.
         """
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
@@ -127,7 +135,7 @@ class RunProgress:
         self.n_recorded = 0
         self.cost_usd = 0.0
         self.n_unpriced = 0
-        self._expected = {"review": expected_reviews}
+        self._expected = {"elicit": expected_answers, "review": expected_reviews}
         self._stages: dict[str, StageProgress] = {}
         self._current_stage: str | None = None
         self._start_time = time.monotonic()
@@ -159,11 +167,11 @@ class RunProgress:
         self._bars.stop()
 
     def on_stage_entered(self, stage: str) -> None:
-        """Show the stage that the graph has entered; those before it expect no more calls than are planned."""
+        """Show the stage that the graph has entered; if it waits for all others, these are over."""
         self._current_stage = stage
         self._stage(stage)
         for name, progress in self._stages.items():
-            progress.is_over = name != stage
+            progress.is_over |= name != stage and (stage in LONE_STAGES or name in LONE_STAGES)
             self._update_bar(name)
 
     def on_notice(self, text: str) -> None:
@@ -229,10 +237,11 @@ class RunProgress:
         )
 
     def _print_lines(self) -> None:
-        """Print the progress of the current stage at intervals, until the run ends."""
+        """Print the progress of the stages that run at intervals, until the run ends."""
         while not self._stop_lines.wait(LINE_INTERVAL_S):
             if (stage := self._current_stage) is not None:
-                print_message(self._stages[stage].describe())
+                running = [progress for progress in list(self._stages.values()) if progress.is_running]
+                print_message(" | ".join(progress.describe() for progress in running or [self._stages[stage]]))
 
 
 def format_duration(seconds: float) -> str:

@@ -162,7 +162,10 @@ def run_with_progress(
     from auditor.run import load_planned_survey, run_audit
 
     samples = config.samples_by_cell(load_planned_survey(config))
-    with RunProgress(expected_reviews=_count_expected_reviews(config, samples.values())) as progress:
+    with RunProgress(
+        expected_answers=0 if config.direct.is_open_ended else len(config.models) * sum(samples.values()),
+        expected_reviews=_count_expected_reviews(config, samples.values()),
+    ) as progress:
         try:
             audit = run_audit(
                 config,

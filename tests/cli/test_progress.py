@@ -87,6 +87,27 @@ def test_off_a_terminal_a_line_comes_at_intervals(
     assert "?" not in text
 
 
+def test_models_and_judges_are_shown_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0.01)
+    with RunProgress(expected_answers=4, expected_reviews=8) as run_progress:
+        run_progress.on_stage_entered("plan")
+        for stage_name, recorded in (("elicit", 1), ("review", 2)):
+            run_progress.on_stage_entered(stage_name)
+            run_progress.on_calls_planned(stage_name, 3, recorded)
+        text = ""
+        for _ in range(500):
+            text += capsys.readouterr().err
+            if "Reviewing" in text:
+                break
+            time.sleep(0.01)
+        assert "Asking models: 1 of 4 | Reviewing answers: 2 of 8" in text
+        run_progress.on_stage_entered("measure")
+        assert not any(run_progress._stages[name].is_running for name in ("plan", "elicit"))
+        assert run_progress._stages["review"].total == 3
+
+
 def test_a_short_run_off_a_terminal_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with RunProgress() as run_progress:
         follow_run(run_progress)
