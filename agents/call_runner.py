@@ -131,13 +131,14 @@ async def _run_queue(
 ) -> None:
     """Send calls one after another until the queue is empty or the run is stopped; add answers by key to `answers`."""
     for key, call in queue:
-        if context.stop_event.is_set():
-            return
-        try:
-            answer = await context.client.complete(call)
-        except AuditorError as error:
-            context.stop_with(error)
-            return
+        async with context.call_slot(call):
+            if context.stop_event.is_set():
+                return
+            try:
+                answer = await context.client.complete(call)
+            except AuditorError as error:
+                context.stop_with(error)
+                return
         answers[key] = replace(answer, attempts=())  # as loaded from the ledger; the bodies would fill the memory
         context.progress.on_answer(stage, answer)
         context.ignored_keys.record(call, answer)

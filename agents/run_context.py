@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 import uuid
@@ -191,8 +192,23 @@ class RunContext:
         """Assignment of judges to traces."""
         return assign_panels(self.config, self.survey)
 
+    @cached_property
+    def _call_slots(self) -> dict[tuple[str, int], asyncio.Semaphore]:
+        """Slots for concurrent calls, by model and priority."""
+        return {}
+
+    def call_slot(self, call: Call) -> asyncio.Semaphore:
+        """What a call holds while it is sent, one of `max_concurrent_calls`.
+
+        Calls of each priority have slots of their own, so that reviews do not wait for a slot that an answer holds.
+        """
+        key = call.name, call.purpose.priority
+        if key not in self._call_slots:
+            self._call_slots[key] = asyncio.Semaphore(self.max_concurrent_calls(call.name))
+        return self._call_slots[key]
+
     def max_concurrent_calls(self, model: str) -> int:
-        """Maximum number of concurrent calls to a model; unlimited in batch mode.
+        """Maximum number of concurrent calls of one priority to a model; unlimited in batch mode.
 
         With many requests in flight it exceeds the model's `max_concurrency` by half of the excess over
         `MIN_IN_FLIGHT_FOR_EXTRA_WORKERS`, so that calls that wait for the database do not leave request slots idle.
