@@ -93,7 +93,9 @@ class CellSchedule:
             stop_event: once set, no further step is taken.
         """
         self._config, self._stop_event, self._max_concurrent_calls = config, stop_event, max_concurrent_calls
-        self.cells_per_batch = max(1, min(MAX_CELLS_PER_BATCH, n_cells // MIN_BATCHES))
+        # Calls to a provider's batch API are gathered until none has come for a time, so they come together.
+        min_batches = MIN_BATCHES if config.batch is None else 1
+        self.cells_per_batch = max(1, min(MAX_CELLS_PER_BATCH, n_cells // min_batches))
         self.answers_complete = asyncio.Event()
         self._holds_reviews = config.direct.target_width is not None
         self._held: dict[str, list[Step]] = {model.name: [] for model in config.models}

@@ -127,15 +127,15 @@ async def test_reviews_wait_for_the_last_round_of_answers_with_a_target_width() 
 
 
 async def test_reviews_wait_for_all_answers_of_their_author_with_batches_of_providers() -> None:
-    schedule = make_schedule(40, max_concurrent_calls=sys.maxsize, batch={})
-    schedule.add_answers(0, 40)
-    assert Counter(schedule.lanes())[answers("model-a")] == 20
-    await work_alone(schedule, answers("model-a"), 19)
+    schedule = make_schedule(100, max_concurrent_calls=sys.maxsize, batch={})
+    schedule.add_answers(0, 100)
+    assert Counter(schedule.lanes())[answers("model-a")] == 4
+    await work_alone(schedule, answers("model-a"), 3)
     review = asyncio.create_task(schedule.take(reviews("model-b")))
     await asyncio.sleep(0)
     assert not review.done()
     await work_alone(schedule, answers("model-a"), 1)
-    assert (await review) == Step(Task.REVIEW, "model-a", 0, 2)
+    assert (await review) == Step(Task.REVIEW, "model-a", 0, 32)
 
 
 async def test_adaptive_panels_are_not_asked_by_lanes() -> None:

@@ -112,12 +112,15 @@ def test_a_probe_holds_up_no_reviews(server: FakeServer, storage: str) -> None:
 def test_a_probe_that_needs_all_answers_waits_for_no_review(server: FakeServer, storage: str) -> None:
     """Traces are compared as soon as they are there: no verdict is given until a comparison was asked for."""
     logic = {"items": "traces", "samples": 0, "sets": 2}
-    audit = with_judge(patient_config(server, 2, concurrency=2, logic=logic))
+    audit = with_judge(patient_config(server, 2, concurrency=2, direct={"samples": 2}, logic=logic))
 
     def is_comparison(request: Request) -> bool:
         return not is_review(request) and not request.is_direct_question
 
-    gate = Gate(server, is_review, lambda: any(map(is_comparison, list(server.requests))))
+    def is_verdict_on_trace(request: Request) -> bool:
+        return is_review(request) and sum(map(is_review, server.requests)) > 1  # the first one is the preflight's
+
+    gate = Gate(server, is_verdict_on_trace, lambda: any(map(is_comparison, list(server.requests))))
     run_audit(audit, storage=storage)
     assert gate.held
     requests = list(server.requests)
