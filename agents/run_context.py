@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from auditor.agents.cell_schedule import CellSchedule
 from auditor.agents.unread_answers import IgnoredKeys, UnreadAnswers
 from auditor.config import AuditConfig
-from auditor.domain import Answer, Call, Capability, Cell, Outcome, Survey, Verdict
+from auditor.domain import Answer, Call, Capability, Cell, Outcome, Survey, Trace, Verdict
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.panel_assignment import PanelAssignment, TraceKey, assign_panels, elicitation_order
 from auditor.storage.database import Database
@@ -143,6 +143,7 @@ class RunContext:
         repeated: model and outcome of the answers that the user wants to be asked for again, once.
         answers_ahead: answers by key of calls that this run has sent before their stage plans them.
         recorded_verdicts: verdicts of judges that are not asked, by the judge's name and by trace.
+        blinded_texts: of some traces, as judges see them.
         probe_plans: what the first step of a probe's subgraph has planned for its batches, by the probe's name. Loading
             it again for each batch would take time in proportion to the square of the audit's size.
     """
@@ -164,6 +165,7 @@ class RunContext:
     repeated: Collection[tuple[str, Outcome]] = frozenset()
     answers_ahead: dict[str, Answer] = field(default_factory=dict)
     recorded_verdicts: Mapping[str, Mapping[TraceKey, Verdict]] = field(default_factory=dict)
+    blinded_texts: dict[Trace, str] = field(default_factory=dict)
     probe_plans: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
