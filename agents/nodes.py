@@ -45,6 +45,7 @@ def route_branches(state: AuditState, runtime: Runtime[RunContext]) -> list[Send
             for batch in split_into_batches(state["cells"], CELLS_PER_BATCH)
         ]
     branches += [name for name in SECTION_BY_PROBE if getattr(probes, name) is not None]
+    branches += probes.plugins
     return branches or ["measure"]
 
 

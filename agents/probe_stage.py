@@ -13,15 +13,15 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from auditor.agents.audit_state import AuditState, Batch, split_into_batches
+from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
 from auditor.agents.call_runner import run_calls
+from auditor.agents.nodes import save_scores
 from auditor.agents.probe_questions import build_probe_call, open_probe_audit, read_answer
 from auditor.agents.run_context import RunContext
-from auditor.agents.stages import enter_stage
+from auditor.agents.stages import branch_node, record_stage, wait_for_answers
 from auditor.config.installed_probes import InstalledProbe, load_probe
-from auditor.errors import AuditorError
 from auditor.models.thinking import strip_thinking
-from auditor.probe_interface import ProbeAnswer, ProbeAudit, ProbeResult, Question, Turn, Unit
+from auditor.probe_interface import Needs, ProbeAnswer, ProbeAudit, ProbeResult, Question, Turn, Unit
 from auditor.storage.records import save_records
 
 UNITS_PER_BATCH = 32
@@ -45,9 +45,9 @@ class ProbeState(AuditState, total=False):
 
 def build_probe_graph(name: str) -> CompiledStateGraph[Any, RunContext, Any, Any]:
     """Build the graph of an installed probe: it plans, and asks about its units in parallel batches."""
-    graph = StateGraph(ProbeState, context_schema=RunContext)
-    graph.add_node("plan_units", partial(_plan_units, name))
-    graph.add_node("ask_units", partial(_ask_units, name), input_schema=Batch)
+    graph = StateGraph(ProbeState, context_schema=RunContext, output_schema=BranchResult)
+    graph.add_node("plan_units", branch_node(partial(_plan_units, name)))
+    graph.add_node("ask_units", branch_node(partial(_ask_units, name)), input_schema=Batch)
     graph.add_edge(START, "plan_units")
     graph.add_conditional_edges("plan_units", _route_units, ["ask_units", END])
     graph.add_edge("ask_units", END)
@@ -56,9 +56,11 @@ def build_probe_graph(name: str) -> CompiledStateGraph[Any, RunContext, Any, Any
 
 async def _plan_units(name: str, state: ProbeState, runtime: Runtime[RunContext]) -> ProbeState:
     """Plan what the models are asked about."""
-    context = runtime.context
-    await enter_stage(context, name)
-    probe = load_probe(name)
+    context, probe = runtime.context, load_probe(name)
+    if probe.probe.needs is not Needs.NOTHING:
+        await wait_for_answers(context)
+        await asyncio.to_thread(save_scores, context)
+    await record_stage(context, name)
     audit = open_probe_audit(probe, context.config, context.survey, context.db, context.audit_id)
     plan = ProbePlan(audit, probe.plan(audit), probe.respondents(audit))
     context.probe_plans[name] = plan
@@ -67,19 +69,16 @@ async def _plan_units(name: str, state: ProbeState, runtime: Runtime[RunContext]
 
 def _route_units(state: ProbeState) -> list[Send] | Literal["__end__"]:
     """Start one branch for each batch; end without anything to ask."""
-    return [Send("ask_units", batch) for batch in split_into_batches(state["units"], UNITS_PER_BATCH)] or "__end__"
+    return [
+        Send("ask_units", batch) for batch in split_into_batches(state.get("units", 0), UNITS_PER_BATCH)
+    ] or "__end__"
 
 
 async def _ask_units(name: str, state: Batch, runtime: Runtime[RunContext]) -> ProbeState:
-    """Ask about the units of a batch and store what is read; an error of the probe stops the run."""
+    """Ask about the units of a batch and store what is read."""
     context, probe = runtime.context, load_probe(name)
     plan: ProbePlan = context.probe_plans[name]
-    try:
-        new_results = await _collect_results(context, probe, plan, plan.units[state["start"] : state["stop"]])
-    except AuditorError as error:  # raised here, it would cancel the calls of the other branches
-        context.fatal_errors.append(error)
-        context.stop_event.set()
-        return {}
+    new_results = await _collect_results(context, probe, plan, plan.units[state["start"] : state["stop"]])
     await asyncio.to_thread(save_records, context.db, context.audit_id, new_results, probe=name)
     return {}
 
