@@ -1,8 +1,8 @@
 """The table of providers: one record for each, with one line for each quirk.
 
 A provider of litellm is supported if all its requests go through the guarded transport, which
-`tests/config/test_providers.py` checks for each. All others are refused, also new ones of later versions of litellm.
-What servers accept is found out at first contact. How they word refusals and finish reasons is in
+`tests/config/providers/test_table.py` checks for each. All others are refused, also new ones of later versions of
+litellm. What servers accept is found out at first contact. How they word refusals and finish reasons is in
 `models/refused_features.toml` and `models/finish_reasons.py`, for all providers together.
 """
 
