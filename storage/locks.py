@@ -12,7 +12,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, text
@@ -20,6 +20,8 @@ from sqlalchemy import Connection, text
 from auditor.errors import StorageError
 from auditor.storage.engine import RUN_LOCK_CLASS, describe_process
 from auditor.storage.sqlite_file import PRIVATE_MODE, read_unlinked, replace_private
+
+PRIVATE_FOLDER_MODE = 0o700
 
 
 class LockHeldError(Exception):
@@ -35,17 +37,20 @@ class LockHeldError(Exception):
 
 @contextmanager
 def hold_file_lock(database: Path, audit_name: str) -> Iterator[None]:
-    """Hold an audit's lock, a file next to the database, and write a description of this process next to it.
+    """Hold an audit's lock, a file in a hidden folder beside the database, with a description of this process.
+
+    The lock's file stays when the lock is released: another process may have opened it.
 
     Raises:
         LockHeldError: another process holds it.
-        StorageError: the folder cannot be written to.
+        StorageError: the folder cannot be written to, or is a link.
     """
     from filelock import FileLock, Timeout  # on first use: commands that only read take no lock
 
     holder_file = _holder_file(database, audit_name)
     lock = FileLock(str(holder_file.with_suffix(".lock")), timeout=0, mode=PRIVATE_MODE)
     try:
+        _create_lock_folder(holder_file.parent)
         _refuse_linked_lock(Path(lock.lock_file))
         lock.acquire()
     except Timeout:
@@ -58,6 +63,15 @@ def hold_file_lock(database: Path, audit_name: str) -> Iterator[None]:
     finally:
         holder_file.unlink(missing_ok=True)
         lock.release()
+
+
+def _create_lock_folder(folder: Path) -> None:
+    """Create the private folder of a database's locks, if it is missing; OSError if a link is at its name."""
+    with suppress(FileExistsError):
+        folder.mkdir()
+        folder.chmod(PRIVATE_FOLDER_MODE)  # whatever the umask is
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link", str(folder))
 
 
 def _refuse_linked_lock(path: Path) -> None:
@@ -93,9 +107,10 @@ def _lock_error(file: str, error: OSError) -> StorageError:
 def find_file_lock_holder(database: Path, audit_name: str) -> str | None:
     """Description of the process that holds an audit's lock; None if there is none, or it has died.
 
-    Reads the file next to the lock and does not touch the lock.
+    Reads the file beside the lock and does not touch the lock.
     """
-    holder = _read_holder(_holder_file(database, audit_name))
+    holder_file = _holder_file(database, audit_name)
+    holder = None if holder_file.parent.is_symlink() else _read_holder(holder_file)
     if holder is None:
         return None
     match = re.fullmatch(r"process (\d+) on (.*)", holder, re.DOTALL)
@@ -113,7 +128,8 @@ def _read_holder(holder_file: Path) -> str | None:
 
 
 def _holder_file(database: Path, audit_name: str) -> Path:
-    return database.with_name(f"{database.name}.{audit_name}.holder")
+    """The file that describes who holds an audit's lock, which lies beside it."""
+    return database.with_name(f".{database.name}.locks") / f"{audit_name}.holder"
 
 
 def _is_alive(pid: int) -> bool:

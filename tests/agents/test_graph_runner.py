@@ -30,7 +30,7 @@ def test_the_state_holds_ids_and_counts() -> None:
 
 def test_a_run_leaves_the_database_as_its_only_file(server: FakeServer, storage: str, tmp_path: Path) -> None:
     run_audit(config(server.url, models=2, survey=ONE_CELL, conflicts={"threshold": 0.01}), storage=storage)
-    assert {path.name.split(".db")[0] for path in tmp_path.glob("*.db*") if path.suffix != ".lock"} == {"audits"}
+    assert {path.name.split(".db")[0] for path in tmp_path.glob("*.db*") if path.suffix != ".locks"} == {"audits"}
 
 
 @pytest.fixture(params=["file", "server"])

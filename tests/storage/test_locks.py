@@ -34,6 +34,13 @@ def database(tmp_path: Path) -> Path:
     return tmp_path / "project" / "auditor.db"
 
 
+def lock_folder(database: Path) -> Path:
+    """The folder of a database's locks, which is created."""
+    folder = database.with_name(".auditor.db.locks")
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 def link_softly(link: Path, target: Path) -> None:
     link.symlink_to(target)
 
@@ -46,7 +53,7 @@ def link_by_second_name(link: Path, target: Path) -> None:
 def test_the_holder_replaces_a_link_and_does_not_follow_it(
     precious: Path, database: Path, link: Callable[[Path, Path], None]
 ) -> None:
-    holder = database.with_name("auditor.db.a.holder")
+    holder = lock_folder(database) / "a.holder"
     link(holder, precious)
     with hold_file_lock(database, "a"):
         assert not holder.is_symlink()
@@ -56,18 +63,35 @@ def test_the_holder_replaces_a_link_and_does_not_follow_it(
 
 
 def test_a_dangling_link_creates_no_file_elsewhere(tmp_path: Path, database: Path) -> None:
-    database.with_name("auditor.db.a.holder").symlink_to(tmp_path / "elsewhere")
+    (lock_folder(database) / "a.holder").symlink_to(tmp_path / "elsewhere")
     with hold_file_lock(database, "a"):
-        assert stat.S_IMODE(database.with_name("auditor.db.a.holder").stat().st_mode) == 0o600
+        assert stat.S_IMODE((lock_folder(database) / "a.holder").stat().st_mode) == 0o600
     assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize("link", [link_softly, link_by_second_name])
 def test_a_lock_that_is_a_link_is_refused(precious: Path, database: Path, link: Callable[[Path, Path], None]) -> None:
-    link(database.with_name("auditor.db.a.lock"), precious)
+    link(lock_folder(database) / "a.lock", precious)
     with pytest.raises(StorageError, match="is a link, which is not followed"), hold_file_lock(database, "a"):
         pass
     assert precious.read_text(encoding="utf-8") == PRECIOUS
+
+
+def test_a_folder_of_locks_that_is_a_link_is_refused(tmp_path: Path, database: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.holder").write_text(f"process {os.getpid()} on another")
+    database.with_name(".auditor.db.locks").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="is a link, which is not followed"), hold_file_lock(database, "a"):
+        pass
+    assert find_file_lock_holder(database, "a") is None
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["a.holder"]
+
+
+def test_only_one_hidden_folder_lies_beside_a_database(database: Path) -> None:
+    with hold_file_lock(database, "a"), hold_file_lock(database, "b-1.5"):
+        assert find_file_lock_holder(database, "b-1.5") is not None
+    (folder,) = database.parent.iterdir()
+    assert (folder.name, stat.S_IMODE(folder.stat().st_mode)) == (".auditor.db.locks", 0o700)
 
 
 def test_filelock_does_not_follow_links_either(precious: Path, database: Path) -> None:
@@ -84,7 +108,7 @@ def test_filelock_does_not_follow_links_either(precious: Path, database: Path) -
 
 
 def test_links_and_pipes_are_not_read_as_the_holders_name(precious: Path, database: Path) -> None:
-    holder = database.with_name("auditor.db.a.holder")
+    holder = lock_folder(database) / "a.holder"
     with hold_file_lock(database, "a"):
         holder.unlink()
         holder.symlink_to(precious)

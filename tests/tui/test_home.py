@@ -95,7 +95,8 @@ async def test_a_run_in_another_process_is_followed_without_locking_it(run: Run,
 def test_a_dead_process_is_not_a_runner(db: Database, tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    holder_file = tmp_path / "audits.db.moral.holder"
+    holder_file = tmp_path / ".audits.db.locks" / "moral.holder"
+    holder_file.parent.mkdir(exist_ok=True)
     assert find_runner(db, "moral") is None
     for text, expected in (
         (f"process {dead.pid} on {platform.node()}", None),

@@ -94,8 +94,10 @@ def make_databases(target: Path) -> None:
             if state != "killed":
                 text = json.dumps(figures_of(storage_in(folder)), indent=1, ensure_ascii=False)
                 (folder / FIGURES).write_text(text, encoding="utf-8")
-            for left in [*folder.glob("*-shm"), *folder.glob("*.lock"), *folder.glob("*.holder")]:
+            for left in folder.glob("*-shm"):
                 left.unlink()  # of the process that ended
+            for locks in folder.glob(".*.locks"):
+                shutil.rmtree(locks)
             shutil.make_archive(str(target / state), "xztar", folder)
 
 
