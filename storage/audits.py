@@ -202,6 +202,7 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         task=tasks.load_audit_task(db, audit.id, metadata.get("task")),
         n_unplanned=metadata.get("n_unplanned", 0),
         question=metadata.get("question"),
+        file=metadata.get("file", ""),
         donors={Cell(country, topic): score for country, topic, score in metadata.get("donors", ())},
     )
 
@@ -237,6 +238,8 @@ def _serialize_survey(survey: Survey) -> str:
     metadata["donors"] = [[*cell, score] for cell, score in survey.donors.items()]
     if not survey.donors:
         metadata.pop("donors")
+    if not survey.file:
+        metadata.pop("file")
     # Earlier versions did not store these: their audits would count as changed.
     if not survey.n_unplanned:
         metadata.pop("n_unplanned")

@@ -41,6 +41,10 @@ class SurveySection(ConfigSection):
     nonresponse stays as it is. `impute`: filled in from respondents
     of the same country who gave similar other answers. `bounds`: as `drop`, and the report adds each figure's lowest
     and highest value, whatever the missing answers are."""
+    design_effect: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    """Design effect of the survey: by which the variances of its scores are larger than the column `standard_error` of
+    its file says, for example since respondents were sampled in clusters. Figures without people's sampling error need
+    it. Files made by `auditor surveys import` from respondents' answers have the right errors already."""
     regions: str = "western"
     """Groups of countries to compare: `western`, `un_m49`, `un_m49_subregions`, `inglehart_welzel`, or the
     path of a file with the columns `country,region`."""
@@ -254,6 +258,8 @@ class CheckSection(ConfigSection):
 
     min_pearson: Annotated[float, Field(ge=-1, le=1)] | None = None
     """Minimum Pearson correlation (r) of every model's scores with people's."""
+    min_concordance: Annotated[float, Field(ge=-1, le=1)] | None = None
+    """Minimum concordance of every model: Lin's coefficient, which is 1 only if scores are equal to people's."""
     max_mae: NonNegativeFloat | None = None
     """Maximum mean absolute error of every model: the mean distance of its scores from people's, from 0 to 2."""
     max_region_gap: NonNegativeFloat | None = None

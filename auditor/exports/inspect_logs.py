@@ -245,7 +245,7 @@ def _agreement_figures(row: AlignmentRow | None) -> dict[str, float | None]:
     if row is None:
         return {}
     figures: dict[str, float | None] = {"cells": row.n}
-    for name in ("pearson_r", "spearman_rho", "mae", "rmse", "bias"):
+    for name in ("pearson_r", "spearman_rho", "mae", "rmse", "bias", "concordance"):
         estimate: Estimate = getattr(row, name)
         figures |= {name: estimate.value, f"{name}_ci_low": estimate.ci_low, f"{name}_ci_high": estimate.ci_high}
     return figures

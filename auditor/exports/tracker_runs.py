@@ -21,7 +21,7 @@ from auditor.reports.output import REPORT_FORMATS, render_report
 
 Params = dict[str, str]
 Metrics = dict[str, float]
-TRACKED_FIGURES = ("pearson_r", "spearman_rho", "mae", "rmse", "bias")
+TRACKED_FIGURES = ("pearson_r", "spearman_rho", "mae", "rmse", "bias", "concordance")
 """Figures of agreement with people that are metrics: fields of `AlignmentRow`."""
 REPORT_FILES = {f"report{suffix}": name for suffix, name in REPORT_FORMATS.items() if name != "text"}
 

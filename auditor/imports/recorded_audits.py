@@ -34,7 +34,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
 from auditor.storage.exclusions import load_exclusions
 from auditor.storage.records import save_records
-from auditor.surveys import group_countries, load_survey
+from auditor.surveys import builtin_surveys, group_countries, load_survey
 from auditor.surveys.country_spelling import make_country_speller, make_topic_speller
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
 from auditor.surveys.selection import add_donors, keep_cells
@@ -107,7 +107,7 @@ def import_scores(
     if is_strict:
         unmatched.require_none(str(file))
     with open_database(resolve_storage_url(storage)) as db:
-        replaced = save_imported_audit(db, audit, _select_truth(truth, rows_by_cell, regions, question), scores)
+        replaced = save_imported_audit(db, audit, _select_truth(survey, truth, rows_by_cell, regions, question), scores)
     return ImportedScores(
         rows=table.scores.size,
         models=len(table.models),
@@ -118,15 +118,19 @@ def import_scores(
     )
 
 
-def _select_truth(survey: Survey, recorded_cells: Collection[Cell], regions: str, question: str | None) -> Survey:
+def _select_truth(
+    source: str, survey: Survey, recorded_cells: Collection[Cell], regions: str, question: str | None
+) -> Survey:
     """The cells of a survey that recorded answers are about: only these were planned. Without any, the whole survey.
 
     Args:
+        source: name or path of the survey.
         regions, question: as in `import_scores`.
     """
+    file = source if source in builtin_surveys() else str(Path(source).resolve())
     is_about_survey = any(cell in survey.scores for cell in recorded_cells)
     selected = keep_cells(survey, set(recorded_cells)) if is_about_survey else survey
-    return replace(group_countries(add_donors(selected, survey), regions), question=question)
+    return replace(group_countries(add_donors(selected, survey), regions), question=question, file=file)
 
 
 def import_traces(
@@ -180,7 +184,9 @@ def import_traces(
     if is_strict:
         unmatched.require_none(str(file))
     with open_database(resolve_storage_url(storage)) as db:
-        replaced = save_imported_audit(db, audit, _select_truth(truth, rows_by_cell, regions, question), scores, traces)
+        replaced = save_imported_audit(
+            db, audit, _select_truth(survey, truth, rows_by_cell, regions, question), scores, traces
+        )
     return ImportedScores(
         rows=len(traces),
         models=len({score.model for score in scores}),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from auditor.metrics._complete_cases import Floats, is_constant
+from auditor.metrics._special import stdtrit
 from auditor.metrics.estimate import Tested
 from auditor.metrics.jackknife_interval import JackknifeInterval
 
@@ -21,6 +22,13 @@ class TwoWayEstimate(Tested):
 
     interval: JackknifeInterval | None = field(default=None, compare=False, repr=False)
     """The interval on the scale on which it was computed; None without a value."""
+
+    def at_level(self, confidence_level: float) -> TwoWayEstimate:
+        """The same estimate with its interval at another level, such as `bonferroni_level`; itself without one."""
+        if self.interval is None or self.interval.ends_at is None:
+            return self
+        low, high = self.interval.ends_at(float(stdtrit(self.interval.df, (1 + confidence_level) / 2)))
+        return replace(self, ci_low=low, ci_high=high)
 
 
 @dataclass(frozen=True, slots=True)

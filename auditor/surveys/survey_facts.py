@@ -160,6 +160,29 @@ def _treat_cell(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None)
     return dataclasses.replace(cell, score=treated_score, standard_error=error)
 
 
+def score_errors(survey: Survey, facts: SurveyFacts | None = None, design_effect: float = 1.0) -> dict[Cell, float]:
+    """Standard errors of a survey's scores by cell, of the cells for which one is known.
+
+    With facts they are as imported: by Taylor linearisation, which the design effect is part of. Without, those of the
+    file, or for shares of answers and a number of respondents those of a simple random sample, times the root of the
+    design effect.
+    """
+    factor = 1.0 if facts is not None else design_effect**0.5
+    errors = {cell.cell: _sampling_error(cell) for cell in survey.cells if cell.score is not None}
+    return {cell: factor * error for cell, error in errors.items() if error is not None}
+
+
+def _sampling_error(cell: SurveyCell) -> float | None:
+    """The standard error of a cell's score: stored, or of a simple random sample by its shares; None if unknown."""
+    answered_share = _answered_share(cell)
+    if cell.standard_error is not None or cell.n is None or not answered_share:
+        return cell.standard_error
+    n_answered = cell.n * answered_share
+    second_moment = ((cell.acceptable or 0.0) + (cell.unacceptable or 0.0)) / answered_share
+    variance = max(0.0, second_moment - (cell.score or 0.0) ** 2)
+    return (variance / (n_answered - 1)) ** 0.5 if n_answered > 1 else None
+
+
 def nonresponse_share(cell: SurveyCell) -> float | None:
     """The share of respondents without an answer: what the shares of answers leave or, without these, as stored."""
     answered_share = _answered_share(cell)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -92,16 +92,19 @@ AGREEMENT_STUDY = Study("agreement", __name__, AGREEMENT_FIGURES, AGREEMENT_WORL
 # --- sentences: named is what a report states, as judge 0 in studies of judges ----------------------------------
 
 
+@lru_cache(maxsize=1)
+def _test_structure(sample: AgreementSample) -> Structure:
+    return compare_structure(sample.first, sample.survey, sample.country, sample.topic)
+
+
 def state_structure(sample: AgreementSample) -> set[int]:
     """Whether the report says that the model relates topics as people do."""
-    structure = compare_structure(sample.first, sample.survey, sample.country, sample.topic)
-    return {0} if structure.is_found else set()
+    return {0} if _test_structure(sample).is_found else set()
 
 
 def state_raw_structure(sample: AgreementSample) -> set[int]:
     """The same by the raw form alone."""
-    structure = compare_structure(sample.first, sample.survey, sample.country, sample.topic)
-    return {0} if (structure.raw.p_value or 1.0) <= 0.05 else set()
+    return {0} if (_test_structure(sample).raw.p_value or 1.0) <= 0.05 else set()
 
 
 def state_recall(sample: AgreementSample) -> set[int]:
@@ -140,7 +143,7 @@ SENTENCE_STUDIES = (
         },
         state_structure,
         state_raw_structure,
-        designs=AGREEMENT_DESIGNS,
+        designs=AGREEMENT_DESIGNS[:2],
         min_named=0.85,
     ),
     PlantedStudy(

@@ -50,6 +50,17 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "spearman": ("*alignment[].spearman_ci_low", "*alignment[].spearman_rho"),
     "corrected r": ("*alignment[].corrected_r",),
+    "concordance": ("*alignment[].concordance", "compare.pairs[].concordance.difference"),
+    "mae without sampling error": (".population[].mae",),
+    "rmse without sampling error": (".population[].rmse",),
+    "r without sampling error": (".population[].pearson_r",),
+    "concordance without sampling error": (".population[].concordance",),
+    "r corrected for range": (".regions.gaps[].range_corrected.*.corrected_r",),
+    "gap in r corrected for range": (".regions.gaps[].range_corrected.gap",),
+    "slope on people's scores": (".regions.gaps[].range_corrected.*.slope",),
+    "residual sd": (".regions.gaps[].range_corrected.*.residual_sd",),
+    "distance of topic correlations": (".structure[].structure.raw",),
+    "distance of topic correlations without country means": (".structure[].structure.without_country_means",),
     "within-topic r": (".gain[].within_topics",),
     "mae": (
         "*alignment[].mae_ci_low",
@@ -304,6 +315,9 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
 """By the figure's key in `studies`."""
 
 PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
+    "the interval of the concordance at a higher level (Bonferroni), which is simulated at 95%": (
+        "*alignment[].concordance_simultaneous",
+    ),
     "an increasing function of the agreement of two raters, and so its interval covers where that does": (
         ".judge_quality.ceiling.max_accuracy",
     ),

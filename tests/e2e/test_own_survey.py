@@ -91,7 +91,7 @@ def test_the_experiment_recomputes_every_figure(server: FakeServer, folder: Path
     assert experiment["ranking_holds"] is has_one_ranking
     printed_experiment = auditor("experiment", "nonresponse", "own", cwd=folder, COLUMNS="160")
     assert {"MAE", "worst"} <= set(printed_experiment.stdout.split())
-    assert "The ranking of models by r" in printed_experiment.stdout
+    assert "The ranking of models by MAE" in printed_experiment.stdout
 
 
 def test_without_respondents_each_treatment_has_a_reason(server: FakeServer, folder: Path) -> None:

@@ -70,9 +70,9 @@ def test_the_rest_of_the_survey_is_stored_as_donors(imported: str) -> None:
     """Similar countries are looked for in the whole file, whatever part of it the answers are about."""
     with open_database(imported, create=False) as db:
         survey = audits.load_audit_survey(db, audits.get_audit(db, "old"))
-    whole = load_survey("wvs7-sample")
-    assert {**survey.donors, **survey.scores} == whole.scores
-    assert set(survey.donors) == set(whole.scores) - {cell.cell for cell in survey.cells}
+    full_survey = load_survey("wvs7-sample")
+    assert {**survey.donors, **survey.scores} == full_survey.scores
+    assert set(survey.donors) == set(full_survey.scores) - {cell.cell for cell in survey.cells}
     assert survey.donors
 
 
@@ -101,7 +101,10 @@ def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> N
         ("judge,model,country,topic,verdict\nj,a,Germany,divorce,MAYBE\n", "line 2, column 'verdict': 'MAYBE'"),
         ("judge,model,country,topic,verdict\nj,c,Germany,divorce,VALID\n", "no trace of c on Germany, divorce"),
         ("judge,model,country,topic,verdict\nj,a,Germany,divorce,VALID\nj,a,Germany,divorce,VALID\n", "twice"),
-        ("judge,model,country,topic,verdict,sample\nj,a,Germany,divorce,VALID,one\n", "'one' is not a whole number"),
+        (
+            "judge,model,country,topic,verdict,sample\nj,a,Germany,divorce,VALID,one\n",
+            "'one' is not a whole number",
+        ),
         ("judge,model,country,topic,verdict\n", "has no rows"),
     ],
 )

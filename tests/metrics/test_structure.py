@@ -47,7 +47,7 @@ def test_the_distance_is_the_jackknife_by_hand() -> None:
 
 def test_structure_is_not_found_where_there_is_none() -> None:
     rng = np.random.default_rng(5)
-    n_runs, found = 15, dict.fromkeys(("shuffled", "country effect", "people and noise"), 0)
+    n_runs, n_found = 15, dict.fromkeys(("shuffled", "country effect", "people and noise"), 0)
     for _ in range(n_runs):
         people = draw_people(rng)
         models = {
@@ -56,10 +56,10 @@ def test_structure_is_not_found_where_there_is_none() -> None:
             "people and noise": people + 0.15 * rng.normal(size=people.shape),
         }
         for name, model in models.items():
-            found[name] += compare(model, people).is_found
-    assert found["shuffled"] <= 3
-    assert found["country effect"] <= 3
-    assert found["people and noise"] >= 12
+            n_found[name] += compare(model, people).is_found
+    assert n_found["shuffled"] <= 3
+    assert n_found["country effect"] <= 3
+    assert n_found["people and noise"] >= 12
 
 
 def test_missing_cells_leave_out_countries_by_pair() -> None:

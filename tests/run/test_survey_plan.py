@@ -25,8 +25,8 @@ def plan(survey: dict[str, object], **keys: object) -> Survey:
     ],
 )
 def test_donors_are_the_rest_of_the_file(keys: dict[str, object]) -> None:
-    survey, whole = plan(keys), load_survey(str(keys["source"]))
-    assert set(survey.scores) | set(survey.donors) == set(whole.scores)
+    survey, full_survey = plan(keys), load_survey(str(keys["source"]))
+    assert set(survey.scores) | set(survey.donors) == set(full_survey.scores)
     assert not set(survey.scores) & set(survey.donors)
     assert bool(survey.donors) == ("topics" in keys)
 

@@ -236,6 +236,7 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
         question="How bad is it?",
         topic_questions={"divorce": TopicQuestion("Is {topic} bad?", ("bad", "good"))},
         donors={Cell("SE", "divorce"): 0.25},
+        file="my.csv",
     )
     audit = audits.save_audit(db, name="b", config="{}", config_hash="h", survey=detailed_survey, environment={})
     assert audits.load_audit_survey(db, audit) == detailed_survey
@@ -250,6 +251,7 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
         "question",
         "topic_questions",
         "donors",
+        "file",
     ):
         del survey_json[key]
     bare_survey = audits.load_audit_survey(db, replace(audit, survey=json.dumps(survey_json)))

@@ -69,10 +69,10 @@ def test_all_baselines_of_the_sample_have_every_scored_cell() -> None:
 
 def test_similar_countries_are_looked_for_in_the_whole_file() -> None:
     """The audit asks about five countries and two topics; the others of the file are donors."""
-    whole = load_survey("wvs7-sample")
-    selected = add_donors(select_cells(whole, whole.countries[:5], whole.topics[:2]), whole)
-    assert count_donor_countries(selected) == len(whole.countries) - 1
-    expected = estimate_from_similar_countries(whole)
+    full_survey = load_survey("wvs7-sample")
+    selected = add_donors(select_cells(full_survey, full_survey.countries[:5], full_survey.topics[:2]), full_survey)
+    assert count_donor_countries(selected) == len(full_survey.countries) - 1
+    expected = estimate_from_similar_countries(full_survey)
     estimates = estimate_from_similar_countries(selected)
     assert list(estimates) == ["nearest country", "three nearest countries"]
     for name, scores in estimates.items():

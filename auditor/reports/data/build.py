@@ -14,15 +14,22 @@ import numpy as np
 from auditor.domain import Cell
 from auditor.domain.labels import LabelKind
 from auditor.reports.data.agreement.alignment import compute_alignment
-from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
+from auditor.reports.data.agreement.baselines import (
+    build_guess_claims,
+    compute_baselines,
+    compute_ceilings,
+    compute_gains,
+)
 from auditor.reports.data.agreement.cultural_findings import build_cultural_findings
 from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
 from auditor.reports.data.agreement.languages import build_languages_report, load_language_scores
 from auditor.reports.data.agreement.method_differences import compare_methods
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
 from auditor.reports.data.agreement.over_models import build_over_models_report
+from auditor.reports.data.agreement.population import compute_population_agreement
 from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
+from auditor.reports.data.agreement.structure import compute_structure
 from auditor.reports.data.agreement.tiers import build_tier_rankings
 from auditor.reports.data.agreement.variance import build_variance_rows
 from auditor.reports.data.conflicts.build import build_conflicts_report
@@ -61,6 +68,7 @@ from auditor.reports.data.task.build import build_task_report
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.labels import load_labels
+from auditor.surveys.baselines import count_donor_countries
 
 
 def build_report(db: Database, audit_name: str) -> Report:
@@ -102,7 +110,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     self_consistency = compute_self_consistency(source, sampling)
     probe_reports = build_probe_reports(db, source, sampling)
     regions, methods = build_regions_report(source), compare_methods(source)
-    countries = compute_country_errors(source)
+    countries, baselines = compute_country_errors(source), compute_baselines(source)
     return Report(
         audit=_summarize_audit(source),
         coverage=build_coverage_report(
@@ -111,7 +119,11 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         alignment=alignment,
         sensitivity=build_sensitivity_rows(source),
         gain=compute_gains(source),
-        baselines=compute_baselines(source),
+        baselines=baselines,
+        guesses=build_guess_claims(source, baselines),
+        donor_countries=count_donor_countries(source.survey),
+        population=compute_population_agreement(source, alignment, ceilings),
+        structure=compute_structure(source),
         ceiling=ceilings,
         nonresponse=build_nonresponse_report(source) if _needs_nonresponse_bounds(source) else None,
         regions=regions,

@@ -14,6 +14,8 @@ from pydantic import create_model
 from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
+from auditor.metrics.range_correction import RangeCorrection
+from auditor.metrics.structure import Structure
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.lost_samples import (
     LostSamples,
@@ -85,6 +87,10 @@ class RegionGapRow(FlatRow):
     r_gap: Annotated[Estimate, Column("Gap in r", style="signed", table="region-gaps")]
     """r in the second region minus r in the first: negative if the model is worse in the second. The interval is that
     of the difference on Fisher's z."""
+    range_corrected: RangeCorrection | None = None
+    """r in both regions as it would be if people's scores varied equally in them, the gap of these (second minus
+    first), and what it rests on: the slope on people's scores and the residual standard deviation. `r_gap` is mostly a
+    difference of range where errors are equal; no sentence tests either."""
     first_lost_samples: LostSamples
     """Planned samples of the first region without a usable score, such as refusals."""
     second_lost_samples: LostSamples
@@ -161,6 +167,36 @@ class BaselineRow(FlatRow):
     """MAE of the model minus `mae`, on the same cells: negative if the model is nearer to people than the baseline."""
 
 
+class StructureRow(ReportModel):
+    """Whether one model relates topics to each other as people do, over countries."""
+
+    model: str
+    method: str
+    structure: Structure
+    """Root mean square difference of the correlations among topics from people's, of the scores themselves and with
+    country means taken out. The intervals are over other countries; p-values are of no common structure."""
+    is_found: bool
+    """Whether both p-values, adjusted for the models (Holm), are at most 0.05."""
+
+
+GuessLevel = Literal["means", "similar countries"]
+"""`means`: of a topic, a country or a region. `similar countries`: estimates that use a country's other answers."""
+
+
+class GuessClaim(ReportModel):
+    """Whether one model is closer to people than all guesses of a level, by mean absolute error."""
+
+    model: str
+    method: str
+    level: GuessLevel
+    p_value: float | None
+    """The largest p-value of the comparisons of the level (intersection-union); null if one has none."""
+    adjusted_p_value: float | None
+    """`p_value` adjusted for the models (Holm), in each level by itself."""
+    is_closer: bool
+    """Whether that is shown, at the 5% level."""
+
+
 class GainRow(FlatRow):
     """Agreement of one model with people on how countries differ, beyond each topic's mean over countries."""
 
@@ -177,7 +213,7 @@ class NonresponseTreatmentRow(ReportModel):
     treatment: str
     alignment: list[AlignmentRow]
     ranking: list[str]
-    """Models by r, largest first."""
+    """Models by mean absolute error, smallest first; those without one by r, after the others."""
 
 
 class NonresponseBoundsRow(ReportModel):

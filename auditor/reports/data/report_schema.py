@@ -15,6 +15,7 @@ from auditor.reports.data.agreement.cultural_findings import CulturalFindingsRep
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.agreement.over_models import OverModelsReport
+from auditor.reports.data.agreement.population import PopulationAgreementRow
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.agreement.tiers import TierRanking
 from auditor.reports.data.agreement.variance import VarianceRow
@@ -37,9 +38,11 @@ from auditor.reports.data.measurement_schema import (
     ConsistencyRow,
     GainRow,
     GroupErrorRow,
+    GuessClaim,
     NonresponseReport,
     PeerAgreementRow,
     RegionsReport,
+    StructureRow,
 )
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.data.report_model import ReportModel
@@ -171,6 +174,14 @@ class Report(LinkedReport):
     """Versions and settings at the time the audit ran."""
     baselines: list[BaselineRow]
     """Agreement of baselines that need no model."""
+    guesses: list[GuessClaim]
+    """Whether each model is closer to people than all baselines of a level."""
+    donor_countries: int
+    """Number of other countries of the survey's file among which similar ones are looked for."""
+    population: list[PopulationAgreementRow]
+    """Agreement without the sampling error of people's scores."""
+    structure: list[StructureRow]
+    """Whether models relate topics to each other as people do."""
     ceiling: list[CeilingRow]
     """Upper limit of r, from the survey's reliability."""
     nonresponse: NonresponseReport | None = None

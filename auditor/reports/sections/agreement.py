@@ -5,34 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from auditor.metrics.jackknife_interval import MIN_UNITS
-from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.charts.interval_plot import CORRELATION_AXIS, error_axis
+from auditor.reports.data.agreement.alignment import AlignmentRow, rank_by_error
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Paragraph, Section, Status
-from auditor.reports.number_format import format_interval, format_number
+from auditor.reports.document import Block, Figure, List, Paragraph, Section, Status
+from auditor.reports.number_format import format_number
 from auditor.reports.sections.alignment_table import build_alignment_remarks, build_alignment_table
+from auditor.reports.sections.cultural_findings import build_findings_block
+from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
+    build_finding,
     compare_interval,
     describe_estimate,
     join_first,
 )
 from auditor.reports.sections.sensitivity import build_assumptions
 from auditor.reports.sections.tiers import describe_preference
+from auditor.reports.sections.weaknesses import list_weaknesses
 
-STRENGTH_WORDS = (
-    (0.0, "negligibly", "negligible"),
-    (0.1, "weakly", "weak"),
-    (0.4, "moderately", "moderate"),
-    (0.7, "strongly", "strong"),
-    (0.9, "very strongly", "very strong"),
-)
-"""Smallest |r| for each adverb and adjective: Schober, Boer & Schwarte 2018, Anesth Analg 126:1763, table 1."""
+PARTLY_AGREES = 0.5
+ROUNDING_ERROR = 1e-9
+ERROR_CAPTION = "Mean absolute difference of each model’s scores from people’s; further right means a larger error."
+CONCORDANCE_WORDS = ((-1.0, "hardly"), (PARTLY_AGREES, "partly"), (0.75, "well"), (0.9, "closely"))
+"""How closely a model agrees with people, by the smallest concordance of each word."""
 
 _HEADLINE_PHRASES: Mapping[Status, tuple[str, str, str]] = {
-    "positive": ("agrees", "agree", "with people beyond chance"),
-    "negative": ("is", "are", "negatively correlated with people beyond chance"),
-    "unclear": ("shows", "show", "an agreement that is not statistically distinguishable from zero"),
+    "positive": ("agrees", "agree", "with people at least partly"),
+    "negative": ("hardly agrees", "hardly agree", "with people"),
+    "unclear": ("may or may not agree", "may or may not agree", "with people even partly"),
     "neutral": ("cannot", "cannot", "be judged without a 95% CI"),
 }
 """The verb for one series of scores and for several, and the rest of the predicate."""
@@ -42,53 +44,89 @@ _HEADLINE_PHRASES: Mapping[Status, tuple[str, str, str]] = {
 
 
 def classify_alignment(row: AlignmentRow) -> Status:
-    """Whether the two-way interval of r lies above 0 or below it; neutral without r or an interval."""
-    return compare_interval(row.pearson_r)
+    """Whether the interval of the concordance lies above 0.5 (positive), below it, or spans it; neutral without one.
+
+    A perfect model and one with equal scores have no interval, and need none.
+    """
+    if row.mae.value == 0:
+        return "positive"
+    if _is_constant(row) or _is_reversed(row):
+        return "negative"
+    return compare_interval(row.concordance_simultaneous, PARTLY_AGREES)
 
 
 def describe_alignment(row: AlignmentRow) -> str:
-    """Describe the agreement of one model with people, as a predicate: the finding, r with its interval, and MAE."""
-    if row.pearson_r.value is None:
+    """Describe the agreement of one model with people, as a predicate: in words, then MAE, bias, concordance and r."""
+    mae, r = row.mae, row.pearson_r
+    if mae.value is None and r.value is None:
         return f"cannot be compared with people: {row.pearson_r.reason}"
-    findings = {
-        "positive": _describe_strength(row, "agrees {}with people"),
-        "negative": _describe_strength(row, "is {}negatively correlated with people"),
-        "unclear": "shows an agreement with people that is not statistically distinguishable from zero",
-        "neutral": "cannot be judged",
-    }
-    has_error = row.mae.value is not None
-    error = (
-        f"; its mean absolute error is {format_number(row.mae.value)}{_format_mae_interval(row)}" if has_error else ""
+    if mae.value is None:
+        return (
+            f"{_describe_order(row)} ({describe_estimate('r', r, 'cell')}); it has no mean absolute error: {mae.reason}"
+        )
+    figures = "; ".join(
+        (
+            describe_estimate("mean absolute error", mae, "cell"),
+            describe_estimate("bias", row.bias, style="signed"),
+            describe_estimate("concordance", row.concordance),
+        )
     )
-    return f"{findings[classify_alignment(row)]} ({describe_estimate('r', row.pearson_r, 'cell')}){error}"
+    order = f" {_describe_order(row)} ({describe_estimate('r', r)})." if r.value is not None else ""
+    return f"{describe_closeness(row)} ({figures}).{order}".removesuffix(".")
 
 
-def _format_mae_interval(row: AlignmentRow) -> str:
-    """The interval of the mean absolute error, in brackets; empty without one: the reason is that of r."""
-    has_interval = row.mae.ci_low is not None and row.mae.ci_high is not None
-    return f" (95% CI {format_interval(row.mae.ci_low, row.mae.ci_high)})" if has_interval else ""
+def describe_closeness(row: AlignmentRow) -> str:
+    """How closely a model agrees with people, in words that hold for the interval of its concordance.
 
-
-def _describe_strength(row: AlignmentRow, phrase: str) -> str:
-    """Put the strength of r, from the weaker to the stronger end of its interval, into a phrase.
-
-    A missing end counts as 0. Strengths that are no neighbours are too far apart for one adverb.
+    The interval is that for all series together, so that the words of all are right in 95% of audits.
     """
-    ends = sorted(abs(end or 0.0) for end in (row.pearson_r.ci_low, row.pearson_r.ci_high))
-    weaker, stronger = (max(i for i, (bound, *_) in enumerate(STRENGTH_WORDS) if end >= bound) for end in ends)
-    if stronger - weaker > 1:
-        degree = f"from {STRENGTH_WORDS[weaker][2]} to {STRENGTH_WORDS[stronger][2]}"
-        return f"{phrase.format('')}, but the strength is uncertain: anywhere {degree}"
-    adverbs = [words for _, words, _ in STRENGTH_WORDS[weaker : stronger + 1]]
-    return phrase.format(f"{' to '.join(adverbs)} ")
+    if row.mae.value == 0:
+        return "has people’s score in every cell"
+    if _is_constant(row):
+        return "hardly agrees with people: it gives every cell the same score"
+    if _is_reversed(row):
+        return "reverses people: its scores fall exactly where theirs rise"
+    concordance = row.concordance_simultaneous
+    if concordance.ci_low is None or concordance.ci_high is None:
+        return "cannot be judged without a 95% CI of its concordance"
+    if concordance.ci_high < 0:
+        return "contradicts people: its scores fall where theirs rise"
+    words = [
+        next(word for smallest, word in reversed(CONCORDANCE_WORDS) if end >= smallest)
+        for end in (concordance.ci_low, concordance.ci_high)
+    ]
+    if words == ["hardly", "hardly"]:
+        return "hardly agrees with people"
+    return f"agrees {words[0] if words[0] == words[1] else ' to '.join(words)} with people"
+
+
+def _is_constant(row: AlignmentRow) -> bool:
+    """Whether the model gives every cell the same score, while people do not."""
+    is_uncorrelated = row.concordance.value is not None and abs(row.concordance.value) < ROUNDING_ERROR
+    return is_uncorrelated and row.pearson_r.value is None
+
+
+def _is_reversed(row: AlignmentRow) -> bool:
+    """Whether the model's scores fall exactly where people's rise."""
+    r = row.pearson_r.value
+    return r is not None and r < -1 + ROUNDING_ERROR
+
+
+def _describe_order(row: AlignmentRow) -> str:
+    """Whether a model orders countries and topics as people do: what r says."""
+    return {
+        "positive": "It orders countries and topics as people do, to some degree",
+        "negative": "It orders countries and topics against people",
+        "unclear": "It is not shown to order countries and topics as people do",
+        "neutral": "Whether it orders countries and topics as people do cannot be judged",
+    }[compare_interval(row.pearson_r)]
 
 
 def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
     """Summarize the agreement of all series of scores with people in one or two sentences.
 
-    The second names the models whose finding does not hold for all values that their lost samples may have had.
-    p-values are corrected for the number of series (Holm): of 20 series without any agreement, one would be expected to
-    agree beyond chance.
+    The second has the bounds of the mean absolute error of models that lost more than 5% of their samples. The
+    intervals of the concordance, which the first rests on, hold for all series together.
     """
     if not rows:
         return "Agreement with people is not available: no scores have been measured yet."
@@ -98,49 +136,45 @@ def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
             f"This audit is too small to judge the {noun}: it needs scores on at least {MIN_UNITS} countries and "
             f"{MIN_UNITS} topics."
         )
-    statuses = _classify_together(rows)
+    # Scores on another scale have neither a mean absolute error nor a concordance.
+    if not (comparable := [row for row in rows if row.mae.value is not None]):
+        return " ".join(f"{SeriesLabels(False).label(row)}: {_describe_order(row)}." for row in rows)
+    rows = comparable
+    statuses = [classify_alignment(row) for row in rows]
     members = {
         status: [row for row, row_status in zip(rows, statuses, strict=True) if row_status == status]
         for status in _HEADLINE_PHRASES
     }
+    if len(rows) == 1:
+        return f"The model {describe_closeness(rows[0])}{_format_mae_range(rows)}.{_describe_fragile(rows)}"
     predicates = [
-        (len(members[status]), f"{verbs[len(members[status]) > 1]} {phrase}{_format_r_range(status, members[status])}")
+        (len(members[status]), f"{verbs[len(members[status]) > 1]} {phrase}{_format_mae_range(members[status])}")
         for status, (*verbs, phrase) in _HEADLINE_PHRASES.items()
         if members[status]
     ]
-    if len(rows) == 1:
-        return f"The model {predicates[0][1]}.{_describe_fragile(rows, statuses)}"
     noun = "models" if len({row.method for row in rows}) == 1 else "series of scores"
-    fragile = _describe_fragile(rows, statuses)
+    fragile = _describe_fragile(rows)
     if len(predicates) == 1:
         return f"{'Both' if len(rows) == 2 else f'All {len(rows)}'} {noun} {predicates[0][1]}.{fragile}"
     *parts, last_part = (f"{n} {predicate}" for n, predicate in predicates)
     return f"Of {len(rows)} {noun}, {', '.join(parts)} and {last_part}.{fragile}"
 
 
-def _describe_fragile(rows: Sequence[AlignmentRow], statuses: Sequence[Status]) -> str:
-    """A sentence on the models whose worst-case interval of r includes 0, with a space before it; empty without any."""
+def _describe_fragile(rows: Sequence[AlignmentRow]) -> str:
+    """A sentence on the models that lost many samples, with a space before it and bounds of MAE; empty without any."""
     labels = SeriesLabels(shows_method=len({row.method for row in rows}) > 1)
-    names = [
-        labels.label(row)
-        for row, status in zip(rows, statuses, strict=True)
-        if status in ("positive", "negative")
-        and row.worst_case is not None
-        and compare_interval(row.worst_case.pearson_r) != status
-    ]
-    if not names:
-        return ""
-    subject = "This" if len(rows) == 1 else f"For {join_first(names)}, this"
-    return f" {subject} holds only if the samples without a usable score are like the others."
-
-
-def _classify_together(rows: Sequence[AlignmentRow]) -> list[Status]:
-    """The status of each series after Holm's correction: unclear where the agreement is not shown for all together."""
-    return [
-        "unclear" if status in ("positive", "negative") and not row.pearson_r.is_significant else status
+    bounded = [
+        (labels.label(row), row.worst_case.mae)
         for row in rows
-        for status in [classify_alignment(row)]
+        if row.worst_case is not None and row.worst_case.mae.bound_low is not None
     ]
+    if not bounded:
+        return ""
+    ranges = [f"{name} {format_number(mae.bound_low)} to {format_number(mae.bound_high)}" for name, mae in bounded]
+    return (
+        " Whatever the samples without a usable score would have been, the mean absolute error is within: "
+        f"{join_first(ranges)}."
+    )
 
 
 def _has_too_few_clusters(row: AlignmentRow) -> bool:
@@ -149,13 +183,13 @@ def _has_too_few_clusters(row: AlignmentRow) -> bool:
     return row.pearson_r.value is not None and classify_alignment(row) == "neutral" and is_too_small
 
 
-def _format_r_range(status: Status, rows: Sequence[AlignmentRow]) -> str:
-    """The range of r over the rows of one status, in brackets; empty for a status without a clear sign of r."""
-    r_values = [row.pearson_r.value for row in rows if row.pearson_r.value is not None]
-    if status not in ("positive", "negative"):
+def _format_mae_range(rows: Sequence[AlignmentRow]) -> str:
+    """The range of the mean absolute error over rows, in brackets; empty without any."""
+    maes = [row.mae.value for row in rows if row.mae.value is not None]
+    if not maes:
         return ""
-    low, high = format_number(min(r_values)), format_number(max(r_values))
-    return f" (r = {low})" if len(r_values) == 1 else f" (r from {low} to {high})"
+    low, high = format_number(min(maes)), format_number(max(maes))
+    return f" (mean absolute error {low})" if len(maes) == 1 else f" (mean absolute error {low} to {high})"
 
 
 # --- section ----------------------------------------------------------------------------------------------------
@@ -166,14 +200,43 @@ def build_agreement_section(report: Report) -> Section | None:
     if not report.audit.survey.title:
         return None
     labels = SeriesLabels.of(report)
-    rows = sorted(report.alignment, key=lambda row: 2.0 if row.pearson_r.value is None else -row.pearson_r.value)
+    rows = sorted(report.alignment, key=rank_by_error)
     blocks: list[Block] = [
         Paragraph(describe_preference(ranking), "finding")
         for ranking in report.tiers
-        if ranking.by == "r" and ranking.scope == ALL_COUNTRIES
+        if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES
     ] or [Paragraph(summarize_alignment(report.alignment), "finding")]
     blocks += build_assumptions(report)
     if rows:
+        blocks.append(_build_forest_plot(rows, labels))
+        blocks.append(
+            List(
+                [build_finding(labels.label(row), describe_alignment(row), classify_alignment(row)) for row in rows],
+                is_findings=True,
+            )
+        )
         blocks.append(build_alignment_table(report, rows, labels))
         blocks.append(build_alignment_remarks(report))
+    if (findings := build_findings_block(report)) is not None:
+        blocks.append(findings)
+    if weaknesses := list_weaknesses(report):
+        blocks.append(Section("weaknesses", "Where the models fall short", [List(weaknesses)]))
     return Section("answer", "How well does each model agree with people?", blocks, "Agreement with people")
+
+
+def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Figure:
+    """The plot of the mean absolute error with its interval, for each series of scores that has one."""
+    estimates = [(labels.label(row), row.mae) for row in rows if row.mae.value is not None]
+    estimates = estimates or [(labels.label(row), row.pearson_r) for row in rows]
+    has_errors = any(row.mae.value is not None for row in rows)
+    ends = (end for _, mae in estimates if (end := mae.value if mae.ci_high is None else mae.ci_high) is not None)
+    return build_interval_figure(
+        "agreement",
+        "Distance from people: mean absolute error and its 95% CI" if has_errors else "r with people and its 95% CI",
+        estimates,
+        error_axis(ends, "Mean absolute error (lower is better)") if has_errors else CORRELATION_AXIS,
+        table_id="alignment",
+        caption=f"{ERROR_CAPTION if has_errors else 'Pearson’s r of each model’s scores with people’s.'} 95% CIs are "
+        "for other countries and topics like these.",
+        description="; ".join(f"{labels.label(row)} {describe_alignment(row)}" for row in rows),
+    )

@@ -38,11 +38,13 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
     marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
     ceiling_note = "" if any(row.ceiling is not None for row in rows) else " (not available here)"
     caption = (
-        "Agreement with people over the cells (country × topic) for which both the model and people have a score. r "
-        "and ρ range from −1 to +1; higher is better. MAE, RMSE and bias are on the scale of the scores, from −1 "
-        f"({low_label}) to +1 ({high_label}). Lower MAE and RMSE are better; a positive bias is more permissive than "
-        "people. r without sampling noise estimates r for unlimited samples per cell (Spearman’s correction, for the "
-        f"model only). The highest r is what a perfect model is expected to reach against this survey{ceiling_note}. "
+        "Agreement with people over the cells (country × topic) for which both the model and people have a score. MAE, "
+        f"RMSE and bias are on the scale of the scores, from −1 ({low_label}) to +1 ({high_label}). Lower MAE and RMSE "
+        "are better; a positive bias is more permissive than people. The concordance (Lin’s coefficient) is 1 only if "
+        "scores are equal to people’s. r and ρ say how the model orders countries and topics, whatever the level and "
+        "the spread of its scores; −1 to +1, higher is better. r without sampling noise estimates r for unlimited "
+        "samples per cell (Spearman’s correction, for the model only). The highest r is what a perfect model is "
+        f"expected to reach against this survey{ceiling_note}. "
         "Lost samples are planned ones without a usable score, such as refusals. 95% CIs and p (test of r = 0) are for "
         f"other countries and topics like these.{marks.remark('Values of r without sampling noise')}"
     )

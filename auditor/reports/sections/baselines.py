@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.measurement_schema import BaselineRow, GainRow, NonresponseReport
+from auditor.reports.data.agreement.alignment import rank_by_error
+from auditor.reports.data.agreement.baselines import BASELINES_BY_LEVEL
+from auditor.reports.data.measurement_schema import BaselineRow, GainRow, GuessClaim, GuessLevel, NonresponseReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status, Table
-from auditor.reports.number_format import describe_adjusted_p_value, format_count, format_number
+from auditor.reports.number_format import format_count, format_number
 from auditor.reports.sections.experiments.nonresponse import (
     describe_nonresponse,
     list_missing_treatments,
@@ -22,14 +24,21 @@ from auditor.reports.sections.phrasing import (
     describe_interval,
 )
 from auditor.reports.sections.tables import tabulate, tabulate_matrix
+from auditor.surveys.baselines import MIN_DONOR_COUNTRIES
 
 _INTRODUCTION = (
-    "A baseline predicts people’s scores without a model: by the mean of the topic over countries, of the country over "
-    "topics, or of the topic over the region. Baselines use only this audit’s cells (a cell is a country and a topic). "
-    "Each is compared with a model on the cells for which the model has scores. For MAE, the predicted cell is left "
-    "out of the mean. For r it is included, since leaving it out biases r downwards; the r of a baseline is therefore "
-    "an upper limit."
+    "A guess predicts people’s scores without a model. Means of people’s scores are those of the topic over countries,"
+    " of the country over topics, or of the topic over the region, in this audit’s cells (a cell is a country and a "
+    "topic). Estimates from similar countries also use the country’s own answers to other topics: they are the score "
+    "of the country that answers at least five other topics most alike, or the mean of the three such countries, among"
+    " all countries of the survey’s file. A model is compared with each on the cells for which it has scores. The "
+    "predicted cell is left out, but for the r of means: leaving it out biases r downwards, so that r is an upper "
+    "limit. A claim needs every comparison of its level."
 )
+LEVEL_NAMES: Mapping[GuessLevel, str] = {
+    "means": "people’s means of a topic, a country or a region",
+    "similar countries": "an estimate from similar countries, which uses the country’s other answers",
+}
 
 
 def build_baselines_section(report: Report) -> Section | None:
@@ -52,59 +61,80 @@ def build_baselines_section(report: Report) -> Section | None:
     ]
     if report.nonresponse is not None:
         blocks.append(_build_nonresponse_section(report.nonresponse, labels))
-    return Section("worth", "Is it better than a simple guess?", blocks, "Baselines")
+    return Section("worth", "Is it better than a guess without a model?", blocks, "Baselines")
 
 
 def summarize_guesses(report: Report) -> str:
-    """State how many series of scores are closer to people than every baseline."""
-    statuses = [item.status for item in list_guess_findings(report)]
-    if all(status == "neutral" for status in statuses):
-        return "Whether a model is better than a simple guess cannot be tested: there is no 95% CI."
-    n_better, n_all = statuses.count("positive"), len(statuses)
-    claim = "closer to people than every simple guess"
+    """State how many series of scores are closer to people than all guesses of each level."""
+    tested = [claim for claim in report.guesses if claim.p_value is not None]
+    if not tested:
+        return "Whether a model is better than a guess without a model cannot be tested: there is no 95% CI."
+    parts = []
+    for level, name in LEVEL_NAMES.items():
+        claims = [claim for claim in report.guesses if claim.level == level]
+        n_closer = sum(claim.is_closer for claim in claims)
+        if any(claim.p_value is not None for claim in claims):
+            parts.append(f"{_count_models(n_closer, len(claims))} shown to be closer to people than {name}")
+        else:
+            parts.append(f"none can be compared with {name}")
+    few = (
+        f" Similar countries were looked for among {report.donor_countries} others only."
+        if report.donor_countries < MIN_DONOR_COUNTRIES
+        else ""
+    )
+    first, *others = parts
+    return f"{'; '.join([first, *(f'{part[:1].lower()}{part[1:]}' for part in others)])}.{few}"
+
+
+def _count_models(n: int, n_all: int) -> str:
+    """The subject of a sentence about some of all models, with its verb."""
     if n_all == 1:
-        return f"The model is {'' if n_better else 'not shown to be '}{claim}."
-    if n_better == n_all:
-        return f"{'Both' if n_better == 2 else f'All {format_count(n_all)}'} models are {claim}."
-    if n_better == 0:
-        return f"No model is shown to be {claim}."
-    subject = f"{'One' if n_better == 1 else format_count(n_better)} of the {format_count(n_all)} models"
-    return f"{subject} {'is' if n_better == 1 else 'are'} shown to be {claim}."
+        return "The model is" if n else "The model is not"
+    if n in (0, n_all):
+        return ("Both models are" if n_all == 2 else f"All {format_count(n_all)} models are") if n else "No model is"
+    return f"{format_count(n)} of {format_count(n_all)} models {'is' if n == 1 else 'are'}"
 
 
 def list_guess_findings(report: Report) -> list[ListItem]:
-    """Whether each series of scores is closer to people than every baseline; those with the smallest error first."""
+    """Whether each series of scores is closer to people than the guesses of each level; the smallest error first."""
     labels = SeriesLabels.of(report)
-    rows_by_series: dict[tuple[str, str], list[BaselineRow]] = {}
-    for row in report.baselines:
-        rows_by_series.setdefault((row.method, row.model), []).append(row)
-    ranked = sorted(rows_by_series.values(), key=lambda rows: min(map(_get_difference, rows)))
-    return [build_finding(labels.label(rows[0]), *_describe_guess(rows)) for rows in ranked]
+    items = []
+    for row in sorted(report.alignment, key=rank_by_error):
+        key = (row.method, row.model)
+        baselines = [baseline for baseline in report.baselines if (baseline.method, baseline.model) == key]
+        claims = [claim for claim in report.guesses if (claim.method, claim.model) == key]
+        if baselines:
+            items.append(build_finding(labels.label(row), *_describe_guess(baselines, claims)))
+    return items
 
 
-def _get_difference(row: BaselineRow) -> float:
-    """The model's MAE minus the baseline's; 2, the largest error, where it is not available."""
-    return 2.0 if row.mae_difference.value is None else row.mae_difference.value
-
-
-def _describe_guess(rows: Sequence[BaselineRow]) -> tuple[str, Status]:
-    """Compare one series with its baselines: the predicate and its status."""
+def _describe_guess(rows: Sequence[BaselineRow], claims: Sequence[GuessClaim]) -> tuple[str, Status]:
+    """Compare one series with the guesses of both levels: the predicate and its status."""
     measured = [row for row in rows if row.mae.value is not None and row.mae_difference.value is not None]
     if not measured:
-        return f"cannot be compared with a simple guess: {rows[0].mae_difference.reason}", "neutral"
+        return f"cannot be compared with a guess without a model: {rows[0].mae_difference.reason}", "neutral"
+    parts = []
+    for claim in claims:
+        of_level = [row for row in measured if row.baseline in BASELINES_BY_LEVEL[claim.level]]
+        if not of_level:
+            continue
+        best = min(of_level, key=lambda row: row.mae.value or 0.0)
+        figures = describe_estimate(
+            f"difference in mean absolute error from the {best.baseline}", best.mae_difference, style="signed"
+        )
+        is_further = best.mae_difference.is_significant and (best.mae_difference.value or 0.0) > 0
+        verb = "is" if claim.is_closer or is_further else "is not shown to be"
+        verb = "may or may not be" if best.mae_difference.adjusted_p_value is None else verb
+        direction = "further from" if is_further else "closer to"
+        parts.append(f"{verb} {direction} people than {LEVEL_NAMES[claim.level]} ({figures})")
+    statuses = {claim.level: claim.is_closer for claim in claims}
+    if all(row.mae_difference.adjusted_p_value is None for row in measured):
+        return " and ".join(parts), "neutral"
+    status: Status = "positive" if all(statuses.values()) else "unclear"
     best = min(measured, key=lambda row: row.mae.value or 0.0)
-    difference = best.mae_difference
-    figures = describe_estimate("difference in mean absolute error", difference, style="signed")
-    guess = f"the best simple guess, the {best.baseline}"
-    if difference.adjusted_p_value is not None:
-        figures += f", {describe_adjusted_p_value(difference)}"
-    if difference.adjusted_p_value is None:
-        return f"may or may not be closer to people than {guess} ({figures})", "neutral"
-    if all(row.mae_difference.is_significant and (row.mae_difference.value or 0.0) < 0 for row in measured):
-        return f"is closer to people than every simple guess ({figures}; compared with {guess})", "positive"
-    if difference.is_significant and (difference.value or 0.0) > 0:
-        return f"is further from people than {guess} ({figures})", "negative"
-    return f"is not shown to be closer to people than {guess} ({figures})", "unclear"
+    if not any(statuses.values()) and best.mae_difference.is_significant and (best.mae_difference.value or 0.0) > 0:
+        status = "negative"
+    return " and ".join(parts), status
 
 
 def describe_ceiling(report: Report) -> str:

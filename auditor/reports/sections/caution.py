@@ -11,6 +11,7 @@ from auditor.reports.number_format import format_count, format_percent, format_s
 from auditor.reports.sections.failures import list_unusable_models
 from auditor.reports.sections.lost_samples import list_lost_sample_cautions
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
+from auditor.reports.sections.population import list_recall_cautions
 from auditor.reports.sections.requests import describe_mixed_forms
 from auditor.reports.sections.sampling_marks import SamplingMarks
 
@@ -18,9 +19,10 @@ MIN_COVERAGE = 0.95
 
 
 def list_cautions(report: Report) -> list[str]:
-    """Reasons to doubt the figures, not the models; empty if no check found one."""
+    """Reasons to doubt the figures, not the models, in the fixed order of page one; empty if no check found one."""
     return [
         *_completeness_cautions(report),
+        *list_recall_cautions(report),
         *_repeat_cautions(report),
         *_exclusion_cautions(report),
         *_coverage_cautions(report),

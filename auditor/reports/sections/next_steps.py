@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from auditor.metrics.jackknife_interval import MIN_UNITS
+from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.coverage.lost_samples import has_large_loss
 from auditor.reports.data.report_schema import Report
@@ -73,17 +74,17 @@ def _describe_choice(report: Report) -> Iterator[str]:
 
 
 def _describe_precision(report: Report) -> Iterator[Text]:
-    """Yield what would halve the standard error of r of the model with the highest r."""
-    best = max(report.alignment, key=lambda row: row.pearson_r.value or -1.0, default=None)
+    """Yield what would halve the standard error of the mean absolute error of the model with the smallest one."""
+    best = min(report.alignment, key=rank_by_error, default=None)
     if best is None:
         return
     with_people = [cell for cell in report.audit.cells if cell.survey is not None]
     sizes = len({cell.country for cell in with_people}), len({cell.topic for cell in with_people})
     for row in report.variance:
-        if (row.model, row.method, row.figure) == (best.model, best.method, "r") and row.shares is not None:
+        if (row.model, row.method, row.figure) == (best.model, best.method, "MAE") and row.shares is not None:
             label = SeriesLabels.of(report).label(row)
             for option in islice(list_options(row, *sizes), 1):
-                yield f"To halve the standard error of r ({label}), plan {option}."
+                yield f"To halve the standard error of the mean absolute error ({label}), plan {option}."
 
 
 def _name_thresholds(report: Report) -> str:

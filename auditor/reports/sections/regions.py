@@ -14,6 +14,22 @@ from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import SeriesLabels, join_first, join_names
 from auditor.reports.sections.tables import tabulate
 
+PAIR_COLUMNS = (Column("Model", "name"), Column("Regions"))
+RANGE_COLUMNS = (
+    Column("Gap in r corrected for range", "estimate", "range_corrected.gap", style="signed", show_n=False),
+    *(
+        Column(f"{title} ({side})", "estimate", f"range_corrected.{side}.{figure}", show_n=False)
+        for figure, title in (("corrected_r", "r corrected"), ("slope", "Slope"), ("residual_sd", "Residual SD"))
+        for side in ("first", "second")
+    ),
+)
+RANGE_CAPTION = (
+    "r is smaller where people’s scores vary less, even if a model errs equally. r corrected for range is what r would"
+    " be in each region at the mean of both variances of people’s scores (Thorndike’s case 2). The slope is the change"
+    " of the model’s score for a change of people’s by 1, and the residual SD the spread around that line: equal "
+    "slopes and residual SDs mean equal agreement, whatever r is. First and second are the regions in the order of the"
+    " name “second minus first”. 95% CIs are for other countries and topics like these; none is tested."
+)
 BOUNDS_CAPTION = (
     "The smallest and largest possible gaps hold whatever the lost samples would have scored. They are shown if a "
     "region lost more than 5% of its samples, or if the shares lost in the two regions differ by more than 5 "
@@ -113,6 +129,8 @@ def _build_gap_tables(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Ite
     caption = _describe_gaps(gaps) + (UNKNOWN_SIGN_NOTE if bounded else "")
     losses = _list_loss_columns(gaps)
     yield tabulate("region-gaps", "Gaps between regions", caption, gaps, RegionGapRow, derived, more_columns=losses)
+    columns = [*PAIR_COLUMNS, *RANGE_COLUMNS]
+    yield tabulate("region-ranges", "r at equal range in both regions", RANGE_CAPTION, gaps, columns, derived)
     if bounded:
         title = "Worst-case bounds of the gaps"
         yield tabulate("region-gap-bounds", title, BOUNDS_CAPTION, bounded, RegionGapRow, derived)
@@ -141,9 +159,9 @@ def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:
     """Explain the gaps and their intervals."""
     if gaps[0].compared == 2:
         return (
-            f"Gaps between two regions: {gaps[0].second} minus {gaps[0].first}. A positive gap in MAE, or a negative "
-            "one in r, means less agreement with people in the first of these two regions. 95% CIs are for other "
-            f"countries and topics like these; that of r uses Fisher’s z. {P_VALUE_NOTE}"
+            f"Gaps between two regions: {gaps[0].second} minus {gaps[0].first}. A positive gap in MAE means larger "
+            "errors in the first of these two regions. A gap in r is mostly a difference of people’s range. 95% "
+            f"CIs are for other countries and topics like these; those of r use Fisher’s z. {P_VALUE_NOTE}"
         )
     left_out = list(dict.fromkeys(name for gap in gaps for name in gap.left_out))
     left_out_text = f" Excluded, with fewer than five countries: {', '.join(left_out)}." if left_out else ""

@@ -26,6 +26,7 @@ from auditor.reports.sections.over_models import build_over_models_section
 from auditor.reports.sections.pair_labels import build_pair_labels_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
+from auditor.reports.sections.population import build_population_section
 from auditor.reports.sections.probe_sections import build_installed_sections, build_probe_section
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.reports.sections.regions import build_regions_section
@@ -36,7 +37,7 @@ from auditor.reports.sections.self_comparisons import (
 )
 from auditor.reports.sections.sensitivity import build_sensitivity_section
 from auditor.reports.sections.simulation_note import build_simulation_note, label_kind
-from auditor.reports.sections.summary import build_summary, build_summary_section
+from auditor.reports.sections.summary import build_summary_section
 from auditor.reports.sections.task import build_items_section, build_task_section
 from auditor.reports.sections.tiers import build_tiers_section
 from auditor.reports.sections.variance import build_variance_section
@@ -51,6 +52,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_peer_validity_section,
     build_items_section,
     build_baselines_section,
+    build_population_section,
     build_tiers_section,
     build_regions_section,
     build_differences_section,
@@ -83,7 +85,7 @@ EMBEDDED_LABEL = (
 
 
 SOURCES = (
-    "Terms for the strength of r: Schober, Boer & Schwarte 2018. Thresholds of weaknesses: EvalMORAAL, "
+    "Concordance: Lin 1989. Sampling error of surveys: Cook & Stefanski 1994. Thresholds of weaknesses: EvalMORAAL, "
     "arXiv 2510.05942."
 )
 
@@ -95,7 +97,7 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
     provisional = [] if audit.complete else [Callout("Provisional report", [Paragraph(warning)])]
     has_survey = report.task is None and bool(audit.survey.title)
     kind = "Audit against a survey" if has_survey else "Audit of answers"
-    sections = [build_summary(report, is_brief=True)] if is_brief else _build_sections(report)
+    sections = [build_summary_section(report)] if is_brief else _build_sections(report)
     return Document(
         kind=label_kind(kind, is_simulated=audit.simulated),
         title=audit.name,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Purpose
+from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, CountShare, Table
 from auditor.reports.sections.phrasing import SeriesLabels
@@ -34,17 +35,19 @@ def _alignment_table(report: Report) -> Iterator[Table]:
         [
             labels.label(row),
             row.n,
+            None if row.mae.value is None else row.mae,
+            row.concordance.value,
             None if row.pearson_r.value is None else row.pearson_r,
-            row.pearson_r.p_value,
-            row.mae.value,
             cosines.get((row.method, row.model)),
             peer_agreement.get(row.model),
             shares.get((row.method, row.model)),
             *marks.cells(row.model),
         ]
-        for row in report.alignment
+        for row in sorted(report.alignment, key=rank_by_error)
     ]
-    columns = build_summary_columns("cells", "r (95% CI)", "p", "MAE", "self-cons.", "peers", marks=marks)
+    columns = build_summary_columns(
+        "cells", "MAE (95% CI)", "concordance", "r (95% CI)", "self-cons.", "peers", marks=marks
+    )
     if rows:
         yield Table("alignment", "Agreement with people", "", columns, rows)
 

@@ -1,125 +1,183 @@
-"""The first section of a report: the question, answers, strongest findings, shortcomings, cautions, next steps."""
+"""Page one, the brief report and the first section of the full one: one list of parts, `PAGE_ONE`, in a fixed order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from auditor.reports.charts.interval_plot import CORRELATION_AXIS
-from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.agreement.alignment import rank_by_error
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
     Callout,
-    Disclosure,
-    Figure,
+    Cell,
+    Column,
+    CountShare,
     Inline,
     List,
     ListItem,
     Name,
     Paragraph,
     Section,
+    Table,
     Text,
 )
-from auditor.reports.number_format import pluralize
-from auditor.reports.sections.agreement import classify_alignment, describe_alignment, summarize_alignment
-from auditor.reports.sections.baselines import list_guess_findings, summarize_guesses
+from auditor.reports.number_format import format_usd, pluralize
+from auditor.reports.sections.agreement import summarize_alignment
+from auditor.reports.sections.baselines import summarize_guesses
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.cultural_findings import build_findings_block
+from auditor.reports.sections.cultural_findings import describe_cultural_finding
 from auditor.reports.sections.distribution import TITLE as DISTRIBUTION_TITLE
 from auditor.reports.sections.distribution import describe_models, find_key_finding
-from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_quality import describe_excess
 from auditor.reports.sections.next_steps import list_next_steps
-from auditor.reports.sections.phrasing import SeriesLabels, build_finding
+from auditor.reports.sections.phrasing import SeriesLabels, name_finding
+from auditor.reports.sections.population import list_corrections, summarize_structure
 from auditor.reports.sections.probe_sections import build_probe_section, list_headlines
 from auditor.reports.sections.task import build_task_section
 from auditor.reports.sections.tiers import describe_closest
 from auditor.reports.sections.weaknesses import list_weaknesses
 
-MAX_OPEN_FINDINGS = 6
-"""With more series of scores, the others' findings are in a disclosure."""
-GUESS_DEFINITION = "A simple guess uses no model: for example, the mean of a topic in the other countries of a region."
-MAX_BRIEF_ITEMS = 3
-"""Findings and cautions in each list of the brief report."""
-MAX_BRIEF_MODELS = 5
-"""Models of which the brief report has a sentence."""
-MAX_BRIEF_ROWS = 10
-"""Models in the plot of the brief report."""
+MAX_FINDINGS = 4
+"""Findings of page one, besides the answer."""
+MAX_OPINION_MODELS = 5
 NOT_MEASURED = "Nothing has been measured yet."
+SURVEY_TITLE = "Do the models know what people accept?"
+OTHER_TITLE = "What did the audit find?"
 
 
-def build_summary_section(report: Report) -> Section | None:
-    """Build the first section, which every report has."""
-    return build_summary(report)
-
-
-def build_summary(report: Report, *, is_brief: bool = False) -> Section:
-    """Build the first section; the brief report consists of it alone, with short lists."""
-    has_opinions_only = not report.alignment and report.distribution is not None
-    is_survey = bool(report.audit.survey.title) and not has_opinions_only
-    blocks = _answer_survey(report, is_brief=is_brief) if is_survey else []
-    if has_opinions_only and (opinions := describe_models(report)) is not None:
-        blocks += _limit(opinions.items, "model", is_brief=is_brief)
-    blocks += _answer_other_probes(report)
-    if (key_finding := find_key_finding(report)) is not None:
-        heading = "What matters most" if has_opinions_only else DISTRIBUTION_TITLE
-        blocks.append(Section("summary-distribution", heading, [List([key_finding], is_findings=True)]))
-    if weaknesses := list_weaknesses(report):
-        items = _limit(weaknesses, "shortcoming", is_brief=is_brief, is_findings=False)
-        blocks.append(Section("weaknesses", "Where the models fall short", items))
-    blocks += _describe_judges(report)
-    if cautions := list_cautions(report):
-        blocks.append(Callout("Reasons for caution", _limit(cautions, "reason", is_brief=is_brief, is_findings=False)))
-    blocks = blocks or [Paragraph(NOT_MEASURED, "lead")]
+def build_summary_section(report: Report) -> Section:
+    """Build page one: the full report's first section, and the brief report."""
+    blocks = [block for build_part in PAGE_ONE for block in build_part(report)]
+    has_answer = any(not isinstance(block, Callout) for block in blocks)
     steps = Section("next", "What to do next", [List(list_next_steps(report))])
-    title = "Do the models know what people accept?" if is_survey else "What did the audit find?"
-    title = DISTRIBUTION_TITLE if has_opinions_only else title
+    blocks = blocks if has_answer else [Paragraph(NOT_MEASURED, "lead"), *blocks]
+    title = SURVEY_TITLE if _has_survey(report) else DISTRIBUTION_TITLE if _has_opinions_only(report) else OTHER_TITLE
     return Section("summary", title, [*blocks, steps], "Summary")
 
 
-def _answer_survey(report: Report, *, is_brief: bool) -> list[Block]:
-    """The answer for each model, the strongest findings and the comparison with simple guesses."""
-    labels = SeriesLabels.of(report)
-    rows = sorted(report.alignment, key=_rank_by_error)
-    answers = [build_finding(labels.label(row), describe_alignment(row), classify_alignment(row)) for row in rows]
-    blocks: list[Block] = [
-        Paragraph(" ".join(filter(None, (describe_closest(report), summarize_alignment(report.alignment)))), "lead"),
-        Paragraph(_describe_question(report), "note"),
-        *_limit(answers, "model", is_brief=is_brief),
+def _has_opinions_only(report: Report) -> bool:
+    return not report.alignment and report.distribution is not None
+
+
+def _has_survey(report: Report) -> bool:
+    return bool(report.audit.survey.title) and not _has_opinions_only(report)
+
+
+# --- the parts of page one, in their order ----------------------------------------------------------------------
+
+
+def _build_answer(report: Report) -> Iterator[Block]:
+    """1. The answer, by mean absolute error, with the question; for opinions, a sentence for each model."""
+    if _has_survey(report):
+        answer = " ".join(filter(None, (describe_closest(report), summarize_alignment(report.alignment))))
+        yield Paragraph(answer, "lead")
+        yield Paragraph(_describe_question(report), "note")
+    elif _has_opinions_only(report) and (opinions := describe_models(report)) is not None:
+        yield List(opinions.items[:MAX_OPINION_MODELS], is_findings=True)
+        if len(opinions.items) > MAX_OPINION_MODELS:
+            others = pluralize(len(opinions.items) - MAX_OPINION_MODELS, "more model")
+            yield Paragraph(f"“{DISTRIBUTION_TITLE}” has {others}.", "note")
+
+
+def _build_overview(report: Report) -> Iterator[Block]:
+    """2. One table, a row for each series of scores, the smallest mean absolute error first."""
+    if not report.alignment:
+        return
+    labels, corrections = SeriesLabels.of(report), list_corrections(report)
+    usable = {(row.method, row.name): CountShare(row.ok, row.planned) for row in report.coverage.models}
+    refused = {row.name: row.share.value for row in report.refusals.models} if report.refusals is not None else {}
+    refused = refused if any(refused.values()) else {}
+    costs: dict[str | None, float] = {}
+    for row in report.cost.rows:
+        costs[row.name] = costs.get(row.name, 0.0) + (row.usd or 0.0)
+    columns = [
+        Column("Model", "name"),
+        Column("MAE", "estimate", show_n=False, emphasis=True),
+        *([Column("MAE without sampling error", "estimate", show_n=False)] if corrections else []),
+        Column("Bias", "estimate", style="signed", show_n=False),
+        Column("Concordance", "estimate", show_n=False),
+        Column("r", "estimate", show_n=False),
+        Column("Usable", "share"),
+        *([Column("Refused", "number", style="percent")] if refused else []),
+        *([Column("Cost", "text")] if any(costs.values()) else []),
     ]
-    if rows:
-        blocks.append(_build_forest_plot(rows[:MAX_BRIEF_ROWS] if is_brief else rows, labels))
-    if (cultural_findings := build_findings_block(report)) is not None:
-        blocks.append(cultural_findings)
-    if report.baselines:
-        findings = list_guess_findings(report)
-        guesses = [List(findings[:1], is_findings=True)] if is_brief else _limit(findings, "model", is_brief=False)
-        lead = f"{summarize_guesses(report)} {GUESS_DEFINITION}"
-        blocks.append(Section("guess", "Is it better than a simple guess?", [Paragraph(lead), *guesses]))
-    return blocks
+    rows: list[list[Cell]] = []
+    for series in sorted(report.alignment, key=rank_by_error):
+        key = (series.method, series.model)
+        corrected = corrections.get(key)
+        rows.append(
+            [
+                labels.label(series),
+                series.mae,
+                *([corrected.mae if corrected else None] if corrections else []),
+                series.bias,
+                series.concordance,
+                series.pearson_r,
+                usable.get(key),
+                *([refused.get(series.model)] if refused else []),
+                *([format_usd(costs.get(series.model))] if any(costs.values()) else []),
+            ]
+        )
+    yield Table("overview", "The models at a glance", OVERVIEW_CAPTION, columns, rows, is_dense=True)
 
 
-def _rank_by_error(row: AlignmentRow) -> tuple[bool, float, float]:
-    """Sort key: the smallest mean absolute error first, then the largest r; rows without an error last."""
-    return row.mae.value is None, row.mae.value or 0.0, -2.0 if row.pearson_r.value is None else -row.pearson_r.value
+def _build_cautions(report: Report) -> Iterator[Block]:
+    """3. All cautions, in the order of `list_cautions`."""
+    if cautions := list_cautions(report):
+        yield Callout("Reasons for caution", [List(cautions)])
 
 
-def _limit(items: Sequence[ListItem | Text], noun: str, *, is_brief: bool, is_findings: bool = True) -> list[Block]:
-    """A list; the brief report says how many further items there are, and the full one has findings in a disclosure."""
-    max_items = MAX_BRIEF_ITEMS if is_brief else MAX_OPEN_FINDINGS if is_findings else len(items)
-    if is_brief and noun == "model":
-        max_items = MAX_BRIEF_MODELS
-    shown = items[:max_items]
-    if is_brief and noun == "model" and len(items) > max_items:
-        shown = [*items[: max_items - 1], items[-1]]  # the worst model matters as much as the best
-    blocks: list[Block] = [List(shown, is_findings=is_findings)] if items else []
-    if len(items) > max_items:
-        others = pluralize(len(items) - max_items, f"more {noun}")
-        if is_brief:
-            blocks.append(Paragraph(f"The full report has {others}.", "note"))
-        else:
-            blocks.append(Disclosure(others, [List(items[max_items:], is_findings=is_findings)]))
-    return blocks
+def _build_findings(report: Report) -> Iterator[Block]:
+    """4. At most four findings: guesses, relations among topics, places, shortfalls, opinions."""
+    labels = SeriesLabels.of(report)
+    findings: list[ListItem | Text] = []
+    if report.guesses:
+        is_shown = any(claim.is_closer for claim in report.guesses)
+        findings.append(ListItem(summarize_guesses(report), "positive" if is_shown else "unclear"))
+    if (structure := summarize_structure(report)) is not None:
+        findings.append(ListItem(structure, "positive"))
+    if report.cultural_findings is not None and report.cultural_findings.rows:
+        place = report.cultural_findings.rows[0]
+        findings.append(ListItem(name_finding(labels.label(place), describe_cultural_finding(place)), "negative"))
+    findings += [ListItem(weakness, "negative") for weakness in list_weaknesses(report)]
+    if (key_finding := find_key_finding(report)) is not None:
+        findings.insert(MAX_FINDINGS - 1, key_finding)
+    if findings:
+        yield Section("summary-findings", "What else was found", [List(findings[:MAX_FINDINGS], is_findings=True)])
+
+
+def _build_judges(report: Report) -> Iterator[Block]:
+    """5. How accurate the judges are, where people labelled a random sample of the traces."""
+    quality = report.judge_quality
+    if quality is not None and quality.labels:
+        yield Section("summary-judges", "Can the judges be trusted?", [describe_excess(report)])
+
+
+def _build_probes(report: Report) -> Iterator[Block]:
+    """6. One line for a task and for each probe with a stage of its own: the first finding of its section."""
+    sections = [build_task_section(report), *(build_probe_section(probe, report) for probe in ("semantic", "logic"))]
+    for section in sections:
+        item = None if section is None else _first_finding(section.blocks)
+        if section is not None and item is not None:
+            yield Section(f"summary-{section.id}", section.title, [List([item], is_findings=True)])
+    if headlines := [ListItem(sentence) for sentence in list_headlines(report)]:
+        yield Section("summary-probes", "What other probes found", [List(headlines, is_findings=True)])
+
+
+PAGE_ONE: Sequence[Callable[[Report], Iterable[Block]]] = (
+    _build_answer,
+    _build_overview,
+    _build_cautions,
+    _build_findings,
+    _build_judges,
+    _build_probes,
+)
+"""What page one has, in this order; 7, the next steps, ends every page."""
+OVERVIEW_CAPTION = (
+    "MAE is the mean absolute difference from people’s scores (lower is better), bias its mean with the sign "
+    "(positive: more permissive). The concordance is 1 only if scores are equal to people’s; r says how a model orders "
+    "countries and topics. 95% CIs are for other countries and topics like these."
+)
 
 
 def _describe_question(report: Report) -> list[Inline]:
@@ -134,7 +192,7 @@ def _describe_question(report: Report) -> list[Inline]:
         Name(low),
         ") to +1 (",
         Name(high),
-        "). r = 1: the model’s scores rise and fall exactly as people’s do. r = 0: they are unrelated.",
+        ").",
     ]
 
 
@@ -152,44 +210,9 @@ def describe_asked_question(report: Report) -> list[Inline]:
     ]
 
 
-def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Figure:
-    """The plot of r with its two-way interval, for each series of scores."""
-    return build_interval_figure(
-        "agreement",
-        "Agreement with people: r and its 95% CI",
-        [(labels.label(row), row.pearson_r) for row in rows],
-        CORRELATION_AXIS,
-        table_id="alignment",
-        caption="Pearson’s r of each model’s scores with people’s, with its 95% CI for other countries and topics like "
-        "these. If the interval includes zero, the agreement is not statistically distinguishable from zero.",
-        description="; ".join(f"{labels.label(row)} {describe_alignment(row)}" for row in rows),
-    )
-
-
-def _answer_other_probes(report: Report) -> list[Block]:
-    """The first findings of each other probe: a task, paraphrases, logic."""
-    sections = [build_task_section(report), *(build_probe_section(probe, report) for probe in ("semantic", "logic"))]
-    blocks: list[Block] = []
-    for section in sections:
-        findings = None if section is None else _first_findings(section.blocks)
-        if section is not None and findings is not None:
-            blocks.append(Section(f"summary-{section.id}", section.title, [findings]))
-    if headlines := [ListItem(sentence) for sentence in list_headlines(report)]:
-        blocks.append(Section("summary-probes", "What other probes found", [List(headlines, is_findings=True)]))
-    return blocks
-
-
-def _describe_judges(report: Report) -> list[Block]:
-    """By how much the judges were off, where people labelled a random sample of the traces."""
-    quality = report.judge_quality
-    if quality is None or not quality.labels:
-        return []
-    return [Section("summary-judges", "Can the judges be trusted?", [describe_excess(report)])]
-
-
-def _first_findings(blocks: Sequence[Block]) -> List | None:
-    """The first list of findings among blocks, shortened; None without any."""
+def _first_finding(blocks: Sequence[Block]) -> ListItem | Text | None:
+    """The first item of the first list of findings among blocks; None without any."""
     for block in blocks:
         if isinstance(block, List) and block.is_findings and block.items:
-            return List(block.items[:MAX_OPEN_FINDINGS], is_findings=True)
+            return block.items[0]
     return None

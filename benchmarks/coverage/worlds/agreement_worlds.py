@@ -25,7 +25,7 @@ FACTOR_SDS = (0.2, 0.15, 0.12)
 N_FACTORS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class AgreementSample:
     """One simulated audit, a value per cell; `truths` by the figure's key.
 
@@ -72,7 +72,8 @@ class SampledPeople:
         population = _draw_effects(rng, country, topic, PEOPLE_SDS) - 0.2
         sds = [self.error_sd * share**0.5 for share in ERROR_SHARES]
         model = population + _draw_effects(rng, country, topic, (sds[0], sds[1], sds[2]))
-        n = np.exp(rng.uniform(*np.log(RESPONDENTS), size=int(country.max()) + 1))[country]
+        fewest, most = np.log(RESPONDENTS)
+        n = np.exp(rng.uniform(float(fewest), float(most), size=int(country.max()) + 1))[country]
         errors = np.sqrt(0.6 * np.clip(1 - population**2, 0.1, 1.0) / n)
         survey = population + self.design_effect**0.5 * errors * rng.normal(size=len(errors))
         people_variance = sum(sd**2 for sd in PEOPLE_SDS)

@@ -29,10 +29,11 @@ KEYS = [
     "audit", "coverage", "alignment", "sensitivity", "gain", "regions", "topics", "countries", "self_consistency",
     "panel", "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
     "failures", "requests", "sampling", "environment",
-    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "variance",
+    "baselines", "guesses", "donor_countries", "population", "structure", "ceiling", "nonresponse",
+    "refusals", "repairs", "methods", "task", "tiers", "variance",
     "languages", "savings",
     "consistency_alignment", "cultural_findings", "examples", "judge_quality", "pair_labels",
-    "distribution", "over_models",
+    "distribution", "over_models", "probes",
 ]  # fmt: skip
 
 

@@ -49,9 +49,10 @@ def test_exports_leave_interval_columns_empty(few_topics_report: Report) -> None
     [summary] = build_run_summary(few_topics_report)
     [cells] = summary.rows
     assert not isinstance(cells, Row)
-    _, _, r, p, *_ = cells
-    assert isinstance(r, Estimate)
-    assert (r.value, r.ci_low, r.ci_high, p) == (few_topics_report.alignment[0].pearson_r.value, None, None, None)
+    _, _, mae, _, r, *_ = cells
+    for cell, figure in ((mae, few_topics_report.alignment[0].mae), (r, few_topics_report.alignment[0].pearson_r)):
+        assert isinstance(cell, Estimate)
+        assert (cell.value, cell.ci_low, cell.ci_high) == (figure.value, None, None)
 
 
 def test_confident_gates_are_undecided_and_others_compare_the_value(few_topics_report: Report) -> None:

@@ -21,6 +21,13 @@ def make_correlation(
     return Tested(r, 40, low, high, reason if low is None else None, resampled, **values)
 
 
+def make_concordance(value: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+    """Both fields of Lin's concordance, with one interval."""
+    resampled = () if low is None else ("country", "topic")
+    estimate = Estimate(value, 40, low, high, NO_CLUSTERS if low is None else None, resampled)
+    return {"concordance": estimate, "concordance_simultaneous": estimate}
+
+
 def make_alignment_row(
     r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.7, reason: str = NO_CLUSTERS, **more: Any
 ) -> AlignmentRow:
@@ -33,5 +40,6 @@ def make_alignment_row(
         "corrected_r": CorrectedCorrelation(None, 40, reason="no cell has two samples"),
         "n_dropped": 0, "n_without_survey": 0, "lost_samples": LostSamples(planned=200, lost=4, share=0.02),
         "fisher_ci_low": 0.35, "fisher_ci_high": 0.65,
+        **make_concordance(0.8, 0.6, 0.85),
     }  # fmt: skip
     return AlignmentRow(**(values | more))

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from auditor.metrics.estimate import BoundedEstimate, Estimate
-from auditor.reports.data.adjusted_tests import adjust_rows
-from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.coverage.lost_samples import WorstCaseFigures
 from auditor.reports.data.report_schema import Report
@@ -23,110 +21,111 @@ from auditor.reports.sections.tiers import describe_preference
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
-from tests.reports.sections.alignment_rows import make_alignment_row, make_correlation
-
-NO_ERROR = Estimate(None, 40, reason="rescaled")
+from tests.reports.sections.alignment_rows import make_alignment_row, make_concordance
 
 
 @pytest.mark.parametrize(
-    ("row", "kind", "text"),
+    ("low", "high", "status", "text"),
     [
-        (
-            make_alignment_row(0.5, 0.45, 0.6),
-            "positive",
-            "agrees moderately with people (r = 0.50, 95% CI 0.45 to",
-        ),
-        (
-            make_alignment_row(0.5, 0.2, 0.75),
-            "positive",
-            "agrees with people, but the strength is uncertain: anywhere from weak to strong (r",
-        ),
-        (make_alignment_row(0.95, 0.92, 0.99), "positive", "very strongly"),
-        (make_alignment_row(0.05, 0.01, 0.09), "positive", "agrees negligibly with people"),
-        (make_alignment_row(-0.6, -0.69, -0.41), "negative", "is moderately negatively correlated with people"),
-        (make_alignment_row(0.1, -0.2, 0.4), "unclear", "not statistically distinguishable from zero"),
-        (make_alignment_row(0.5, -0.1, 0.9), "unclear", "95% CI −0.10 to 0.90"),
-        (make_alignment_row(0.6, 0.5, 0.75), "positive", "agrees moderately to strongly with people"),
-        (
-            make_alignment_row(0.5, 0.05, 0.9),
-            "positive",
-            "from negligible to very strong",
-        ),
-        (
-            make_alignment_row(0.5, None, None),
-            "neutral",
-            "cannot be judged (r = 0.50, 40 cells, no 95% CI: fewer than 5",
-        ),
-        (make_alignment_row(mae=NO_ERROR), "positive", "40 cells)"),
-        (make_alignment_row(0.1, 0.0, 0.2), "unclear", "not statistically distinguishable from zero"),
-        (
-            make_alignment_row(0.9, None, None, n=3, reason="an interval needs 4 pairs"),
-            "neutral",
-            "cannot be judged (r = 0.90, 40 cells, no 95% CI: an interval needs 4 pairs)",
-        ),
-        (
-            make_alignment_row(None, None, None, n=2, reason="fewer than 3 pairs (2)"),
-            "neutral",
-            "cannot be compared with people: fewer than 3 pairs (2)",
-        ),
+        (0.05, 0.4, "negative", "hardly agrees with people"),
+        (-0.4, 0.4, "negative", "hardly agrees with people"),
+        (-0.6, -0.1, "negative", "contradicts people: its scores fall where theirs rise"),
+        (0.2, 0.6, "unclear", "agrees hardly to partly with people"),
+        (0.51, 0.7, "positive", "agrees partly with people"),
+        (0.6, 0.85, "positive", "agrees partly to well with people"),
+        (0.75, 0.89, "positive", "agrees well with people"),
+        (0.8, 0.95, "positive", "agrees well to closely with people"),
+        (0.9, 0.99, "positive", "agrees closely with people"),
+        (0.3, 0.95, "unclear", "agrees hardly to closely with people"),
+        (None, None, "neutral", "cannot be judged without a 95% CI of its concordance"),
     ],
 )
-def test_agreement_is_described_by_its_interval(row: AlignmentRow, kind: str, text: str) -> None:
-    assert classify_alignment(row) == kind
-    assert text in describe_alignment(row)
+def test_words_hold_for_the_whole_interval_of_the_concordance(
+    low: float | None, high: float | None, status: str, text: str
+) -> None:
+    row = make_alignment_row(**make_concordance(0.5, low, high))
+    assert classify_alignment(row) == status
+    assert describe_alignment(row).startswith(
+        f"{text} (mean absolute error = 0.20, 95% CI 0.10 to 0.30, 40 cells; bias"
+    )
     assert "None" not in describe_alignment(row)
 
 
-def test_the_mean_absolute_error_is_stated_where_it_is_known() -> None:
-    assert describe_alignment(make_alignment_row()).endswith("; its mean absolute error is 0.20 (95% CI 0.10 to 0.30)")
-    few = make_alignment_row(mae=Estimate(0.2, 40, reason="few"))
-    assert describe_alignment(few).endswith("; its mean absolute error is 0.20")
-    assert "error" not in describe_alignment(make_alignment_row(mae=NO_ERROR))
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.3, 0.7, "It orders countries and topics as people do, to some degree (r = 0.50, 95% CI 0.30 to 0.70)"),
+        (-0.7, -0.3, "It orders countries and topics against people (r = 0.50"),
+        (-0.1, 0.7, "It is not shown to order countries and topics as people do (r = 0.50"),
+        (None, None, "Whether it orders countries and topics as people do cannot be judged (r = 0.50"),
+    ],
+)
+def test_r_says_how_a_model_orders_countries_and_topics(low: float | None, high: float | None, text: str) -> None:
+    assert f". {text}" in describe_alignment(make_alignment_row(0.5, low, high))
+
+
+def test_constant_perfect_and_reversed_models_have_words_of_their_own() -> None:
+    constant = make_alignment_row(None, None, None, reason="x", **make_concordance(0))
+    perfect = make_alignment_row(1.0, None, None, mae=Estimate(0.0, 40, reason="x"), **make_concordance(1))
+    reversed_row = make_alignment_row(-1.0, None, None, **make_concordance(-0.5, -0.9, 0.2))
+    for row, status, text in (
+        (constant, "negative", "hardly agrees with people: it gives every cell the same score"),
+        (perfect, "positive", "has people’s score in every cell"),
+        (reversed_row, "negative", "reverses people: its scores fall exactly where theirs rise"),
+    ):
+        assert classify_alignment(row) == status
+        assert describe_alignment(row).startswith(text)
+        assert summarize_alignment([row]).startswith(f"The model {text}")
+
+
+def test_scores_on_another_scale_have_r_only() -> None:
+    missing = Estimate(None, 40, reason="another scale")
+    figures: dict[str, Any] = {"mae": missing, "concordance": missing, "concordance_simultaneous": missing}
+    assert describe_alignment(make_alignment_row(0.5, 0.3, 0.7, **figures)) == (
+        "It orders countries and topics as people do, to some degree (r = 0.50, 95% CI 0.30 to 0.70, 40 cells); it has "
+        "no mean absolute error: another scale"
+    )
+    none = make_alignment_row(None, None, None, reason="few pairs", **figures)
+    assert describe_alignment(none) == "cannot be compared with people: few pairs"
 
 
 def test_the_headline_counts_models_by_kind_of_agreement() -> None:
     rows = [
         *[make_alignment_row()] * 2,
-        make_alignment_row(0.1, -0.2, 0.4),
-        make_alignment_row(None, None, None, reason="x"),
+        make_alignment_row(**make_concordance(0.4, 0.2, 0.6)),
+        make_alignment_row(**make_concordance(0.4)),
     ]
     assert summarize_alignment(rows) == (
-        "Of 4 models, 2 agree with people beyond chance (r from 0.50 to 0.50), 1 shows an agreement that is not "
-        "statistically distinguishable from zero and 1 cannot be judged without a 95% CI."
+        "Of 4 models, 2 agree with people at least partly (mean absolute error 0.20 to 0.20), 1 may or may not agree "
+        "with people even partly (mean absolute error 0.20) and 1 cannot be judged without a 95% CI (mean absolute "
+        "error 0.20)."
     )
-    assert (
-        summarize_alignment([make_alignment_row(), make_alignment_row(0.6)])
-        == "Both models agree with people beyond chance (r from 0.50 to 0.60)."
-    )
-    assert (
-        summarize_alignment([make_alignment_row(-0.5, -0.6, -0.4)])
-        == "The model is negatively correlated with people beyond chance (r = −0.50)."
-    )
-    assert summarize_alignment([make_alignment_row(0.1, -0.2, 0.4)]).startswith("The model shows an agreement that is")
+    assert summarize_alignment(rows[:2]).startswith("Both models agree with people at least partly (mean")
+    assert summarize_alignment(rows[:1]) == ("The model agrees partly to well with people (mean absolute error 0.20).")
     assert summarize_alignment([]).startswith("Agreement with people is not available: no scores")
 
 
-def make_lossy_row(low: float, **more: Any) -> AlignmentRow:
-    """A row with r from 0.3 to 0.7, or from `low` to 0.8 whatever the lost samples would have been."""
-    r = BoundedEstimate(0.5, 40, low, 0.8, resampled=("country", "topic"), bound_low=low, bound_high=0.7)
-    return make_alignment_row(worst_case=WorstCaseFigures(pearson_r=r, mae=r, bias=r), **more)
+def test_the_headline_has_the_bounds_of_models_that_lost_samples() -> None:
+    mae = BoundedEstimate(0.2, 40, 0.1, 0.8, resampled=("country", "topic"), bound_low=0.15, bound_high=0.7)
+    lossy = make_alignment_row(model="elm", worst_case=WorstCaseFigures(pearson_r=mae, mae=mae, bias=mae))
+    bounds = (
+        " Whatever the samples without a usable score would have been, the mean absolute error is within: elm 0.15 to "
+        "0.70."
+    )
+    assert summarize_alignment([lossy, make_alignment_row()]).endswith(bounds)
+    assert summarize_alignment([lossy]).endswith(bounds)
+    assert "Whatever" not in summarize_alignment([make_alignment_row()])
 
 
-def test_the_headline_names_models_whose_finding_depends_on_lost_samples() -> None:
-    condition = "holds only if the samples without a usable score are like the others."
-    finding = "beyond chance (r = 0.50)."
-    assert summarize_alignment([make_lossy_row(-0.1)]).endswith(f"{finding} This {condition}")
-    assert summarize_alignment([make_lossy_row(0.1)]).endswith(finding)
-    rows = [make_lossy_row(-0.1, model="elm"), make_lossy_row(0.1, model="oak"), make_alignment_row()]
-    assert summarize_alignment(rows).endswith(f"(r from 0.50 to 0.50). For elm, this {condition}")
-    unclear = make_lossy_row(-0.1, model="elm", pearson_r=make_correlation(0.1, -0.2, 0.4))
-    assert "only if" not in summarize_alignment([unclear, make_alignment_row()])
-    methods = [make_lossy_row(-0.1, model="elm"), make_lossy_row(-0.1, model="elm", method="logprob")]
-    assert summarize_alignment(methods).endswith(f"For elm (direct), elm (logprob), this {condition}")
+def test_words_use_the_interval_that_holds_for_all_series() -> None:
+    wide = make_concordance(0.6, 0.4, 0.8)["concordance"]
+    row = make_alignment_row(**make_concordance(0.6, 0.55, 0.7) | {"concordance_simultaneous": wide})
+    assert classify_alignment(row) == "unclear"
+    assert describe_alignment(row).startswith("agrees hardly to well with people")
 
 
 def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
-    small = make_alignment_row(0.5, None, None, countries=4)
+    small = make_alignment_row(0.5, None, None, countries=4, **make_concordance(0.5))
     assert (
         summarize_alignment([small, small])
         == "This audit is too small to judge the models: it needs scores on at least 5 countries and 5 topics."
@@ -135,21 +134,10 @@ def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
     assert "too small" not in summarize_alignment([small, no_r])
 
 
-def test_the_headline_is_corrected_for_the_number_of_series() -> None:
-    lucky = make_alignment_row(pearson_r=make_correlation(0.3, 0.01, 0.55, p_value=0.04))
-    others = [make_alignment_row(pearson_r=make_correlation(0.1, -0.2, 0.4, p_value=0.6)) for _ in range(9)]
-    assert classify_alignment(lucky) == "positive"
-    single, several = (adjust_rows(rows, "pearson_r", "r") for rows in ([lucky], [lucky, *others]))
-    assert summarize_alignment(single).startswith("The model agrees with people beyond chance")
-    assert summarize_alignment(several) == (
-        "All 10 models show an agreement that is not statistically distinguishable from zero."
-    )
-
-
-def test_the_best_model_by_r_is_named_after_its_tiers_only(report: Report) -> None:
+def test_the_closest_model_is_named_after_its_tiers_only(report: Report) -> None:
     section = build_agreement_section(report)
     assert section is not None
-    rankings = [ranking for ranking in report.tiers if ranking.by == "r" and ranking.scope == ALL_COUNTRIES]
+    rankings = [ranking for ranking in report.tiers if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES]
     paragraphs = [str(block.content) for block in section.blocks if isinstance(block, Paragraph)]
     assert rankings
     assert [text for text in paragraphs if text.startswith("Over all countries")] == [
@@ -164,7 +152,7 @@ def test_the_section_starts_with_the_model_that_agrees_best(report: Report) -> N
     finding = section.blocks[0]
     assert isinstance(finding, Paragraph)
     assert finding.role == "finding"
-    assert str(finding.content).startswith("Over all countries, alder has the highest r")
+    assert str(finding.content).startswith("Over all countries, prefer alder")
 
 
 def test_a_section_without_scores_has_no_plot(report: Report) -> None:

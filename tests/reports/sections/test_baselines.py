@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from auditor.metrics.estimate import Estimate, Tested
@@ -9,13 +11,14 @@ from auditor.reports.data.measurement_schema import (
     BaselineRow,
     CeilingRow,
     GainRow,
+    GuessClaim,
+    GuessLevel,
     NonresponseBoundsRow,
     NonresponseReport,
     NonresponseTreatmentRow,
 )
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Paragraph, Section, Table
-from auditor.reports.number_format import format_signed
 from auditor.reports.sections.baselines import (
     build_baselines_section,
     describe_ceiling,
@@ -112,51 +115,92 @@ def test_no_section_without_scores_and_hostile_names_can_be_built(report: Report
     assert build_baselines_section(hostile_report(db))
 
 
-def make_baseline(report: Report, difference: float, adjusted_p: float | None, mae: float, **more: str) -> BaselineRow:
-    """A baseline row with this difference in MAE, with an interval if it is tested."""
-    width = None if adjusted_p is None else 0.05
-    low, high = (None, None) if width is None else (difference - width, difference + width)
-    update = {
-        "mae": Estimate(mae, 40, mae - 0.05, mae + 0.05),
-        "mae_difference": Tested(
-            difference, 40, low, high, "too few" if width is None else None, p_value=0.01, adjusted_p_value=adjusted_p
-        ),
-        **more,
-    }
-    return report.baselines[0].model_copy(update=update)
+LEVELS: dict[GuessLevel, str] = {"means": "topic mean", "similar countries": "nearest country"}
+Comparison = tuple[float, float | None, bool]
+"""The model's MAE minus that of a guess, the adjusted p-value, and whether a claim is made."""
+
+
+def make_guesses(report: Report, comparisons: Sequence[Comparison]) -> tuple[list[BaselineRow], list[GuessClaim]]:
+    """A guess of each level, and the claims of one model."""
+    baselines, claims = [], []
+    for (level, name), (difference, p_value, is_closer) in zip(LEVELS.items(), comparisons, strict=True):
+        low, high = (None, None) if p_value is None else (difference - 0.05, difference + 0.05)
+        update = {
+            "baseline": name,
+            "mae": Estimate(0.2, 40, 0.15, 0.25),
+            "mae_difference": Tested(
+                difference,
+                40,
+                low,
+                high,
+                "too few" if p_value is None else None,
+                p_value=p_value,
+                adjusted_p_value=p_value,
+            ),
+        }
+        row = report.baselines[0].model_copy(update=update)
+        claim = {"model": row.model, "method": row.method, "level": level, "is_closer": is_closer}
+        baselines.append(row)
+        claims.append(GuessClaim.model_validate(claim | {"p_value": p_value, "adjusted_p_value": p_value}))
+    return baselines, claims
 
 
 @pytest.mark.parametrize(
-    ("rows", "status", "text"),
+    ("comparisons", "status", "texts"),
     [
         (
-            ((-0.1, 0.01, 0.2), (-0.3, 0.02, 0.4)),
+            ((-0.1, 0.01, True), (-0.1, 0.01, True)),
             "positive",
-            "is closer to people than every simple guess (difference in",
+            (
+                "is closer to people than people’s means of a topic",
+                "and is closer to people than an estimate from similar",
+            ),
         ),
-        (((-0.1, 0.01, 0.2), (-0.3, 0.2, 0.4)), "unclear", "is not shown to be closer to people than the best simple"),
-        (((0.1, 0.01, 0.2), (-0.3, 0.01, 0.4)), "negative", "is further from people than the best simple guess"),
-        (((0.1, None, 0.2), (-0.3, None, 0.4)), "neutral", "may or may not be closer to people than the best simple"),
+        (
+            ((-0.1, 0.01, True), (-0.01, 0.6, False)),
+            "unclear",
+            ("is closer to people than people’s means", "and is not shown to be closer to people than an estimate"),
+        ),
+        (
+            ((0.1, 0.01, False), (0.1, 0.01, False)),
+            "negative",
+            ("is further from people than people’s means of a topic, a country or a region (difference in mean",),
+        ),
+        (
+            ((-0.1, None, False), (0.1, None, False)),
+            "neutral",
+            ("may or may not be closer to people than people’s means",),
+        ),
     ],
 )
-def test_a_model_is_compared_with_the_best_guess_after_correction(
-    report: Report, rows: tuple[tuple[float, float | None, float], ...], status: str, text: str
+def test_a_model_is_compared_with_two_levels_of_guesses(
+    report: Report, comparisons: Sequence[Comparison], status: str, texts: tuple[str, ...]
 ) -> None:
-    baselines = [make_baseline(report, *row) for row in rows]
-    [finding] = list_guess_findings(report.model_copy(update={"baselines": baselines}))
+    baselines, claims = make_guesses(report, comparisons)
+    [finding] = list_guess_findings(report.model_copy(update={"baselines": baselines, "guesses": claims}))
     assert finding.status == status
-    assert text in text_of(finding.content)
-    assert f"difference in mean absolute error = {format_signed(rows[0][0])}" in text_of(finding.content)
+    for text in texts:
+        assert text in text_of(finding.content)
 
 
-def test_the_models_that_beat_every_guess_are_counted(report: Report) -> None:
-    better = [make_baseline(report, -0.1, 0.01, 0.2, model=name) for name in ("a", "b")]
-    unclear = make_baseline(report, -0.1, 0.5, 0.2, model="c")
-    for rows, text in (
-        (better, "Both models are closer to people than every simple guess."),
-        ([*better, unclear], "2 of the 3 models are shown to be closer to people than every simple guess."),
-        ([better[0], unclear], "One of the 2 models is shown to be closer to people than every simple guess."),
-        ([unclear], "The model is not shown to be closer to people than every simple guess."),
-        ([make_baseline(report, -0.1, None, 0.2)], "Whether a model is better than a simple guess cannot be tested"),
+def test_claims_are_counted_by_level(report: Report) -> None:
+    _, claims = make_guesses(report, ((-0.1, 0.01, True), (-0.01, 0.6, False)))
+    both = [*claims, *(claim.model_copy(update={"model": "b"}) for claim in claims)]
+    for guesses, text in (
+        (
+            claims,
+            "The model is shown to be closer to people than people’s means of a topic, a country or a region; the",
+        ),
+        (
+            both,
+            "Both models are shown to be closer to people than people’s means of a topic, a country or a region; no",
+        ),
     ):
-        assert summarize_guesses(report.model_copy(update={"baselines": rows})).startswith(text)
+        update = {"guesses": guesses, "donor_countries": 54}
+        assert summarize_guesses(report.model_copy(update=update)).startswith(text)
+    few = report.model_copy(update={"guesses": claims, "donor_countries": 7})
+    assert summarize_guesses(few).endswith("Similar countries were looked for among 7 others only.")
+    untested = [claim.model_copy(update={"p_value": None}) for claim in claims]
+    assert summarize_guesses(report.model_copy(update={"guesses": untested})).startswith(
+        "Whether a model is better than"
+    )

@@ -16,7 +16,7 @@ from auditor.reports.data.source_loading import load_source
 from auditor.reports.document import Figure, Section
 from auditor.reports.sections.judge_quality import build_judge_quality_section, suggest_labels
 from auditor.reports.sections.panel import build_panel_section
-from auditor.reports.sections.summary import build_summary
+from auditor.reports.sections.summary import build_summary_section
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from tests.reports.sections.node_text import assert_consistent, iterate_blocks, tables_of, text_of
@@ -67,7 +67,7 @@ def test_few_labels_are_counted_in_one_line_with_the_command(report: Report, sou
         f"3 of about {n} labels: too few to say how often the judges agree with people. To continue: "
         f"auditor review population --sample {n}."
     )
-    assert line in text_of(build_summary(labelled))
+    assert line in text_of(build_summary_section(labelled))
 
 
 def test_labels_that_cannot_be_used_are_explained(report: Report, source: ReportSource) -> None:
@@ -137,8 +137,8 @@ def test_the_summary_says_by_how_much_the_judges_were_off(report: Report, source
     assert quality.excess is not None
     assert quality.excess.value is not None
     sentence = f"{abs(100 * quality.excess.value):.0f} percentage points"
-    assert sentence in text_of(build_summary(labelled))
-    assert "Can the judges be trusted?" not in text_of(build_summary(report))
+    assert sentence in text_of(build_summary_section(labelled))
+    assert "Can the judges be trusted?" not in text_of(build_summary_section(report))
 
 
 def test_missing_labels_are_counted(report: Report, source: ReportSource) -> None:

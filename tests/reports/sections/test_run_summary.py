@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Row, Table
 from auditor.reports.sections.run_summary import build_run_summary
@@ -19,15 +20,16 @@ def test_the_summary_has_a_row_for_each_model(report: Report) -> None:
     [table] = build_run_summary(report)
     rows = list_rows(table)
     assert [row["model"] for row in rows] == ["alder", "birch", "cedar"]
+    assert [row["MAE (95% CI)"] for row in rows] == [row.mae for row in report.alignment]
     assert [row["r (95% CI)"] for row in rows] == [row.pearson_r for row in report.alignment]
 
 
 def test_the_summary_has_none_for_unknown_figures(db: Database) -> None:
     [table] = build_run_summary(import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2}))
     [row] = list_rows(table)
-    assert isinstance(row["MAE"], float)
-    assert (round(row["MAE"], 2), row["cells"]) == (0.1, 1)
-    assert [row[title] for title in ("r (95% CI)", "p", "self-cons.", "peers")] == [None] * 4
+    assert isinstance(row["MAE (95% CI)"], Estimate)
+    assert (round(row["MAE (95% CI)"].value or 0, 2), row["cells"]) == (0.1, 1)
+    assert [row[title] for title in ("concordance", "r (95% CI)", "self-cons.", "peers")] == [None] * 4
 
 
 def test_a_report_without_scores_has_no_summary(report: Report) -> None:

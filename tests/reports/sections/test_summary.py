@@ -9,13 +9,12 @@ from auditor.reports.data.agreement.cultural_findings import CulturalFinding
 from auditor.reports.data.build import build_report
 from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Callout, Disclosure, Figure, List, ListItem, Paragraph, Section
-from auditor.reports.sections.agreement import describe_alignment
+from auditor.reports.document import Callout, List, Paragraph, Section, Table
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.cultural_findings import build_findings_block, describe_cultural_finding
 from auditor.reports.sections.next_steps import MAX_STEPS, list_next_steps
 from auditor.reports.sections.report import build_report_document
-from auditor.reports.sections.summary import MAX_BRIEF_ITEMS, MAX_BRIEF_MODELS, build_summary, build_summary_section
+from auditor.reports.sections.summary import MAX_FINDINGS, PAGE_ONE, build_summary_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.alignment_rows import make_alignment_row
@@ -23,59 +22,48 @@ from tests.reports.sections.block_access import blocks_of
 from tests.reports.sections.node_text import text_of
 from tests.support.consistency_audits import save_semantic_audit
 
+MAX_WORDS = 900
 NO_LOSS = LostSamples(planned=10, lost=0, share=0.0)
 
 
-def test_the_section_has_its_parts_in_order(report: Report) -> None:
+def test_page_one_has_its_parts_in_the_fixed_order(report: Report) -> None:
     section = build_summary_section(report)
-    assert section is not None
-    lead, question, answers, plot, findings, guess, cautions, steps = section.blocks
+    lead, question, overview, cautions, findings, steps = section.blocks
     assert isinstance(lead, Paragraph)
     assert lead.role == "lead"
-    assert str(lead.content).startswith(
-        "Closest to people: alder. All 3 models agree with people beyond chance (r from"
-    )
+    assert str(lead.content).startswith("Closest to people: alder. Of 3 models, ")
+    assert "mean absolute error" in str(lead.content)
     assert report.audit.survey.wording in text_of(question)
-    assert isinstance(answers, List)
-    assert [item.status for item in answers.items if isinstance(item, ListItem)] == ["positive"] * 3
-    assert isinstance(plot, Figure)
-    assert [block.id for block in (findings, guess, steps) if isinstance(block, Section)] == [
-        "findings",
-        "guess",
-        "next",
-    ]
+    assert isinstance(overview, Table)
     assert isinstance(cautions, Callout)
     assert cautions.title == "Reasons for caution"
+    assert [block.id for block in (findings, steps) if isinstance(block, Section)] == ["summary-findings", "next"]
+    assert len(PAGE_ONE) == 6
 
 
-def test_the_plot_has_the_two_way_intervals_and_the_figures_in_words(report: Report) -> None:
-    row = make_alignment_row(0.5, 0.1, 0.8)
-    [figure] = blocks_of(build_summary(report.model_copy(update={"alignment": [row]})), Figure)
-    spec = str(figure.spec)
-    assert "'ci_low': 0.1, 'ci_high': 0.8" in spec
-    assert "0.4" not in spec.split("'values'", 1)[1].split("]", 1)[0]
-    [figure] = blocks_of(build_summary(report), Figure)
-    assert all(f"{row.model} {describe_alignment(row)}" in figure.description for row in report.alignment)
+def test_the_table_has_a_row_for_each_series_by_mean_absolute_error(report: Report) -> None:
+    [overview] = [table for table in blocks_of(build_summary_section(report), Table) if table.id == "overview"]
+    titles = [str(column.title) for column in overview.columns]
+    assert titles[:5] == ["Model", "MAE", "Bias", "Concordance", "r"]
+    by_error = sorted(report.alignment, key=lambda row: row.mae.value or 0.0)
+    assert [row[:2] for row in overview.rows if isinstance(row, list)] == [[row.model, row.mae] for row in by_error]
 
 
-def test_many_answers_are_in_a_disclosure_or_counted_in_the_brief_report(report: Report) -> None:
-    many = report.model_copy(update={"alignment": [make_alignment_row(model=f"m{i}") for i in range(9)]})
-    [disclosure] = [block for block in build_summary(many).blocks if isinstance(block, Disclosure)]
-    assert disclosure.summary == "3 more models"
-    brief = build_summary(many, is_brief=True)
-    assert not blocks_of(brief, Disclosure)
-    answers = next(block for block in brief.blocks if isinstance(block, List))
-    assert len(answers.items) == MAX_BRIEF_MODELS
-    assert "The full report has 4 more models." in text_of(brief)
+def test_no_caution_is_cut_and_findings_are_at_most_four(report: Report) -> None:
+    section = build_summary_section(report)
+    [cautions] = blocks_of(section, Callout)
+    [items] = [block.items for block in cautions.blocks if isinstance(block, List)]
+    assert [text_of(item) for item in items] == list_cautions(report)
+    [findings] = [block for block in section.blocks if isinstance(block, Section) and block.id == "summary-findings"]
+    assert 0 < len(blocks_of(findings, List)[0].items) <= MAX_FINDINGS
 
 
-def test_the_brief_report_has_the_summary_alone_and_counts_further_cautions(report: Report) -> None:
+def test_the_brief_report_is_page_one_and_short_with_eight_models(report: Report) -> None:
     document = build_report_document(report, is_brief=True)
     assert document.is_brief
-    assert [section.id for section in document.sections] == ["summary"]
-    n_cautions = len(list_cautions(report))
-    assert n_cautions > MAX_BRIEF_ITEMS
-    assert f"The full report has {n_cautions - MAX_BRIEF_ITEMS} more reason" in text_of(document.sections[0])
+    assert document.sections == [build_summary_section(report)]
+    many = report.model_copy(update={"alignment": [make_alignment_row(model=f"model-{i}") for i in range(8)]})
+    assert len(text_of(build_summary_section(many)).split()) <= MAX_WORDS
 
 
 @pytest.mark.parametrize(
@@ -172,7 +160,7 @@ def test_an_unfinished_and_a_small_audit_have_their_own_first_steps(db: Database
 
 def test_an_audit_without_a_survey_shows_the_findings_of_its_probe(db: Database) -> None:
     report = build_report(db, save_semantic_audit(db).name)
-    section = build_summary(report)
+    section = build_summary_section(report)
     assert section.title == "What did the audit find?"
     [findings] = [block for block in section.blocks if isinstance(block, Section) and block.id == "summary-semantic"]
     assert blocks_of(findings, List)[0].items

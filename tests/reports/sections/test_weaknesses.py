@@ -8,8 +8,8 @@ import pytest
 
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.report_schema import Report
+from auditor.reports.sections.agreement import build_agreement_section
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.summary import build_summary
 from auditor.reports.sections.weaknesses import list_weaknesses
 from tests.reports.sections.node_text import text_of
 
@@ -44,7 +44,9 @@ def test_each_check_names_the_models_that_fail_it(report: Report) -> None:
         "Less than 70% of the verdicts are VALID for alder (60% of 9 verdicts).",
     ]
     assert not set(list_weaknesses(weak_report)) & set(list_cautions(weak_report))
-    [section] = [block for block in build_summary(weak_report).blocks if getattr(block, "id", "") == "weaknesses"]
+    agreement = build_agreement_section(weak_report)
+    assert agreement is not None
+    [section] = [block for block in agreement.blocks if getattr(block, "id", "") == "weaknesses"]
     assert "for alder (1 of 1 topic, most on divorce: 0.90)" in text_of(section)
 
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import numpy as np
 
 from auditor.metrics.attenuation import CorrectedCorrelation, crossed_corrected
-from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE
+from auditor.metrics.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON, RMSE
+from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife import crossed_jackknife, spearman_jackknife
@@ -39,12 +40,23 @@ class AlignmentRow(FlatRow):
     countries: int
     """Countries with a cell that counts."""
     topics: int
+    mae: Annotated[Estimate, interval_keys("mae", "mae"), Column("MAE", show_n=False, emphasis=True)]
+    bias: Annotated[Estimate, Column("Bias", style="signed", show_n=False)]
+    """Mean of the model's score minus people's: positive if the model is more permissive than people. Its reason is
+    also that of a missing MAE or RMSE."""
+    concordance: Annotated[Estimate, Column("Concordance", show_n=False)]
+    """Lin's concordance, from -1 to 1: 1 only if the model's scores are equal to people's. It is below r wherever the
+    mean or the spread of the scores differs from people's."""
+    concordance_simultaneous: Estimate
+    """`concordance` with an interval that holds for all series of scores together (Bonferroni): for the words of
+    sentences about them."""
+    rmse: Annotated[Estimate, interval_keys("rmse", "rmse"), Column("RMSE", show_n=False)]
     pearson_r: Annotated[
         Tested,
         PublishedAs(
             {"value": "pearson_r", "ci_low": "ci_low", "ci_high": "ci_high", "reason": "reason"} | P_VALUE_KEYS
         ),
-        Column("r", key="r", show_n=False, emphasis=True),
+        Column("r", key="r", show_n=False),
     ]
     """Pearson's r. Its p-values are of r = 0, the adjusted one for all series of scores; the first is below 0.05 if the
     interval excludes 0."""
@@ -64,11 +76,6 @@ class AlignmentRow(FlatRow):
     ] = None
     """The r that a perfect model is expected to reach against this survey; null where the survey's respondents are not
     known, with the reason in the report's `ceiling`."""
-    mae: Annotated[Estimate, interval_keys("mae", "mae"), Column("MAE", show_n=False)]
-    rmse: Annotated[Estimate, interval_keys("rmse", "rmse"), Column("RMSE", show_n=False)]
-    bias: Annotated[Estimate, Column("Bias", style="signed", show_n=False)]
-    """Mean of the model's score minus people's: positive if the model is more permissive than people. Its reason is
-    also that of a missing MAE or RMSE."""
     n: Annotated[int, Column("Cells")]
     """Cells with a score of the model and of people."""
     n_dropped: Annotated[int, Column("Dropped")]
@@ -79,6 +86,12 @@ class AlignmentRow(FlatRow):
     """Planned samples without a usable score, such as refusals; those inside a cell with a score count too."""
     worst_case: WorstCaseFigures | None = None
     """Bounds of r, MAE and bias over all planned samples; null unless more than 5% of them are lost."""
+
+
+def rank_by_error(row: AlignmentRow) -> tuple[bool, float, float]:
+    """The one sorting key of series: the smallest mean absolute error first, then the largest r; without one last."""
+    mae, r = row.mae.value, row.pearson_r.value
+    return mae is None, mae or 0.0, -2.0 if r is None else -r
 
 
 def compute_alignment(
@@ -96,6 +109,19 @@ def compute_alignment(
     return adjust_rows(rows, "pearson_r", family)
 
 
+def _estimate_concordance(source: ReportSource, column: int) -> tuple[Estimate, Estimate]:
+    """Lin's concordance of one series, with an interval of its own and one that holds for all series together."""
+    if has_rescaled_scores(source.columns[column][0]):
+        return (Estimate(None, 0, reason=RESCALED_SCORES_REASON),) * 2
+    estimate = crossed_jackknife(
+        CONCORDANCE, source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index
+    )
+    score_reason = missing_score_reason(source, column)
+    n_compared = sum(not has_rescaled_scores(method) for method, _ in source.columns)
+    simultaneous = estimate.at_level(bonferroni_level(n_compared))
+    return with_missing_reason(estimate, score_reason), with_missing_reason(simultaneous, score_reason)
+
+
 def _build_alignment_row(
     source: ReportSource, column: int, counts: SampleCounts, ceiling: float | None
 ) -> AlignmentRow:
@@ -110,6 +136,7 @@ def _build_alignment_row(
     r = crossed_jackknife(PEARSON, scores, truth, *places)
     sample_arrays = (source.variance_matrix[column], source.column_values("n_ok", column))
     corrected = crossed_corrected(scores, truth, *sample_arrays, *places)
+    concordance, simultaneous = _estimate_concordance(source, column)
     score_reason = missing_score_reason(source, column)
     r_reason = missing_r_reason(fisher_r, score_reason)
     if has_rescaled_scores(method):
@@ -135,6 +162,8 @@ def _build_alignment_row(
         mae=mae,
         rmse=rmse,
         bias=bias,
+        concordance=concordance,
+        concordance_simultaneous=simultaneous,
         n=fisher_r.n,
         n_dropped=len(scores) - fisher_r.n,
         n_without_survey=int(np.isnan(truth).sum()),

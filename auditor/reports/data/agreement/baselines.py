@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,18 +10,25 @@ import numpy as np
 from auditor.domain import Cell
 from auditor.errors import AuditorError
 from auditor.metrics.cell_statistics import MAE, PEARSON
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife import crossed_jackknife, paired_jackknife
+from auditor.metrics.multiple_testing import holm, intersection_union
 from auditor.metrics.within_topic import within_topic_correlation
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
-from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow
+from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow, GuessClaim, GuessLevel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.surveys.baselines import NEAREST_BY_NAME, compute_fitted_baselines, estimate_from_similar_countries
 from auditor.surveys.baselines import compute_baselines as compute_leave_one_out_baselines
-from auditor.surveys.baselines import compute_fitted_baselines
 from auditor.surveys.survey_facts import Reliability, SurveyFacts, load_survey_facts
 
+BASELINES_BY_LEVEL: Mapping[GuessLevel, tuple[str, ...]] = {
+    "means": ("topic mean", "country mean", "regional mean"),
+    "similar countries": tuple(NEAREST_BY_NAME),
+}
+"""The guesses that a claim of each level is about."""
 NO_VARIATION_REASONS = {
     "scores constant within topics": "the model gives a topic the same score in every country",
     "truth constant within topics": "people’s score of a topic is the same in every country",
@@ -34,7 +41,7 @@ def compute_ceilings(source: ReportSource) -> list[CeilingRow]:
 
     Both are null, with a reason, where the respondents are not known.
     """
-    facts = _load_survey_facts(source)
+    facts = load_source_facts(source)
     if isinstance(facts, str):
         return [
             CeilingRow(scope=scope, reliability=Estimate(None, 0, reason=facts), largest_r=None)
@@ -46,14 +53,15 @@ def compute_ceilings(source: ReportSource) -> list[CeilingRow]:
     ]
 
 
-def _load_survey_facts(source: ReportSource) -> SurveyFacts | str:
+def load_source_facts(source: ReportSource) -> SurveyFacts | str:
     """Load the facts stored beside the survey, or return the reason why there are none."""
-    if source.config is None:
-        return "scores were imported without the survey’s respondents"
-    if source.config.survey is None:
+    file = source.survey.file if source.config is None else source.config.survey and source.config.survey.source
+    if file is None:
         return "the audit has no survey"
+    if not file:
+        return "scores were imported without the survey’s respondents"
     try:
-        facts = load_survey_facts(source.config.survey.source)
+        facts = load_survey_facts(file)
     except AuditorError as error:
         return error.message
     return facts or "the survey has no data on individual respondents"
@@ -75,17 +83,67 @@ def compute_baselines(source: ReportSource) -> list[BaselineRow]:
     """Compute r and MAE of each baseline, and the model's MAE minus it, over the cells that each model has scores on.
 
     r uses baselines that see the cell they predict and MAE those that leave it out: among n countries a leave-one-out
-    mean correlates -1 with the survey within a topic.
+    mean correlates -1 with the survey within a topic. P-values are adjusted in each level of guesses by itself.
     """
-    leave_one_out, fitted = compute_leave_one_out_baselines(source.survey), compute_fitted_baselines(source.survey)
-    rows = [
-        _build_baseline_row(
-            source, column, name, _align_to_cells(source, scores), _align_to_cells(source, fitted[name])
+    similar = estimate_from_similar_countries(source.survey)
+    leave_one_out = compute_leave_one_out_baselines(source.survey) | similar
+    fitted = compute_fitted_baselines(source.survey) | similar
+    return [
+        row
+        for level, names in BASELINES_BY_LEVEL.items()
+        for row in adjust_rows(
+            [
+                _build_baseline_row(
+                    source,
+                    column,
+                    name,
+                    _align_to_cells(source, leave_one_out[name]),
+                    _align_to_cells(source, fitted[name]),
+                )
+                for column in range(len(source.columns))
+                for name in names
+            ],
+            "mae_difference",
+            f"baselines compared with models: {level}",
         )
-        for column in range(len(source.columns))
-        for name, scores in leave_one_out.items()
     ]
-    return adjust_rows(rows, "mae_difference", "baselines compared with models")
+
+
+def build_guess_claims(source: ReportSource, rows: Sequence[BaselineRow]) -> list[GuessClaim]:
+    """Whether each series of scores is closer to people than all guesses of a level.
+
+    A claim needs every comparison of its level at 5%: its p-value is the largest of theirs (intersection-union), where
+    one on the other side of 0 counts as 1. P-values are adjusted for the series (Holm), in each level by itself.
+    """
+    claims: list[GuessClaim] = []
+    for level, names in BASELINES_BY_LEVEL.items():
+        p_values = []
+        for method, model in source.columns:
+            of_series = [row for row in rows if (row.method, row.model) == (method, model)]
+            # A guess that exists for no cell, such as the mean of a region for countries in none, is no comparison.
+            compared = [row for row in of_series if row.baseline in names and row.mae.value is not None]
+            p_values.append(intersection_union([_p_of_being_closer(row) for row in compared]))
+        adjusted = holm(p_values)
+        claims += [
+            GuessClaim(
+                model=model,
+                method=method,
+                level=level,
+                p_value=None if np.isnan(p_value) else p_value,
+                adjusted_p_value=None if np.isnan(adjusted_p) else float(adjusted_p),
+                is_closer=bool(adjusted_p < SIGNIFICANCE_LEVEL),
+            )
+            for (method, model), p_value, adjusted_p in zip(source.columns, p_values, adjusted, strict=True)
+        ]
+    return claims
+
+
+def _p_of_being_closer(row: BaselineRow) -> float:
+    """The two-sided p-value where the model is closer than the baseline, 1 where it is not, nan without a test."""
+    difference = row.mae_difference
+    if difference.p_value is None:
+        return float("nan")
+    return difference.p_value if (difference.value or 0.0) < 0 else 1.0
 
 
 def _build_baseline_row(

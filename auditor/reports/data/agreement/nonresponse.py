@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.domain import Survey
 from auditor.errors import AuditorError
-from auditor.reports.data.agreement.alignment import compute_alignment
+from auditor.reports.data.agreement.alignment import compute_alignment, rank_by_error
 from auditor.reports.data.measurement_schema import NonresponseBoundsRow, NonresponseReport, NonresponseTreatmentRow
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
@@ -53,11 +53,9 @@ def _explain_missing_comparison(source: ReportSource, surveys: Mapping[str, Surv
 
 
 def _build_treatment_row(source: ReportSource, treatment: str, survey: Survey) -> NonresponseTreatmentRow:
-    """Compute alignment and the ranking by r with one version of the survey."""
+    """Compute alignment and the ranking by mean absolute error with one version of the survey."""
     rows = compute_alignment(dataclasses.replace(source, survey=survey), family=f"agreement with people, {treatment}")
-    ranked = sorted(
-        rows, key=lambda row: (row.pearson_r.value is None, -(row.pearson_r.value or 0.0), row.model, row.method)
-    )
+    ranked = sorted(rows, key=lambda row: (*rank_by_error(row), row.model, row.method))
     has_several_methods = len({row.method for row in rows}) > 1
     return NonresponseTreatmentRow(
         treatment=treatment,

@@ -15,6 +15,7 @@ from auditor.metrics.estimate import BoundedEstimate, Estimate, Tested
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
 from auditor.metrics.max_gap import widest_gap
 from auditor.metrics.missing_bounds import ScoreRanges, bounded_gap
+from auditor.metrics.range_correction import RangeCorrection, range_corrected_gap
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
     NO_RANGE_REASON,
@@ -196,8 +197,23 @@ def _build_gap_row(
         first_lost_samples=lost[0],
         second_lost_samples=lost[1],
         worst_case=worst_case,
+        range_corrected=_correct_range(source, column, pair, region_by_cell),
         compared=pair.n_compared,
         left_out=list(pair.left_out),
+    )
+
+
+def _correct_range(
+    source: ReportSource, column: int, pair: _RegionPair, region_by_cell: NDArray[np.str_]
+) -> RangeCorrection:
+    """r in both regions at the mean variance of people's scores in them, with the slope and the residual SD."""
+    in_pair = np.isin(region_by_cell, [pair.first, pair.second])
+    return range_corrected_gap(
+        source.score_matrix[column][in_pair],
+        source.survey_scores[in_pair],
+        source.country_index[in_pair],
+        source.topic_index[in_pair],
+        region_by_cell[in_pair] == pair.second,
     )
 
 

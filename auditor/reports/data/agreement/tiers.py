@@ -85,7 +85,7 @@ def _build_method_rankings(source: ReportSource, method: str) -> list[TierRankin
             by_r,
             by_r.model_copy(update={"by": "MAE", "rows": [], "left_out": {}, "reason": RESCALED_SCORES_REASON}),
         ]
-    rankings = [by_r, _build_ranking(source, method, columns, ALL_COUNTRIES, "MAE", all_cells)]
+    rankings = [_build_ranking(source, method, columns, ALL_COUNTRIES, "MAE", all_cells), by_r]
     by_country = get_grouping(source.survey).region_by_country
     region_by_cell = np.array([by_country.get(cell.country, "") for cell in source.cells], dtype=np.str_)
     region_names = [

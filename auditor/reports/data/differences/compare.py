@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from auditor.metrics.cell_statistics import MAE, PEARSON
+from auditor.metrics.cell_statistics import CONCORDANCE, MAE, PEARSON
 from auditor.metrics.estimate import BoundedEstimate, Estimate, Tested
 from auditor.metrics.missing_bounds import bounded_difference
 from auditor.reports.data.coverage.lost_samples import (
@@ -53,7 +53,9 @@ ERROR_NOT_MEASURABLE = SeriesDifference(
     difference=Tested(None, 0, reason=RESCALED_SCORES_REASON),
     change="not measurable",
 )
-"""Difference of MAE where a series has rescaled scores, which have no MAE."""
+"""Difference of MAE or concordance where a series has rescaled scores, which have neither."""
+OVERALL_FIGURES = ("pearson_r", "concordance", "mae")
+"""Fields of a pair with differences over all shared cells; each is corrected for the number of pairs."""
 
 
 def compare_targets(
@@ -92,7 +94,7 @@ def compare_targets(
     pair_differences = _adjust_breakdowns([_compare_pair(db, pair, max_listed) for pair in pairs])
     label_figures = LabelFigures(db)
     corrected = compare_corrected_shares(label_figures, pairs) if use_corrections else [None] * len(pairs)
-    overall_differences = [_adjust_overall(pair_differences, name) for name in ("pearson_r", "mae")]
+    overall_differences = [_adjust_overall(pair_differences, name) for name in OVERALL_FIGURES]
     series = {one_series.label: one_series for pair in pairs for one_series in pair}.values()
     return DifferenceReport(
         auditor=metadata.version("auditor"),
@@ -100,10 +102,10 @@ def compare_targets(
         series=[_summarize_series(one_series) for one_series in series],
         pairs=[
             pair_difference.model_copy(
-                update={"pearson_r": r_difference, "mae": mae_difference, "corrected_shares": shares}
+                update=dict(zip(OVERALL_FIGURES, differences, strict=True)) | {"corrected_shares": shares}
             )
-            for pair_difference, r_difference, mae_difference, shares in zip(
-                pair_differences, *overall_differences, corrected, strict=True
+            for pair_difference, differences, shares in zip(
+                pair_differences, zip(*overall_differences, strict=True), corrected, strict=True
             )
         ],
         judges=judge_differences,
@@ -139,6 +141,9 @@ def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPair
     mae_difference = (
         ERROR_NOT_MEASURABLE if has_no_mae else estimate_difference("all", MAE, shared, larger_is_better=False)
     )
+    concordance_difference = (
+        ERROR_NOT_MEASURABLE if has_no_mae else estimate_difference("all", CONCORDANCE, shared, larger_is_better=True)
+    )
     return SeriesPairDifferences(
         first=first.label,
         second=second.label,
@@ -151,6 +156,7 @@ def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPair
         countries=len({cell.country for cell in scored_cells}),
         topics=len({cell.topic for cell in scored_cells}),
         pearson_r=r_difference,
+        concordance=concordance_difference,
         mae=mae_difference,
         first_lost_samples=samples[0].count_lost(),
         second_lost_samples=samples[1].count_lost(),
@@ -214,7 +220,7 @@ def _adjust_overall(pairs: Sequence[SeriesPairDifferences], field_name: str) -> 
     """One overall difference per pair, with p-values corrected by Holm's method for the number of pairs.
 
     Args:
-        field_name: `pearson_r` or `mae`, the field of `SeriesPairDifferences` that holds the difference.
+        field_name: one of `OVERALL_FIGURES`, the field of `SeriesPairDifferences` that holds the difference.
     """
     differences = [getattr(pair, field_name) for pair in pairs]
-    return adjust_differences(differences, f"{field_name} of all pairs", larger_is_better=field_name == "pearson_r")
+    return adjust_differences(differences, f"{field_name} of all pairs", larger_is_better=field_name != "mae")

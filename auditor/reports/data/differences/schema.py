@@ -179,6 +179,8 @@ class SeriesPairDifferences(ReportModel):
     countries: int
     topics: int
     pearson_r: SeriesDifference
+    concordance: SeriesDifference
+    """Lin's concordance, which is 1 only if scores are equal to people's."""
     mae: SeriesDifference
     first_lost_samples: LostSamples
     """Planned samples of the first series without a usable score, such as refusals, on the cells of both surveys."""

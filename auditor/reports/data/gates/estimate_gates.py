@@ -11,6 +11,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.probe_interface import GateFigure
 from auditor.reports.data.gates.gate_estimates import (
     SubjectEstimates,
+    concordance_estimates,
     consistency_estimates,
     corrected_estimates,
     distribution_estimates,
@@ -41,6 +42,7 @@ def build_estimate_gates(report: Report, thresholds: CheckSection, *, use_correc
     # By threshold: whether it is a lower or upper limit, and the function that lists (subject, estimate).
     estimate_sources: Mapping[str, tuple[BoundKind, Callable[[Report], SubjectEstimates]]] = {
         "min_pearson": ("min", pearson_estimates),
+        "min_concordance": ("min", concordance_estimates),
         "max_mae": ("max", mae_estimates),
         "max_region_gap": ("max", region_gap_estimates),
         "max_topic_mae": ("max", lambda report: worst_topic_estimates(report, thresholds.confident)),

@@ -22,6 +22,11 @@ def pearson_estimates(report: Report) -> SubjectEstimates:
     return [(column_label(report, row), row.pearson_r) for row in report.alignment]
 
 
+def concordance_estimates(report: Report) -> SubjectEstimates:
+    """Lin's concordance of each series of scores, with its interval over countries and topics."""
+    return [(column_label(report, row), row.concordance) for row in report.alignment]
+
+
 def mae_estimates(report: Report) -> SubjectEstimates:
     """MAE of each series of scores, with the interval over countries and topics."""
     return [(column_label(report, row), row.mae) for row in report.alignment]

@@ -86,11 +86,12 @@ def build_overall_section(differences: DifferenceReport) -> Section:
     """Build the section on the overall differences of MAE and r, with a row for each pair."""
     remark = (
         "Differences are second minus first, over shared cells. The second is closer to people if its mean absolute "
-        "error (MAE) is lower or its r is higher. 95% CIs are for other countries and topics like these (two-way "
-        "jackknife). Lost samples are planned ones without a usable score, such as refusals. If more than 5% are lost, "
-        "or the shares differ by more than 5 points, a further 95% CI covers the difference over all samples, whatever "
-        "the lost ones would have scored (Imbens & Manski 2004). A change is reported if p is below 0.05 after Holm’s "
-        f"correction for {pluralize(differences.tests, 'pair')}."
+        "error (MAE) is lower or its concordance is higher; r says how it orders countries and topics. 95% CIs are for "
+        "other countries and topics like these (two-way jackknife). Lost samples are planned ones without a usable "
+        "score, such as refusals. If more than 5% are lost, or the shares differ by more than 5 points, a further 95% "
+        "CI covers the difference over all samples, whatever the lost ones would have scored (Imbens & Manski 2004). A "
+        "change is reported if p is below 0.05 after Holm’s correction for "
+        f"{pluralize(differences.tests, 'pair')}."
     )
     tables = [
         _tabulate_differences(
@@ -102,10 +103,11 @@ def build_overall_section(differences: DifferenceReport) -> Section:
             metric,
             path,
             "shared",
-            _list_loss_columns(differences.pairs, path),
+            [] if path == "concordance." else _list_loss_columns(differences.pairs, path),
         )
         for table_id, label, metric, direction, path in (
             ("overall-mae", "Mean absolute error", "MAE", "lower is better", "mae."),
+            ("overall-concordance", "Concordance with people", "concordance", "higher is better", "concordance."),
             ("overall-r", "Correlation with people", "r", "higher is better", "pearson_r."),
         )
     ]

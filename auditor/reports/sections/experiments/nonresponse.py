@@ -48,11 +48,11 @@ def describe_nonresponse(nonresponse: NonresponseReport) -> str:
     ranking = " > ".join(audited.ranking)
     if nonresponse.ranking_holds:
         treatments = ", ".join(row.treatment for row in others)
-        return f"The ranking of models by r is the same under all treatments ({treatments}): {ranking}."
+        return f"The ranking of models by MAE is the same under all treatments ({treatments}): {ranking}."
     changes = "; ".join(
         f"{' > '.join(row.ranking)} ({row.treatment})" for row in others if row.ranking != audited.ranking
     )
-    return f"The ranking of models by r depends on the treatment. As audited: {ranking}. Others: {changes}."
+    return f"The ranking of models by MAE depends on the treatment. As audited: {ranking}. Others: {changes}."
 
 
 def list_missing_treatments(nonresponse: NonresponseReport) -> list[str]:

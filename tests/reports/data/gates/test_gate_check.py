@@ -51,13 +51,27 @@ def test_confident_gates_compare_the_worse_end_of_the_interval(report: Report, n
 
 
 def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Report) -> None:
-    easy = {"min_pearson": -1, "max_mae": 2, "max_region_gap": 2, "max_topic_mae": 2, "min_self_consistency": -1}
+    easy = {
+        "min_pearson": -1,
+        "min_concordance": -1,
+        "max_mae": 2,
+        "max_region_gap": 2,
+        "max_topic_mae": 2,
+        "min_self_consistency": -1,
+    }
     easy |= {"max_variance": 2, "min_peer_agreement": 0, "min_kappa": -1, "max_open_conflicts": 10**6}
-    hard = {"min_pearson": 1, "max_mae": 0, "max_topic_mae": 0, "min_self_consistency": 1, "max_variance": 0}
+    hard = {
+        "min_pearson": 1,
+        "min_concordance": 1,
+        "max_mae": 0,
+        "max_topic_mae": 0,
+        "min_self_consistency": 1,
+        "max_variance": 0,
+    }
     hard |= {"min_peer_agreement": 1, "min_kappa": 1, "max_open_conflicts": 0}
     # Tested below, in tests/e2e/test_tasks.py, and in tests/e2e/test_distribution_probe.py.
     others = {"max_cost_usd", "max_served_models", "min_accuracy"}
-    others |= {"min_skill", "min_variance_ratio", "max_order_effect"}
+    others |= {"min_skill", "min_variance_ratio", "max_order_effect", "probes"}
     fields = set(CheckSection.model_fields) - {"min_coverage", "confident"} - others
     assert set(easy) == fields
     passed = {

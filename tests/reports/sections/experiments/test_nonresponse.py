@@ -34,10 +34,10 @@ def test_the_lead_states_whether_the_ranking_depends_on_the_treatment(report: Re
     equal = {"as audited": ["a", "b"], "low": ["a", "b"]}
     different = {"as audited": ["a", "b"], "low": ["b", "a"]}
     assert describe_nonresponse(make_nonresponse(report, equal, holds=True)) == (
-        "The ranking of models by r is the same under all treatments (low): a > b."
+        "The ranking of models by MAE is the same under all treatments (low): a > b."
     )
     assert describe_nonresponse(make_nonresponse(report, different, holds=False)) == (
-        "The ranking of models by r depends on the treatment. As audited: a > b. Others: b > a (low)."
+        "The ranking of models by MAE depends on the treatment. As audited: a > b. Others: b > a (low)."
     )
     assert "cannot be compared between treatments: fewer than two models." in describe_nonresponse(
         make_nonresponse(report, {"as audited": ["a"]}, holds=None)
