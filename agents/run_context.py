@@ -200,13 +200,14 @@ class RunContext:
         return {}
 
     def call_slot(self, call: Call) -> asyncio.Semaphore:
-        """What a call holds while it is sent, one of `max_concurrent_calls`.
+        """What a call holds while it waits for its request and is sent; there are twice `max_concurrent_calls`.
 
-        Calls of each priority have slots of their own, so that reviews do not wait for a slot that an answer holds.
+        Calls of each priority have slots of their own, so that reviews do not wait for a slot that an answer holds. As
+        many calls wait as are in flight: a request that ends is followed by one of its priority, not by a probe's.
         """
         key = call.name, call.purpose.priority
         if key not in self._call_slots:
-            self._call_slots[key] = asyncio.Semaphore(self.max_concurrent_calls(call.name))
+            self._call_slots[key] = asyncio.Semaphore(2 * self.max_concurrent_calls(call.name))
         return self._call_slots[key]
 
     def max_concurrent_calls(self, model: str) -> int:
