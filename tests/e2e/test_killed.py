@@ -33,7 +33,7 @@ def server() -> Iterator[FakeServer]:
 
 
 def small(server: FakeServer) -> AuditConfig:
-    """Config of 3 models, 3 cells and 2 samples: 54 calls, up to 4 answers and 4 verdicts of a model sent or waiting."""
+    """Config of 3 models, 3 cells and 2 samples: 54 calls; a model has at most 4 answers and 4 verdicts open."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
     audit = config(server.url, survey=survey, probes={"direct": {"samples": 2}})
     return audit.model_copy(update={"models": [m.model_copy(update={"concurrency": 2}) for m in audit.models]})
