@@ -247,7 +247,7 @@ def _print_ratings(repaired: list[RepairedAnswers]) -> None:
                 rating.item,
                 _format_known(rating.win_loss, f"{rating.win_loss:+.2f}"),
                 _format_known(rating.strength, f"{rating.strength:+.2f} ({rating.std_error:.2f})"),
-                _format_known(rating.elo, f"{rating.elo:.0f} ({rating.elo_low:.0f} to {rating.elo_high:.0f})"),
+                _format_known(rating.elo, f"{rating.elo:.1f} ({rating.elo_low:.1f} to {rating.elo_high:.1f})"),
             ]
             for rating in rows
         ],

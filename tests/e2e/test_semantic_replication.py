@@ -285,7 +285,7 @@ def test_mixed_rules_weigh_a_fifth(server: FakeServer, tmp_path: Path) -> None:
 
 def test_a_published_row_is_filled_by_the_compared_model(sage_words: list[str | Path], tmp_path: Path) -> None:
     cells = replicate(tmp_path, *sage_words, "--table", "1", "--as", "planted=GPT-4")
-    cell = cells.find("1", "GPT-4", "SaGE, rules", "exponent 10, planted")
+    cell = cells.find("1", "GPT-4 †", "SaGE, rules", "exponent 10, planted")
     assert cell["difference"] == pytest.approx(mean_of(lambda texts: sage(texts, 10)) - 0.438, abs=1e-6)
     assert (cell["mark"], cell["departures"]) == (
         "other_definition",
@@ -294,7 +294,7 @@ def test_a_published_row_is_filled_by_the_compared_model(sage_words: list[str | 
             *("identical-texts", "sampling", "rule-sampling"),
         ],
     )
-    other_models = {cell["not_run"] for cell in cells.cells if cell["published"]["row"] != "GPT-4"}
+    other_models = {cell["not_run"] for cell in cells.cells if cell["published"]["row"] != "GPT-4 †"}
     assert other_models == {"no_counterpart"}
 
 

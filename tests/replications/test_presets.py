@@ -56,7 +56,7 @@ def test_no_published_cell_is_lost() -> None:
 @pytest.mark.parametrize(
     ("paper", "table", "row", "column", "value"),
     [
-        ("sage", "1", "GPT-4", "SaGE, rules", 0.438),
+        ("sage", "1", "GPT-4 †", "SaGE, rules", 0.438),
         ("sage", "1", "opt-125m", "BLEU, answers", 0.011),
         ("sage", "4", "GPT-3.5 with RoT prompting", "SaGE", 0.548),
         ("logic", "1", "Gemma-2-9B, CoT", "NovelEval, H.", 62.1),

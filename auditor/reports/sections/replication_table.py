@@ -199,8 +199,12 @@ def _list_further(cell: RecomputedCell, shared: Sequence[str]) -> tuple[str, ...
 
 
 def build_long_table(table_id: str, label: str, cells: Sequence[RecomputedCell]) -> Table:
-    """Build the list of all figures of a table, one in a row, in the unit of the paper; a percentage as a share."""
+    """Build the list of all figures of a table, one in a row, in the unit of the paper; a percentage as a share.
+
+    Rows have the name of the survey if there are several: plain text breaks a wide table after some columns.
+    """
     has_published = any(cell.published.printed for cell in cells)
+    has_several_surveys = len({cell.data for cell in cells if cell.data}) > 1
     columns = (
         Column("row", "name"), Column("figure"), *((Column("published"),) if has_published else ()),
         Column("ours", "estimate", digits=DEFAULT_DIGITS),
@@ -209,7 +213,8 @@ def build_long_table(table_id: str, label: str, cells: Sequence[RecomputedCell])
     )  # fmt: skip
     rows = [
         (
-            cell.published.row, cell.published.column, *((cell.published.printed or None,) if has_published else ()),
+            f"{cell.published.row} ({cell.data})" if has_several_surveys and cell.data else cell.published.row,
+            cell.published.column, *((cell.published.printed or None,) if has_published else ()),
             to_paper_unit(cell), *((_difference(cell),) if has_published else ()), cell.detail or None, cell.audit,
             MARKS[cell.mark] if cell.not_run is None else describe_reason(cell),
         )

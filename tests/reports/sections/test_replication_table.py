@@ -127,6 +127,12 @@ def test_folded_rows_are_left_out_but_decide_on_decimals() -> None:
     assert table.columns[1].digits == 4
 
 
+def test_rows_of_several_surveys_name_theirs() -> None:
+    cells = [own_figure("a", 0.1).model_copy(update={"data": survey}) for survey in ("WVS", "PEW")]
+    assert [row[0] for row in build_long_table("l", "l", cells).rows] == ["a (WVS)", "a (PEW)"]
+    assert [row[0] for row in build_long_table("l", "l", cells[:1]).rows] == ["a"]
+
+
 def test_a_list_without_published_figures_has_no_column_for_them() -> None:
     titles = [column.title for column in build_long_table("l", "l", [own_figure("a", 0.1)]).columns]
     assert titles == ["row", "figure", "ours", "ours is of", "audit", "mark"]
