@@ -105,6 +105,8 @@ class ProbeResult:
     Attributes:
         key: key of the call in the ledger; None for an imported result.
         reader_version: `Probe.reader_version` at the time of reading.
+        repeat_key: key of the call that asked the question again (`auditor run --ask-again`); None without one.
+        first_outcome: outcome before the question was asked again; None if it was not.
     """
 
     model: Key[str]
@@ -115,6 +117,8 @@ class ProbeResult:
     key: Annotated[str | None, CallKey(None, "model")]
     value: Nullable[LongText[Any]]
     reader_version: int
+    repeat_key: Annotated[str | None, CallKey(None, "model")] = None
+    first_outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, audit_id_colu
 class ExclusionRow(AppendOnlyRow, table=True):
     """A declaration that answers of an audit are invalid, or the undo of an earlier one (`of`).
 
-    The answers are those that match all of `model`, `country`, `topic` and `sample` that are not NULL.
+    The answers are those that match all of `model`, `country`, `topic`, `sample` and `probe` that are not NULL.
     """
 
     __tablename__ = "exclusion"
@@ -25,6 +25,7 @@ class ExclusionRow(AppendOnlyRow, table=True):
     sample: int | None = None
     reason: str = Field(sa_column=Column(Text, nullable=False))
     excluded_at: str
+    probe: str | None = None
 
 
 class ExcludedContentRow(DerivedRow, table=True):

@@ -83,6 +83,7 @@ class Comparison:
         probability: probability in [0, 1] that the judge names the item shown first; only if measured.
         people: people's answer to the question in its standard form, from a label on the pair.
         position: its row in the imported file, from 0; None if the audit asked for it.
+        repeat_key, first_outcome: as in `Trace`.
     """
 
     judge: Key[str]
@@ -98,3 +99,5 @@ class Comparison:
     people: ComparisonChoice | None = None
     key: Annotated[str | None, CallKey(Purpose.LOGIC, "judge")] = None
     position: int | None = None
+    repeat_key: Annotated[str | None, CallKey(Purpose.LOGIC, "judge")] = None
+    first_outcome: Outcome | None = None

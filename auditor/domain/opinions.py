@@ -53,6 +53,7 @@ class Opinion:
         is_rescaled: whether stated shares were divided by their sum.
         mass: with `tokens`, probability of all answers together, before it was divided by itself; else None.
         key, repair_key: of the call, and of the one that asked for the answer once more; None for imported answers.
+        repeat_key, first_outcome: as in `Trace`.
     """
 
     model: Key[str]
@@ -69,6 +70,8 @@ class Opinion:
     mass: float | None = None
     key: Annotated[str | None, CallKey(Purpose.OPINION, "model")] = None
     repair_key: Annotated[str | None, CallKey(Purpose.OPINION, "model")] = None
+    repeat_key: Annotated[str | None, CallKey(Purpose.OPINION, "model")] = None
+    first_outcome: Outcome | None = None
 
 
 @stored("survey_shares")

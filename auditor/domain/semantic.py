@@ -89,6 +89,7 @@ class MoralAnswerRecord:
         rot: rule of thumb that the model gives for its answer.
         rot_outcome: outcome of the call for the rule of thumb; None if it was not requested.
         rot_key: key of that call.
+        repeat_key, first_outcome: as in `Trace`; `rot_repeat_key`, `rot_first_outcome`: the same of the rule of thumb.
     """
 
     model: Key[str]
@@ -101,6 +102,10 @@ class MoralAnswerRecord:
     rot: LongText[str | None] = None
     rot_outcome: Outcome | None = None
     rot_key: str | None = None
+    repeat_key: str | None = None
+    first_outcome: Outcome | None = None
+    rot_repeat_key: str | None = None
+    rot_first_outcome: Outcome | None = None
 
 
 @stored("moral_score")
@@ -177,6 +182,7 @@ class PairVerdict:
         purpose: `consistency` (does the second follow from the first?) or `contradiction` (can both not be true?).
         left, right: sample numbers of the original question for `consistency`, wording numbers for `contradiction`.
         holds: whether the judge answered yes; None if the call failed or its answer cannot be parsed.
+        repeat_key, first_outcome: as in `Trace`.
     """
 
     judge: Key[str]
@@ -189,6 +195,8 @@ class PairVerdict:
     holds: bool | None = None
     reason: LongText[str | None] = None
     key: str | None = None
+    repeat_key: str | None = None
+    first_outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
