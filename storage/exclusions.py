@@ -7,25 +7,49 @@ later. Rows are kept as they were, so that an undo restores them exactly.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    String,
+    Table,
+    and_,
+    case,
+    cast,
+    delete,
+    exists,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
 
+from auditor.config.installed_probes import is_installed, load_probe
 from auditor.domain import (
     AlteredTraceVerdict,
+    Comparison,
     Contest,
     Guess,
     Outcome,
+    Purpose,
     Restatement,
     SentencePairScore,
     Trace,
     Verdict,
     canonical_json,
 )
+from auditor.domain.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR
 from auditor.domain.opinions import Opinion
+from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.errors import UsageError
+from auditor.probe_interface import Needs, ProbeResult
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.exclusion_tables import ExcludedContentRow, ExclusionRow
@@ -34,25 +58,60 @@ from auditor.storage.row_writing import coerce_values, table_of, upsert
 
 EXCLUDE, UNDO = "exclude", "undo"
 """Acts in the log."""
-VALUE_COLUMNS: dict[type, tuple[str, ...]] = {
-    Trace: ("score", "text", "answer"),
-    SentencePairScore: ("difference",),
-    Opinion: ("shares", "n", "is_rescaled", "mass"),
+DIRECT = "direct"
+"""`AnswerSelection.probe` of direct answers."""
+
+
+class AnswerKind(NamedTuple):
+    """How the answers of one class of records are selected and emptied.
+
+    Attributes:
+        probe: name of the probe; None where a column names it.
+        values: columns that an exclusion empties.
+        model: column with the name of the model that answered.
+        outcomes: columns with outcomes, which become `excluded`.
+    """
+
+    probe: str | None
+    values: tuple[str, ...]
+    model: str = "model"
+    outcomes: tuple[str, ...] = ("outcome",)
+
+
+ANSWER_KINDS: Mapping[type, AnswerKind] = {
+    Trace: AnswerKind(DIRECT, ("score", "text", "answer")),
+    SentencePairScore: AnswerKind("logprob", ("difference",)),
+    Opinion: AnswerKind("distribution", ("shares", "n", "is_rescaled", "mass")),
+    MoralAnswerRecord: AnswerKind("semantic", ("text", "rot"), outcomes=("outcome", "rot_outcome")),
+    Comparison: AnswerKind("logic", ("decision", "probability"), model="judge"),
+    ProbeResult: AnswerKind(None, ("value",)),
 }
-"""Classes of answers on cells, and their columns that an exclusion empties."""
+"""Classes of answers. Trace is the first: others are derived from traces."""
 DEPENDENT_RECORDS: Sequence[type] = (Verdict, Guess, Restatement, AlteredTraceVerdict, Contest)
 """Classes of what judges say of a trace; an exclusion deletes them."""
-_RECORD_CLASSES = {table_of(record_class).name: record_class for record_class in (*VALUE_COLUMNS, *DEPENDENT_RECORDS)}
+_RECORD_CLASSES = {
+    table_of(record_class).name: record_class for record_class in (*ANSWER_KINDS, *DEPENDENT_RECORDS, PairVerdict)
+}
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSelection:
-    """Answers that match all of these; None matches any. With a sample's number, only direct answers match."""
+    """Answers that match all of these; None matches any. With a sample's number, only direct answers match.
+
+    Attributes:
+        model: who answered; of the probe `logic`, the judge.
+        country: of the cell. Of the probe `logic`, the country whose topics are compared. Of a probe of another
+            package, a text of its units. Answers of the probe `semantic` are about no country.
+        topic: of the cell, or an item of a task. Of the probe `semantic`, a question's id. Of the probe `logic`, an
+            item or a set of items. Of a probe of another package, as `country`.
+        probe: name of the probe; `direct` for direct answers.
+    """
 
     model: str | None = None
     country: str | None = None
     topic: str | None = None
     sample: int | None = None
+    probe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +141,7 @@ def exclude_answers(db: Database, audit_id: int, selection: AnswerSelection, rea
     def job(connection: Connection) -> int:
         if not any(
             _count_matches(connection, audit_id, record_class, selection, is_excluded=False)
-            for record_class in VALUE_COLUMNS
+            for record_class in ANSWER_KINDS
         ):
             raise UsageError(
                 "no recorded answer matches that is not excluded already.",
@@ -128,7 +187,7 @@ def load_exclusions(db: Database, audit_id: int) -> list[Exclusion]:
                 excluded_at=row["excluded_at"],
                 n_answers=sum(
                     _count_matches(connection, audit_id, record_class, _parse_selection(row), is_excluded=True)
-                    for record_class in VALUE_COLUMNS
+                    for record_class in ANSWER_KINDS
                 ),
             )
             for row in _load_rows_in_force(connection, audit_id)
@@ -153,7 +212,7 @@ def _load_rows_in_force(connection: Connection, audit_id: int) -> list[RowMappin
 
 
 def _parse_selection(row: RowMapping) -> AnswerSelection:
-    return AnswerSelection(row["model"], row["country"], row["topic"], row["sample"])
+    return AnswerSelection(row["model"], row["country"], row["topic"], row["sample"], row["probe"])
 
 
 def _append(connection: Connection, audit_id: int, values: dict[str, Any]) -> int:
@@ -165,12 +224,82 @@ def _append(connection: Connection, audit_id: int, values: dict[str, Any]) -> in
     return int(row["id"])
 
 
-def _is_selected(record_class: type, audit_id: int, selection: AnswerSelection) -> ColumnElement[bool] | None:
-    """Condition: a row matches a selection; None if no row of the class can."""
+def _is_selected(
+    connection: Connection, audit_id: int, record_class: type, selection: AnswerSelection
+) -> ColumnElement[bool] | None:
+    """Condition: an answer matches a selection, or is derived from a direct answer that does; None if none can."""
+    kind, c = ANSWER_KINDS[record_class], table_of(record_class).c
+    conditions: list[ColumnElement[bool]] = []
+    is_of_probe = selection.probe in (None, kind.probe) or record_class is ProbeResult
+    if is_of_probe and (selection.sample is None or record_class is Trace):
+        own = [c[kind.model] == selection.model] if selection.model is not None else []
+        own += [c.probe == selection.probe] if record_class is ProbeResult and selection.probe is not None else []
+        own += [
+            _is_about(record_class, name, value)
+            for name, value in (("country", selection.country), ("topic", selection.topic))
+            if value is not None
+        ]
+        own += [c.sample == selection.sample] if selection.sample is not None else []
+        conditions.append(and_(*own))
+    if selection.probe in (None, DIRECT):
+        conditions += _is_derived(connection, audit_id, record_class, selection)
+    return and_(c.audit_id == audit_id, or_(*conditions)) if conditions else None
+
+
+def _is_about(record_class: type, name: str, value: str) -> ColumnElement[bool]:
+    """Condition: an answer is about a country or a topic; see `AnswerSelection`."""
     c = table_of(record_class).c
-    if selection.sample is not None and record_class in (SentencePairScore, Opinion):
-        return None
-    conditions = [c.audit_id == audit_id]
+    if record_class is MoralAnswerRecord:
+        return c.question == value if name == "topic" else false()
+    if record_class is ProbeResult:
+        return c.unit.contains(canonical_json(value), autoescape=True)
+    if record_class is not Comparison:
+        return c[name] == value
+    if name == "country":
+        return or_(c.context == value, c.context.startswith(f"{value}{CELL_SEPARATOR}", autoescape=True))
+    is_of_set = or_(c.context == value, c.context.endswith(f"{CELL_SEPARATOR}{value}", autoescape=True))
+    return or_(is_of_set, c.item_a == value, c.item_b == value)
+
+
+def _is_derived(
+    connection: Connection, audit_id: int, record_class: type, selection: AnswerSelection
+) -> list[ColumnElement[bool]]:
+    """Condition: an answer rests on a direct answer that matches a selection; empty for a class whose answers do not.
+
+    These are answers to a task's items that the probe `semantic` compares, comparisons of direct answers, and answers
+    of probes of other packages that need the direct answers on a cell.
+    """
+    c, trace = table_of(record_class).c, table_of(Trace).c
+    if record_class is ProbeResult:
+        is_about = [
+            _is_about(record_class, "country", value)
+            for value in (selection.country, selection.topic)
+            if value is not None
+        ]
+        is_of_model = [c.model == selection.model] if selection.model is not None else []
+        return [and_(c.probe.in_(_list_probes_of_cells(connection, audit_id)), *is_of_model, *is_about)]
+    if record_class not in (MoralAnswerRecord, Comparison):
+        return []
+    matches = [trace.audit_id == c.audit_id, *_match_columns(Trace, selection)]
+    if record_class is MoralAnswerRecord:
+        matches += [c.key.is_(None), trace.model == c.model, trace.topic == c.question, trace.sample == c.sample]
+    else:
+        item = trace.model + TRACE_ITEM_SEPARATOR + cast(trace.sample, String)
+        matches += [c.context == trace.country + CELL_SEPARATOR + trace.topic, or_(c.item_a == item, c.item_b == item)]
+    return [exists().where(*matches)]
+
+
+def _list_probes_of_cells(connection: Connection, audit_id: int) -> list[str]:
+    """List the probes of other packages that an audit has results of, and that need the direct answers on a cell."""
+    c = table_of(ProbeResult).c
+    names = connection.execute(select(c.probe).where(c.audit_id == audit_id).distinct()).scalars()
+    return [name for name in names if is_installed(name) and load_probe(name).probe.needs is Needs.CELL_TRACES]
+
+
+def _match_columns(record_class: type, selection: AnswerSelection) -> list[ColumnElement[bool]]:
+    """Conditions: the columns of a trace, or of what judges say of one, have the values of a selection."""
+    c = table_of(record_class).c
+    conditions = []
     for name, value in asdict(selection).items():
         if value is None:
             continue
@@ -178,14 +307,29 @@ def _is_selected(record_class: type, audit_id: int, selection: AnswerSelection) 
             conditions.append(or_(c.left == value, c.right == value))
         elif name in c:
             conditions.append(c[name] == value)
-    return and_(*conditions)
+    return conditions
+
+
+def _judges_excluded_pair() -> ColumnElement[bool]:
+    """Condition: a verdict is about a pair of answers of the probe `semantic`, one of which is excluded."""
+    c, answer = table_of(PairVerdict).c, table_of(MoralAnswerRecord).c
+    number = case((c.purpose == Purpose.CONSISTENCY.value, answer.sample), else_=answer.wording)
+    is_original = case((c.purpose == Purpose.CONSISTENCY.value, answer.wording == 0), else_=answer.wording > 0)
+    return exists().where(
+        answer.audit_id == c.audit_id,
+        answer.model == c.model,
+        answer.question == c.question,
+        answer.outcome == Outcome.EXCLUDED.value,
+        is_original,
+        or_(number == c.left, number == c.right),
+    )
 
 
 def _count_matches(
     connection: Connection, audit_id: int, record_class: type, selection: AnswerSelection, *, is_excluded: bool
 ) -> int:
     """Count the answers of a class that match, those that are excluded or those that are not."""
-    table, condition = table_of(record_class), _is_selected(record_class, audit_id, selection)
+    table, condition = table_of(record_class), _is_selected(connection, audit_id, record_class, selection)
     if condition is None:
         return 0
     is_counted = (table.c.outcome == Outcome.EXCLUDED.value) == is_excluded
@@ -195,17 +339,23 @@ def _count_matches(
 
 def _withdraw(connection: Connection, audit_id: int, selection: AnswerSelection) -> None:
     """Mark matching answers as excluded, and delete what depends on them; all rows are kept as they were."""
-    for record_class, value_columns in VALUE_COLUMNS.items():
-        table, condition = table_of(record_class), _is_selected(record_class, audit_id, selection)
-        if condition is not None:
-            is_new = and_(condition, table.c.outcome != Outcome.EXCLUDED.value)
-            if _keep_rows(connection, audit_id, table, is_new):
-                emptied = dict.fromkeys(value_columns)
-                connection.execute(update(table).where(is_new).values(outcome=Outcome.EXCLUDED.value, **emptied))
-    for record_class in DEPENDENT_RECORDS:
-        table, condition = table_of(record_class), _is_selected(record_class, audit_id, selection)
-        if condition is not None and _keep_rows(connection, audit_id, table, condition):
-            connection.execute(delete(table).where(condition))
+    for record_class, kind in ANSWER_KINDS.items():
+        table, condition = table_of(record_class), _is_selected(connection, audit_id, record_class, selection)
+        if condition is None:
+            continue
+        is_new = and_(condition, table.c.outcome != Outcome.EXCLUDED.value)
+        if _keep_rows(connection, audit_id, table, is_new):
+            marked = {
+                name: case((table.c[name].is_not(None), Outcome.EXCLUDED.value), else_=None) for name in kind.outcomes
+            }
+            connection.execute(update(table).where(is_new).values(**marked, **dict.fromkeys(kind.values)))
+    dependents = DEPENDENT_RECORDS if selection.probe in (None, DIRECT) else ()
+    conditions = {record_class: and_(true(), *_match_columns(record_class, selection)) for record_class in dependents}
+    for record_class, condition in {**conditions, PairVerdict: _judges_excluded_pair()}.items():
+        table = table_of(record_class)
+        is_dependent = and_(table.c.audit_id == audit_id, condition)
+        if _keep_rows(connection, audit_id, table, is_dependent):
+            connection.execute(delete(table).where(is_dependent))
 
 
 def _keep_rows(connection: Connection, audit_id: int, table: Table, condition: ColumnElement[bool]) -> int:

@@ -63,7 +63,7 @@ def write_records(
             rows = [row | {"position": position} for position, row in enumerate(rows, start=n_written)]
         (insert_rows if is_new else upsert)(connection, record_class, rows)
         n_written += len(chunk)
-    if record_class in exclusions.VALUE_COLUMNS:
+    if record_class in exclusions.ANSWER_KINDS:
         exclusions.apply_exclusions(connection, audit_id)
 
 

@@ -13,6 +13,7 @@ from auditor.agents.localization import country_name, topic_wording
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig, LogicProbe
 from auditor.domain import ENGLISH, Cell, Item, ItemSet, Outcome, Survey, Trace, canonical_hash, derive_seed
+from auditor.domain.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR
 from auditor.errors import ConfigError, ImportFileError
 from auditor.storage import results
 from auditor.surveys.languages import native_languages
@@ -100,11 +101,14 @@ def build_trace_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
             traces_by_cell[trace.cell].append(trace)
     return [
         ItemSet(
-            context=f"{cell.country} · {cell.topic}",
+            context=f"{cell.country}{CELL_SEPARATOR}{cell.topic}",
             text="",
             criterion=probe.relation,
             items=tuple(
-                Item(f"{trace.model} #{trace.sample}", blind_trace(context.config, context.survey, trace))
+                Item(
+                    f"{trace.model}{TRACE_ITEM_SEPARATOR}{trace.sample}",
+                    blind_trace(context.config, context.survey, trace),
+                )
                 for trace in traces
             ),
             language=prompt_language(context.config),

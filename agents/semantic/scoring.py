@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 
@@ -24,12 +25,14 @@ from auditor.agents.semantic.text_scores import (
     stack_text_kinds,
 )
 from auditor.agents.semantic.vector_cache import VectorCache, stack_vectors
+from auditor.config.semantic import SimilarityMetric
 from auditor.domain import canonical_hash
 from auditor.domain.semantic import QUESTION_TEXT, NullScore, QuestionScore, SemanticScoringSettings
 from auditor.metrics.semantic import cosine_similarities
 from auditor.storage import semantic_results
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import list_answering_models
+from auditor.storage.records import load_records
 
 LANGUAGE_METRIC_PREFIX = "languages:"
 """Prefix of the names of metrics that compare answers between languages."""
@@ -83,6 +86,29 @@ def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
             scores += _score_block(model, block, settings, vectors, measures, null_questions)
         null_scores += compute_null_scores(model, null_questions, settings, plan.seed)
     semantic_results.replace_scores(db, audit_id, scores, null_scores, settings)
+
+
+def rescore_stored_answers(db: Database, audit_id: int) -> None:
+    """Score the answers of an imported audit again, with the settings of its import; does nothing without scores.
+
+    Raises:
+        AuditorError: the encoder or a package of the measures cannot be used.
+    """
+    settings = semantic_results.load_facts(db, audit_id)
+    if settings is None:
+        return
+    from auditor.models.embeddings import load_encoder  # late: tests replace `load_encoder` there
+    from auditor.models.text_similarity import consistency_measures
+
+    metrics = {score.metric for score in load_records(db, audit_id, QuestionScore)}
+    names = [name for name in get_args(SimilarityMetric) if name in metrics]
+    plan = ScoringPlan(
+        settings=settings,
+        load_encoder=lambda: load_encoder(settings.encoder),
+        baseline_names=names,
+        load_baselines=lambda encoder: consistency_measures(names, encoder, settings.bertscore_model),
+    )
+    score_audit(db, audit_id, plan)
 
 
 def _scoring_identity(settings: SemanticScoringSettings) -> list[object]:

@@ -11,7 +11,7 @@ from auditor.cli.options import JsonOption, RequiredAuditArgument, StorageOption
 from auditor.cli.output import format_command, print_json, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.storage.exclusions import Exclusion
+    from auditor.storage.exclusions import AnswerSelection, Exclusion
 
 
 def exclude(
@@ -24,11 +24,16 @@ def exclude(
         str | None, typer.Option("--country", metavar="NAME", help="Only answers about this country.")
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", metavar="NAME", help="Only answers about this topic, or item of a task.")
+        str | None,
+        typer.Option("--topic", metavar="NAME", help="Only answers about this topic, question, or item of a task."),
     ] = None,
     sample: Annotated[
         int | None,
         typer.Option("--sample", metavar="N", min=1, help="Only the direct answer with this number, from 1."),
+    ] = None,
+    probe: Annotated[
+        str | None,
+        typer.Option("--probe", metavar="NAME", help='Only answers of this probe; "direct" for direct answers.'),
     ] = None,
     undo: Annotated[
         int | None, typer.Option("--undo", metavar="ID", help="Undo this exclusion: its answers count again as before.")
@@ -39,10 +44,13 @@ def exclude(
 ) -> None:
     """Declare recorded answers invalid, or undo that.
 
-    They leave all figures, with the judges' verdicts on them and their conflicts. In coverage, bounds and gates they
-    stay planned, and are lost with the cause "excluded". Page one of the report says how many there are, and why. The
-    declaration is part of the hash chain. It also holds for matching answers that are recorded later. Answers to the
-    probes semantic and logic cannot be excluded.
+    They leave all figures, with everything derived from them: judges' verdicts and conflicts, and comparisons that
+    show them. In coverage, bounds and gates they stay planned, and are lost with the cause "excluded". Page one of the
+    report says how many there are, and why. The declaration is part of the hash chain. It also holds for matching
+    answers that are recorded later.
+
+    Without --probe, answers of all probes match. Those of the probe semantic are about a question, which --topic names
+    by its id. Those of the probe logic are about a country's topics, an item or a set of items.
 
     Example: auditor exclude my-audit --model gpt --country Japan --reason "Wrong system prompt."
     """
@@ -50,12 +58,14 @@ def exclude(
     from auditor.run.exclusions import exclude_answers, undo_exclusion
     from auditor.storage.exclusions import AnswerSelection
 
-    selection = AnswerSelection(model, country, topic, None if sample is None else sample - 1)
+    selection = AnswerSelection(model, country, topic, None if sample is None else sample - 1, probe)
     if is_list:
         _list_exclusions(audit, storage, as_json=as_json)
     elif undo is not None:
         if selection != AnswerSelection():
-            raise UsageError("--undo takes no selection.", "Leave out --model, --country, --topic and --sample.")
+            raise UsageError(
+                "--undo takes no selection.", "Leave out --model, --country, --topic, --sample and --probe."
+            )
         undo_exclusion(audit, undo, reason or "", storage=storage)
         print_message(f"Exclusion {undo} is undone: its answers count again.")
     elif reason is None:
@@ -84,14 +94,13 @@ def _list_exclusions(audit: str, storage: str | None, *, as_json: bool) -> None:
     elif not exclusions:
         print_message(f"No answers of '{audit}' are excluded.")
     else:
-        columns = ["id", "model", "country", "topic", "sample", "answers", "since", "reason"]
+        columns = ["id", "model", "country", "topic", "sample", "probe", "answers", "since", "reason"]
         print_table(
             columns,
             [
                 [
                     exclusion.id,
-                    *("all" if value is None else value for value in list(asdict(exclusion.selection).values())[:3]),
-                    "all" if exclusion.selection.sample is None else exclusion.selection.sample + 1,
+                    *("all" if value is None else value for value in _to_words(exclusion.selection)),
                     exclusion.n_answers,
                     exclusion.excluded_at[:10],
                     exclusion.reason,
@@ -99,6 +108,12 @@ def _list_exclusions(audit: str, storage: str | None, *, as_json: bool) -> None:
                 for exclusion in exclusions
             ],
         )
+
+
+def _to_words(selection: AnswerSelection) -> list[str | int | None]:
+    """What a selection names, in the order of the table; samples are numbered from 1."""
+    sample = None if selection.sample is None else selection.sample + 1
+    return [selection.model, selection.country, selection.topic, sample, selection.probe]
 
 
 def _to_json(exclusion: Exclusion) -> dict[str, object]:

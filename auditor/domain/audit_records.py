@@ -84,7 +84,7 @@ class SentencePairScore:
         measure: how the log-probabilities were obtained; None if the model supports no measure.
         key: key of the call.
         key_swapped: key of the call that shows the two endings in the other order; None where order does not matter.
-        repeat_key, repeat_key_swapped: keys of the calls that asked again; None for a call that was not repeated.
+        repeat_key, swapped_repeat_key: keys of the calls that asked again; None for a call that was not repeated.
         first_outcome: as in `Trace`.
     """
 
@@ -99,7 +99,7 @@ class SentencePairScore:
     key: Annotated[str | None, CallKey(Purpose.LOGPROB, "model")] = None
     key_swapped: Annotated[str | None, CallKey(Purpose.LOGPROB, "model")] = None
     repeat_key: Annotated[str | None, CallKey(Purpose.LOGPROB, "model")] = None
-    repeat_key_swapped: Annotated[str | None, CallKey(Purpose.LOGPROB, "model")] = None
+    swapped_repeat_key: Annotated[str | None, CallKey(Purpose.LOGPROB, "model")] = None
     first_outcome: Outcome | None = None
 
 

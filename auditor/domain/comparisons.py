@@ -10,6 +10,11 @@ from auditor.domain.languages import ENGLISH
 from auditor.domain.records import CallKey, Key, LongText, NotStored, stored
 from auditor.domain.terms import Outcome, Purpose
 
+CELL_SEPARATOR = " · "
+"""Between country and topic in the context of a cell whose direct answers are compared."""
+TRACE_ITEM_SEPARATOR = " #"
+"""Between the model and the sample's number in the id of an item that is a direct answer."""
+
 
 class Relation(StrEnum):
     """Form of the question: "which is more …" (standard), or "which is less …" (negated)."""

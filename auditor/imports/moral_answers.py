@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import bootstrap
 from auditor.agents.semantic.questions import load_questions
-from auditor.agents.semantic.scoring import ScoringPlan, score_audit
+from auditor.agents.semantic.scoring import ScoringPlan, rescore_stored_answers, score_audit
 from auditor.config import EmbeddingSection, require_audit_name
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Outcome, canonical_hash
@@ -118,6 +118,7 @@ def import_answers(
             db, collector, settings, probe, lambda: load_encoder(encoder_name), on_progress or (lambda total, n: None)
         )
         _save_audit(db, audit, scored)
+        rescore_stored_answers(db, audits.get_audit(db, audit).id)  # without answers that were declared invalid earlier
     usable = Counter((answer.model, answer.question) for answer in collector.answers if answer.text is not None)
     model_questions = {(answer.model, answer.question) for answer in collector.answers}
     empty = sum(answer.text is None for answer in collector.answers)

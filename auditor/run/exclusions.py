@@ -12,7 +12,7 @@ from auditor.config import load_stored_config
 from auditor.domain import Method
 from auditor.errors import UsageError
 from auditor.run.audit_handle import open_stored_database
-from auditor.run.encoders import direct_encoder_loader
+from auditor.run.encoders import direct_encoder_loader, semantic_encoder_loader
 from auditor.storage import audits, exclusions, results
 from auditor.storage.database import Database, run_lock
 from auditor.storage.exclusions import AnswerSelection, Exclusion
@@ -38,7 +38,7 @@ def exclude_answers(name: str, selection: AnswerSelection, reason: str, *, stora
         AuditorError: the encoder that compares the remaining answers cannot be used.
     """
     if selection == AnswerSelection():
-        raise UsageError("no answers are selected.", "Add --model, --country, --topic or --sample.")
+        raise UsageError("no answers are selected.", "Add --model, --country, --topic, --sample or --probe.")
     if not reason.strip():
         raise UsageError("the reason is empty.", 'Say why the answers are invalid: --reason "…"')
     return _change(
@@ -71,7 +71,7 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
     config = load_stored_config(audit.config)
     if config is None:
         return lambda: recompute_imported_scores(db, audit.id)
-    load_encoder = direct_encoder_loader(config)
+    load_encoder, load_semantic_encoder = direct_encoder_loader(config), semantic_encoder_loader(config)
 
     def recompute() -> None:
         from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
@@ -95,6 +95,7 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
             db,
             client=OfflineClient(),
             consistency=consistency,
+            load_semantic_encoder=load_semantic_encoder,
             stop_event=stop_event,
         )
         recompute_results(context)
@@ -108,8 +109,9 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
 
 
 def recompute_imported_scores(db: Database, audit_id: int) -> None:
-    """Compute the direct scores of an imported audit again, for cells whose samples are stored."""
+    """Compute the scores of an imported audit again: of cells whose samples are stored, and of answers to questions."""
     from auditor.agents.cell_scoring import compute_cell_score  # loads numpy (0.1 s)
+    from auditor.agents.semantic.scoring import rescore_stored_answers
 
     stored = {
         (score.model, score.cell): score for score in results.load_scores(db, audit_id) if score.method == Method.DIRECT
@@ -121,3 +123,4 @@ def recompute_imported_scores(db: Database, audit_id: int) -> None:
         n_planned = len(samples) if score is None else max(score.n_planned, len(samples))
         scores.append(compute_cell_score(*key, samples, n_planned, None, ""))
     save_records(db, audit_id, scores)
+    rescore_stored_answers(db, audit_id)

@@ -19,12 +19,15 @@ from auditor.cli.app import build_app
 from auditor.config import AuditConfig, installed_probes, load_config
 from auditor.cost_estimation.probe_calls import plan_installed_probe_calls
 from auditor.domain import Outcome
+from auditor.errors import UsageError
 from auditor.probe_interface import ProbeResult
 from auditor.reports.output import render_report
 from auditor.reports.sections.run_summary import build_run_summary
 from auditor.run import load_planned_survey, open_audit, run_audit
+from auditor.run.exclusions import exclude_answers, undo_exclusion
 from auditor.run.fingerprints import fingerprint
 from auditor.storage.database import open_database
+from auditor.storage.exclusions import AnswerSelection
 from auditor.storage.records import load_records, save_records
 from tests.support.probe_packages import use_packages
 
@@ -234,3 +237,38 @@ def test_the_page_leads_from_nothing_to_a_section(tmp_path: Path, monkeypatch: p
     assert "| western | 0." in report
     results = open_audit("simulated-steady", storage=f"sqlite:///{tmp_path / 'auditor.db'}").probe_results("steady")
     assert [(result.sample, result.turn, result.outcome) for result in results] == [(0, 0, "ok"), (0, 1, "ok")] * 4
+
+
+@pytest.mark.parametrize(
+    ("selection", "n_excluded"),
+    [
+        (AnswerSelection(model="western"), 4),
+        (AnswerSelection(country="Japan", probe="confidence"), 4),
+        (AnswerSelection("western", "Japan", "divorce", sample=0), 1),  # the probe shows the model its own answers
+        (AnswerSelection("western", "Japan", probe="direct"), 2),
+        (AnswerSelection(topic="divorce", probe="semantic"), None),
+    ],
+)
+def test_answers_of_the_probe_are_excluded_and_come_back(
+    config: AuditConfig, storage: str, selection: AnswerSelection, n_excluded: int | None
+) -> None:
+    def load() -> list[ProbeResult]:
+        with open_database(storage) as db:
+            return load_records(db, 1, ProbeResult)
+
+    before, report = load(), open_audit(NAME, storage=storage).report()
+    if n_excluded is None:
+        with pytest.raises(UsageError, match="no recorded answer matches"):
+            exclude_answers(NAME, selection, "Wrong.", storage=storage)
+        return
+    exclude_answers(NAME, selection, "Wrong.", storage=storage)
+    excluded = [result for result in load() if result.outcome is Outcome.EXCLUDED]
+    assert [result.value for result in excluded] == [None] * n_excluded
+    after = open_audit(NAME, storage=storage).report()
+    [row] = [row for row in after.coverage.total if row.stage == "confidence"]
+    assert (row.planned, row.ok, row.losses) == (N_CALLS, N_CALLS - n_excluded, {"excluded": n_excluded})
+    run_audit(config, storage=storage)
+    assert [result for result in load() if result.outcome is Outcome.EXCLUDED] == excluded
+    undo_exclusion(NAME, 1, storage=storage)
+    assert load() == before
+    assert open_audit(NAME, storage=storage).report().probes == report.probes

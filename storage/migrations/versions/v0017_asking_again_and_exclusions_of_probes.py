@@ -20,7 +20,7 @@ def upgrade() -> None:
 
     with op.batch_alter_table("contrast", schema=None) as batch_op:
         batch_op.add_column(sa.Column("repeat_key", WORDS, nullable=True))
-        batch_op.add_column(sa.Column("repeat_key_swapped", WORDS, nullable=True))
+        batch_op.add_column(sa.Column("swapped_repeat_key", WORDS, nullable=True))
         batch_op.add_column(sa.Column("first_outcome", WORDS, nullable=True))
 
     with op.batch_alter_table("exclusion", schema=None) as batch_op:

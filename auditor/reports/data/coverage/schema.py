@@ -60,7 +60,7 @@ class ExclusionRow(ReportModel):
 
     id: int
     model: str | None
-    """Null for all models; the same holds for the next three."""
+    """Null for all models; the same holds for the next three, and for the probe."""
     country: str | None
     topic: str | None
     sample: int | None
@@ -68,6 +68,8 @@ class ExclusionRow(ReportModel):
     excluded_at: str
     answers: int
     """Recorded answers that are excluded."""
+    probe: str | None = None
+    """`direct` for direct answers."""
 
 
 class CoverageReport(ReportModel):
