@@ -14,7 +14,7 @@ from auditor.experiments.declaration import ExperimentContext, ExperimentResult,
 if TYPE_CHECKING:
     from auditor.agents.semantic.group_scores import GroupScores
     from auditor.agents.semantic.questions import QuestionIds
-    from auditor.reports.data.semantic.experiment_rows import MeasureByRuleRow, RuleFollowingRow
+    from auditor.reports.data.semantic.experiment_rows import RuleFollowingRow
 
 
 def rules(
@@ -65,6 +65,7 @@ def _build_row(model: str, before: GroupScores, after: GroupScores) -> RuleFollo
     """Compare a model's consistency without and with a rule."""
     from auditor.reports.data.semantic.answer_counts import build_count_rows
     from auditor.reports.data.semantic.differences import difference_over_questions
+    from auditor.reports.data.semantic.experiment_rows import MeasureByRuleRow, RuleFollowingRow
     from auditor.reports.data.semantic.measure_changes import compare_measures
     from auditor.reports.data.semantic.score_table import mean_over_questions
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.report_model import ReportModel, list_publications
 
 INTERVAL_KEY = "ci_low"
 """The end of the keys that hold the lower end of an interval."""
@@ -50,12 +51,14 @@ def _walk_schema(
 
 
 def iterate_estimates(document: object, path: str = "") -> Iterator[tuple[str, Estimate]]:
-    """All estimates in a report or in a part of it, with their paths."""
+    """All estimates in a report or in a part of it, with their paths in JSON."""
     if isinstance(document, Estimate):
         yield path, document
     if isinstance(document, BaseModel):
+        publications = list_publications(type(document)) if isinstance(document, ReportModel) else {}
         for name in type(document).model_fields:
-            yield from iterate_estimates(getattr(document, name), f"{path}.{name}")
+            keys = publications[name].keys if name in publications and publications[name].base is None else {}
+            yield from iterate_estimates(getattr(document, name), f"{path}.{keys.get(INTERVAL_KEY, name)}")
     elif is_dataclass(document) and not isinstance(document, type):
         for attribute in fields(document):
             yield from iterate_estimates(getattr(document, attribute.name), f"{path}.{attribute.name}")

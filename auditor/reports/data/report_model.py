@@ -65,7 +65,7 @@ class FlatRow(ReportModel):
     @model_serializer(mode="wrap")
     def _publish_keys(self, serialize: SerializerFunctionWrapHandler) -> Any:
         published: dict[str, Any] = {}
-        publications = _list_publications(type(self))
+        publications = list_publications(type(self))
         for name, value in serialize(self).items():
             publication, figure = publications.get(name), getattr(self, name)
             if publication is None or publication.base is not None:
@@ -81,7 +81,7 @@ class FlatRow(ReportModel):
         resolved = handler.resolve_ref_schema(schema)
         nested_properties, resolved["properties"] = resolved["properties"], {}
         for name, json_schema in nested_properties.items():
-            publication, properties = _list_publications(cls).get(name), {name: json_schema}
+            publication, properties = list_publications(cls).get(name), {name: json_schema}
             if publication is not None:
                 figure_class = cls.model_fields[name].annotation
                 keys = publication.describe_keys(figure_class, json_schema.get("description"))
@@ -93,7 +93,7 @@ class FlatRow(ReportModel):
 
 
 @cache
-def _list_publications(row_class: type[ReportModel]) -> dict[str, PublishedAs]:
+def list_publications(row_class: type[ReportModel]) -> dict[str, PublishedAs]:
     """How the fields of a row publish attributes of their figures; fields that publish none are left out."""
     return {
         name: annotation
