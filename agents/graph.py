@@ -17,7 +17,8 @@ from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
 from auditor.agents.preflight import preflight
 from auditor.agents.probe_stage import build_probe_graph
 from auditor.agents.run_context import RunContext
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.installed_probes import load_built_in
+from auditor.config.probes import BUILT_IN_PROBES
 
 AuditGraph: TypeAlias = CompiledStateGraph[AuditState, RunContext, AuditState, AuditState]
 
@@ -37,11 +38,11 @@ def build_graph(
     graph.add_node("cells", build_cell_graph())
     graph.add_node(score_logprobs, input_schema=LogprobBatch)
     installed_probes = list(installed_probes)
-    for name, section_class in SECTION_BY_PROBE.items():
-        graph.add_node(name, section_class.parts.load("build_graph")())
+    for name in BUILT_IN_PROBES:
+        graph.add_node(name, load_built_in(name).build_graph())
     for name in installed_probes:
         graph.add_node(name, build_probe_graph(name))
-    branches = ["cells", "score_logprobs", *SECTION_BY_PROBE, *installed_probes]
+    branches = ["cells", "score_logprobs", *BUILT_IN_PROBES, *installed_probes]
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "preflight")
     graph.add_conditional_edges("preflight", nodes.route_branches, [*branches, "measure"])

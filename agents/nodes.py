@@ -17,7 +17,6 @@ from auditor.agents.audit_state import AuditState, split_into_batches
 from auditor.agents.cell_scoring import compute_cell_score, compute_logprob_scores, evidence_hash, texts_by_language
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
-from auditor.config.probes import SECTION_BY_PROBE
 from auditor.domain import Cell, CellScore, Method, Trace
 from auditor.failpoints import failpoint
 from auditor.storage import audits, results
@@ -44,8 +43,7 @@ def route_branches(state: AuditState, runtime: Runtime[RunContext]) -> list[Send
             Send("score_logprobs", {**batch, "measures": state["measures"]})
             for batch in split_into_batches(state["cells"], CELLS_PER_BATCH)
         ]
-    branches += [name for name in SECTION_BY_PROBE if getattr(probes, name) is not None]
-    branches += probes.plugins
+    branches += probes.with_stage
     return branches or ["measure"]
 
 

@@ -7,20 +7,16 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, case, func, select
 
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.installed_probes import load_built_in
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Outcome
-from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeResult
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
 
-ANSWER_RECORDS: Mapping[str, type] = {
-    name: section_class.parts.load("answer_record") for name, section_class in SECTION_BY_PROBE.items()
-}
+ANSWER_RECORDS: Mapping[str, type] = {name: load_built_in(name).answer_record() for name in BUILT_IN_PROBES}
 """Class of the records of a probe's answers, by the probe's name."""
-PROBE_RECORDS: Mapping[str, list[type]] = {
-    name: list_stored(section_class.parts.load("records")) for name, section_class in SECTION_BY_PROBE.items()
-}
+PROBE_RECORDS: Mapping[str, list[type]] = {name: load_built_in(name).list_records() for name in BUILT_IN_PROBES}
 """Classes of all stored records of a probe, by the probe's name."""
 
 
@@ -51,7 +47,7 @@ def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, Answ
 
 def name_answers(probe: str) -> str:
     """Name one answer of a probe, in the singular, for lists of what an audit has."""
-    return SECTION_BY_PROBE[probe].parts.answers_noun if probe in SECTION_BY_PROBE else f"{probe} answer"
+    return load_built_in(probe).noun if probe in BUILT_IN_PROBES else f"{probe} answer"
 
 
 def list_stored_probes(db: Database, audit_id: int) -> list[str]:

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from sqlalchemy import Column, LargeBinary, String, Text
 from sqlmodel import AutoString, Field, SQLModel
 
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.installed_probes import load_built_in
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import (
     AlteredTraceVerdict,
     CellScore,
@@ -30,7 +31,6 @@ from auditor.domain import (
     Verdict,
 )
 from auditor.domain.audit_records import Audit
-from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeResult
 from auditor.storage import call_tables as call_tables
 from auditor.storage import exclusion_tables as exclusion_tables
@@ -86,8 +86,8 @@ class VectorRow(AppendOnlyRow, table=True):
     values: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
-for _probe in SECTION_BY_PROBE.values():
-    for _record_class in list_stored(_probe.parts.load("records")):
+for _name in BUILT_IN_PROBES:
+    for _record_class in load_built_in(_name).list_records():
         row_class_of(_record_class)
 
 for _table in SQLModel.metadata.tables.values():

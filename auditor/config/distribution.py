@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from auditor.config.probe_section import ProbeParts, ProbeSection
+from auditor.config.probe_section import ProbeSection
 from auditor.config.providers.table import REPLAY
-from auditor.domain import Purpose
-from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, OpinionMode, ScaleOrder
+from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, ScaleOrder
 
 if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
@@ -22,24 +21,6 @@ MIN_SAMPLES_PER_ORDER = 2
 
 class DistributionProbe(ProbeSection):
     """How people's answers are spread: the shares that a model states, and its own answers as single people."""
-
-    parts: ClassVar = ProbeParts(
-        records="auditor.domain.opinions",
-        answer_record="auditor.domain.opinions:Opinion",
-        build_graph="auditor.agents.distribution:build_distribution_graph",
-        check_input="auditor.agents.opinion_questions:check_survey",
-        plan_calls="auditor.cost_estimation.distribution_calls:plan_distribution_calls",
-        build_report="auditor.reports.data.distribution.build:build_distribution_report",
-        measure_coverage="auditor.reports.data.distribution.build:measure_distribution_coverage",
-        build_section="auditor.reports.sections.distribution:build_distribution_section",
-        build_summary_tables="auditor.reports.sections.distribution:build_summary_tables",
-        fingerprint_inputs="auditor.agents.opinion_questions:list_fingerprint_inputs",
-        answers_key="opinions",
-        answers_noun="opinion",
-        counted_labels={str(mode): f"{mode} opinions" for mode in OpinionMode},
-        sampled_purpose=Purpose.OPINION,
-        sampled_figures="The diversity of answers (variance ratio)",
-    )
 
     modes: Annotated[list[Mode], Field(min_length=1)] = Field(default_factory=lambda: list(DEFAULT_MODES))
     """How models are asked: `verbalized`, how many of 100 people would choose each answer; `sampled`, to answer as one

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from auditor.config.base import ConfigSection
+from auditor.config.probe_section import BuiltInProbe
 from auditor.domain import Purpose
 from auditor.errors import AuditorError, ConfigError, ProbeError
 from auditor.probe_interface import INTERFACE_VERSION, Probe, ProbeAnswer, ProbeAudit, Question, Reading, Unit
@@ -48,19 +49,25 @@ class ProbeSource:
     problem: str = ""
 
 
-@functools.cache
-def list_probe_sources() -> dict[str, ProbeSource]:
-    """List the installed probes by name: built-in ones, then those of other packages, each in alphabetical order.
-
-    Reads names only; no probe is imported.
-    """
-    from importlib import metadata  # 20 ms, which a configuration without such a probe does not need
-
-    sources = {
+def _list_built_in_sources() -> dict[str, ProbeSource]:
+    """List the probes in folders below `auditor/probes` by name, in alphabetical order."""
+    return {
         module.name: ProbeSource(module.name, "auditor", "", functools.partial(_load_built_in, module.name))
         for module in pkgutil.iter_modules([str(FOLDER)])
         if module.ispkg
     }
+
+
+@functools.cache
+def list_probe_sources() -> dict[str, ProbeSource]:
+    """List the installed probes without a table of their own in `Probes` by name, each kind in alphabetical order.
+
+    Those in folders of the program come first, then those of other packages.
+    Reads names only; no probe is imported.
+    """
+    from importlib import metadata  # 20 ms, which a configuration without such a probe does not need
+
+    sources = {name: source for name, source in _list_built_in_sources().items() if name not in RESERVED_NAMES}
     built_in = {*RESERVED_NAMES, *sources}
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("an unknown package", "")
@@ -276,7 +283,7 @@ def load_probe(name: str) -> InstalledProbe:
     """
     if name in _LOADED:
         return _LOADED[name]
-    source = list_probe_sources().get(name)
+    source = _list_built_in_sources().get(name) or list_probe_sources().get(name)
     if source is None:
         raise ConfigError(f"the probe '{name}' is not installed.", "Install its package.")
     advice = f"Update or uninstall {source.package}."
@@ -302,6 +309,13 @@ def load_probe(name: str) -> InstalledProbe:
     probe = probe_class()
     probe.name = name
     return _LOADED.setdefault(name, InstalledProbe(probe, source))
+
+
+def load_built_in(name: str) -> BuiltInProbe:
+    """Import the built-in probe of this name, one of `BUILT_IN_PROBES`."""
+    probe = load_probe(name).probe
+    assert isinstance(probe, BuiltInProbe), name
+    return probe
 
 
 def find_settings_class(name: str) -> type[ConfigSection] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field
 
 from auditor.config.base import PromptForm
-from auditor.config.probe_section import ProbeParts, ProbeSection
+from auditor.config.probe_section import ProbeSection
 from auditor.domain import ENGLISH
 
 if TYPE_CHECKING:
@@ -20,22 +20,6 @@ ENGLISH_ONLY = ("paper", "coherence")
 
 class LogicProbe(ProbeSection):
     """Logical consistency of a judge's pairwise preferences, in both orders and in a negated form."""
-
-    parts: ClassVar = ProbeParts(
-        records="auditor.domain.comparisons",
-        answer_record="auditor.domain.comparisons:Comparison",
-        build_graph="auditor.agents.logic.graph:build_logic_graph",
-        check_input="auditor.agents.logic.input_check:check_items",
-        plan_calls="auditor.cost_estimation.logic_calls:plan_logic_calls",
-        build_report="auditor.reports.data.logic.build:build_logic_report",
-        measure_coverage="auditor.reports.data.logic.build:measure_logic_coverage",
-        build_section="auditor.reports.sections.logic:build_logic_section",
-        build_summary_tables="auditor.reports.sections.logic_tables:build_summary_tables",
-        fingerprint_inputs="auditor.agents.logic.fingerprint:list_fingerprint_inputs",
-        answers_key="comparisons",
-        answers_noun="comparison",
-        counted_labels={None: "comparisons of items"},
-    )
 
     items: str = "topics"
     """What judges compare in pairs: `topics` of a country, `traces` (models' reasoning on one country and topic), or

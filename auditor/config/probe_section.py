@@ -1,71 +1,26 @@
-"""Base classes of the tables of probes, and the declaration of the parts of built-in probes."""
+"""Base classes of the tables of probes, and what a built-in probe contributes besides the interface of all probes."""
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import ConfigDict, PrivateAttr
 
 from auditor.config.base import ConfigSection
-from auditor.domain import Purpose
+from auditor.domain import Cell, Purpose
+from auditor.probe_interface import INTERFACE_VERSION, Probe, ProbeAudit
 
 if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
-
-
-@dataclass(frozen=True)
-class ProbeParts:
-    """What each layer of the program contributes to a probe, as "module:attribute".
-
-    Parts are named instead of imported, since a configuration is loaded by every command and lies below all layers. A
-    test loads each part and compares its parameters with those that its users pass.
-
-    Attributes:
-        records: module with the stored records of the probe (`auditor.domain.records`).
-        answer_record: the record of its answers, with the columns `outcome`, `key` (of the call), and `model`; `judge`
-            instead of `model` for answers as a judge.
-        build_graph: `() -> CompiledStateGraph`, the probe's stage; it ends at once without the probe's table.
-        check_input: `(config, survey) -> str | None`, checks the probe's files before the first call, and describes in
-            a few words what is planned.
-        plan_calls: `(config, survey, cells) -> Iterator[PlannedCalls]`, for the estimate of costs.
-        build_report: `(db, source, sampling) -> ReportModel | None`, the field of the report with the probe's name.
-        measure_coverage: `(report) -> Iterator[StageCoverage]`, of what `build_report` returned.
-        build_section: `(report) -> Section | None`, the probe's section of the document.
-        build_summary_tables: `(report) -> Iterator[Table]`, printed at the end of a run.
-        fingerprint_inputs: `(config, languages) -> list[object]`, what determines the answers besides the configuration
-            and `prompts`; None if nothing does.
-        prompts: names of the prompts that the probe always uses, in English.
-        answers_key: key of the number of answers in the JSON of `auditor status`.
-        answers_noun: a single answer, in words; its plural adds "s".
-        counted_labels: names of the counted items in the coverage table, by `StageCoverage.method`.
-        sampled_purpose: purpose of the questions that are asked several times; None if the spread of their answers is
-            no result.
-        sampled_figures: the figures that depend on this spread, as the beginning of a sentence.
-    """
-
-    records: str
-    answer_record: str
-    build_graph: str
-    check_input: str
-    plan_calls: str
-    build_report: str
-    measure_coverage: str
-    build_section: str
-    build_summary_tables: str
-    answers_key: str
-    answers_noun: str
-    counted_labels: Mapping[str | None, str]
-    fingerprint_inputs: str | None = None
-    prompts: tuple[str, ...] = ()
-    sampled_purpose: Purpose | None = None
-    sampled_figures: str = ""
-
-    def load(self, part: str) -> Any:
-        """Import a part by the name of its attribute; a module or an object of a module."""
-        return pkgutil.resolve_name(getattr(self, part))
+    from auditor.cost_estimation.planned_calls import PlannedCalls
+    from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.reports.data.report_model import ReportModel
+    from auditor.reports.data.report_schema import Report
+    from auditor.reports.data.report_source import ReportSource
+    from auditor.reports.data.requests.sampling_settings import SamplingReport
+    from auditor.reports.document import Section, Table
+    from auditor.storage.database import Database
 
 
 class ProbeSettings(ConfigSection):
@@ -86,8 +41,6 @@ class ProbeSettings(ConfigSection):
 class ProbeSection(ProbeSettings):
     """A table under `[probes]` of a built-in probe that has a stage of its own in the graph."""
 
-    parts: ClassVar[ProbeParts]
-
     @property
     def unestimated_reason(self) -> str | None:
         """Why the costs of this probe cannot be estimated, as the end of a sentence; None if they can be."""
@@ -95,7 +48,7 @@ class ProbeSection(ProbeSettings):
 
     @property
     def sampled_temperature(self) -> float | None:
-        """Temperature of the questions with `parts.sampled_purpose`, of models that set none; None without such."""
+        """Temperature of the questions with `BuiltInProbe.sampled_purpose`, of models that set none; else None."""
         return None
 
 
@@ -121,3 +74,63 @@ class MissingProbe(ConfigSection):
     def reason(self) -> str:
         """Why the probe cannot be used, as a sentence."""
         return self._reason
+
+
+class BuiltInProbe(Probe[Any, Any]):
+    """A probe with records, a stage and a field of the report of its own: the class `PROBE` of its folder.
+
+    The program reaches a built-in probe through this class only. The hooks import what they need when they are called,
+    so that a configuration does not load the layers above it.
+
+    Attributes:
+        answers_key: key of the number of answers in the JSON of `auditor status`.
+        counted_labels: names of the counted items in the coverage table, by `StageCoverage.method`.
+        sampled_purpose: purpose of the questions that are asked several times; None if the spread of their answers is
+            no result.
+        sampled_figures: the figures that depend on this spread, as the beginning of a sentence.
+    """
+
+    interface_version = INTERFACE_VERSION
+    answers_key: ClassVar[str]
+    counted_labels: ClassVar[Mapping[str | None, str]]
+    sampled_purpose: ClassVar[Purpose | None] = None
+    sampled_figures: ClassVar[str] = ""
+
+    def list_records(self) -> list[type]:
+        """List the classes of the probe's stored records (`auditor.domain.records`)."""
+        raise NotImplementedError
+
+    def answer_record(self) -> type:
+        """The record of the probe's answers.
+
+        Its columns include `outcome`, `key` (of the call), and `model`; `judge` instead for answers as a judge.
+        """
+        raise NotImplementedError
+
+    def build_graph(self) -> Any:
+        """Build the probe's stage, a compiled graph; it ends at once without the probe's table."""
+        raise NotImplementedError
+
+    def plan_calls(self, audit: ProbeAudit[Any], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
+        """Yield the planned calls about some cells, for the estimate of costs."""
+        raise NotImplementedError
+
+    def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
+        """List what determines the answers besides the configuration and `prompts`."""
+        return ()
+
+    def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> ReportModel | None:
+        """Compute the field of the report with the probe's name; None without results."""
+        raise NotImplementedError
+
+    def measure_coverage(self, figures: Any) -> Iterable[StageCoverage]:
+        """Yield the coverage of the answers, from what `build_report` returned."""
+        raise NotImplementedError
+
+    def build_section(self, report: Report) -> Section | None:
+        """Build the section of the document; None without results."""
+        raise NotImplementedError
+
+    def build_summary_tables(self, report: Report) -> Iterable[Table]:
+        """Yield the tables that are printed at the end of a run."""
+        return ()

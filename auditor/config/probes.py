@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
@@ -210,9 +209,14 @@ class Probes(ConfigSection):
 
     @property
     def stages(self) -> dict[str, ProbeSection]:
-        """The configured probes with a stage of their own, by name, in the order of their stages."""
-        sections = {name: getattr(self, name) for name in SECTION_BY_PROBE}
+        """The configured built-in probes with a stage of their own, by name, in the order of their stages."""
+        sections = {name: getattr(self, name) for name in BUILT_IN_PROBES}
         return {name: section for name, section in sections.items() if section is not None}
+
+    @property
+    def with_stage(self) -> dict[str, ProbeSettings]:
+        """All configured probes with a stage of their own by name: built-in ones, then those of other packages."""
+        return {**self.stages, **self.plugins}
 
     @property
     def plugins(self) -> dict[str, ProbeSettings]:
@@ -252,15 +256,10 @@ class Probes(ConfigSection):
         }
 
 
-def _find_section_class(annotation: Any) -> type[ProbeSection] | None:
-    """The class of a probe with a stage of its own that a field may hold; None if the field holds none."""
-    classes = (value for value in get_args(annotation) if isinstance(value, type) and issubclass(value, ProbeSection))
-    return next(classes, None)
-
-
-SECTION_BY_PROBE: Mapping[str, type[ProbeSection]] = {
-    name: section_class
+BUILT_IN_PROBES = tuple(
+    name
     for name, field in Probes.model_fields.items()
-    if (section_class := _find_section_class(field.annotation)) is not None
-}
-"""Probes with a stage of their own, by name: all fields of `Probes` that hold a `ProbeSection`, in their order."""
+    if any(isinstance(value, type) and issubclass(value, ProbeSection) for value in get_args(field.annotation))
+)
+"""Names of the built-in probes with a stage of their own: the fields of `Probes` that hold a `ProbeSection`, in their
+order."""

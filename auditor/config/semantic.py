@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field
 
 from auditor.config.base import ConfigSection, PromptForm
 from auditor.config.model_section import ModelSection
-from auditor.config.probe_section import ProbeParts, ProbeSection
+from auditor.config.probe_section import ProbeSection
 from auditor.config.providers.table import REPLAY
-from auditor.domain import Purpose
 from auditor.domain.semantic import MoralFoundation
 from auditor.errors import did_you_mean
 
@@ -45,32 +44,6 @@ class ConsistencySection(ConfigSection):
 
 class SemanticProbe(ProbeSection):
     """Consistency of the answers to moral questions in several wordings, and of the rules of thumb behind them."""
-
-    parts: ClassVar = ProbeParts(
-        records="auditor.domain.semantic",
-        answer_record="auditor.domain.semantic:MoralAnswerRecord",
-        build_graph="auditor.agents.semantic.graph:build_semantic_graph",
-        check_input="auditor.agents.semantic.questions:check_questions",
-        plan_calls="auditor.cost_estimation.semantic_calls:plan_semantic_calls",
-        build_report="auditor.reports.data.semantic.build:build_semantic_report",
-        measure_coverage="auditor.reports.data.semantic.build:measure_semantic_coverage",
-        build_section="auditor.reports.sections.semantic:build_semantic_section",
-        build_summary_tables="auditor.reports.sections.semantic:build_summary_tables",
-        prompts=(
-            *("semantic.answer.structured", "semantic.answer.text", "semantic.rule.structured", "semantic.rule.text"),
-            *("semantic.paraphrase", "semantic.consistency", "semantic.contradiction"),
-        ),
-        fingerprint_inputs="auditor.agents.semantic.given_answers:list_fingerprint_inputs",
-        answers_key="moral_answers",
-        answers_noun="free-text answer",
-        counted_labels={
-            "answers": "free-text answers",
-            "rules": "rules of thumb",
-            "judgements": "judgements of pairs of answers",
-        },
-        sampled_purpose=Purpose.MORAL,
-        sampled_figures="Consistency under paraphrase",
-    )
 
     questions: str = BUILT_IN_QUESTIONS
     """`built-in`, or the path of a file: TOML in the format of the built-in questions, or CSV, JSONL or Parquet with

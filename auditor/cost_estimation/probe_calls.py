@@ -9,7 +9,7 @@ from auditor.agents.localization import first_samples
 from auditor.agents.probe_questions import build_probe_call
 from auditor.agents.sentence_pairs import build_sentence_pairs
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.installed_probes import load_probe
+from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.cost_estimation.call_counts import count_direct_calls
 from auditor.cost_estimation.planned_calls import PlannedCalls, sample_evenly
 from auditor.cost_estimation.preflight_calls import plan_preflight_calls
@@ -36,9 +36,9 @@ def plan_calls(
         yield from plan_review_calls(config, survey, cells)
     if config.probes.logprob and cells:
         yield from _plan_logprob_calls(config, cells)
-    for probe in config.probes.stages.values():
+    for name, probe in config.probes.stages.items():
         if probe.unestimated_reason is None:
-            yield from probe.parts.load("plan_calls")(config, survey, cells)
+            yield from load_built_in(name).plan_calls(ProbeAudit(probe, config, survey), cells)
     for name in config.probes.plugins:
         yield from plan_installed_probe_calls(config, survey, name)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 
 from auditor.config import AuditConfig
-from auditor.config.installed_probes import load_probe
+from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.domain import ENGLISH, LANGUAGES, canonical_hash
 from auditor.probe_interface import ProbeAudit
 from auditor.prompts import load_prompt
@@ -64,7 +64,7 @@ def fingerprint(config: AuditConfig, *, version: str | None = None) -> str:
         load_review_prompt(judge, for_task=config.task is not None, form=config.probes.review.form)
         for judge in config.judge_models
     ]
-    prompts += [load_prompt(name) for probe in config.probes.stages.values() for name in probe.parts.prompts]
+    prompts += [load_prompt(name) for probe in config.probes.stages for name in load_built_in(probe).prompts]
     prompt_texts = [[prompt.id, prompt.system, *(prompt.opening or ()), prompt.user] for prompt in prompts]
     return canonical_hash(
         [
@@ -108,9 +108,8 @@ def _logprob_inputs(config: AuditConfig) -> list[object]:
 
 def _stage_probe_inputs(config: AuditConfig, folders: Sequence[str]) -> Iterator[object]:
     """Yield what determines the answers of probes with a stage of their own, besides the config and their prompts."""
-    for probe in config.probes.stages.values():
-        if probe.parts.fingerprint_inputs is not None:
-            yield from probe.parts.load("fingerprint_inputs")(config, folders)
+    for name in config.probes.stages:
+        yield from load_built_in(name).list_fingerprint_inputs(config, folders)
 
 
 def _installed_probe_inputs(config: AuditConfig) -> Iterator[object]:

@@ -80,7 +80,8 @@ def check_probe_input(config: AuditConfig, survey: Survey) -> list[str]:
     Raises:
         ConfigError, ImportFileError: something is missing or invalid; the message names it.
     """
-    plans = [probe.parts.load("check_input")(config, survey) for probe in config.probes.stages.values()]
-    for name, settings in config.probes.plugins.items():
-        plans.append(load_probe(name).call_optional("check_input", ProbeAudit(settings, config, survey), returns=str))
+    plans = [
+        load_probe(name).call_optional("check_input", ProbeAudit(settings, config, survey), returns=str)
+        for name, settings in config.probes.with_stage.items()
+    ]
     return [plan for plan in plans if plan is not None]

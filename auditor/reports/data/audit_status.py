@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from auditor.config import AuditConfig, load_stored_config
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.installed_probes import load_built_in
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Outcome, Purpose
 from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
 from auditor.reports.data.coverage.planned_verdicts import count_planned_verdicts
@@ -75,7 +76,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
 
 def _name_counts(probe: str, count: AnswerCount) -> dict[str, int]:
     """The entries on the answers of a probe: how many there are, and how many can be used."""
-    key = SECTION_BY_PROBE[probe].parts.answers_key if probe in SECTION_BY_PROBE else f"probe_{probe}"
+    key = load_built_in(probe).answers_key if probe in BUILT_IN_PROBES else f"probe_{probe}"
     return {key: count.n, f"{key}_ok": count.ok}
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from auditor.config.installed_probes import InstalledProbe, load_probe
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.installed_probes import InstalledProbe, load_built_in, load_probe
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.errors import ProbeError
 from auditor.probe_interface import ProbeAudit, ProbeResult
 from auditor.reports.data.coverage.stage_coverage import StageCoverage
@@ -38,8 +38,8 @@ def build_probe_reports(db: Database, source: ReportSource, sampling: SamplingRe
     """Build the report of each built-in probe; the modules of a probe without stored rows are not loaded."""
     stored_probes = list_stored_probes(db, source.audit.id)
     return {
-        name: section_class.parts.load("build_report")(db, source, sampling) if name in stored_probes else None
-        for name, section_class in SECTION_BY_PROBE.items()
+        name: load_built_in(name).build_report(db, source, sampling) if name in stored_probes else None
+        for name in BUILT_IN_PROBES
     }
 
 
@@ -49,7 +49,7 @@ def measure_probe_coverage(probe_reports: ProbeReports) -> list[StageCoverage]:
         stage
         for name, report in probe_reports.items()
         if report is not None
-        for stage in SECTION_BY_PROBE[name].parts.load("measure_coverage")(report)
+        for stage in load_built_in(name).measure_coverage(report)
     ]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.installed_probes import load_built_in
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Method, Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_count, format_percent, format_styled, pluralize
@@ -112,9 +113,9 @@ def _equal_sample_cautions(report: Report) -> Iterator[str]:
 def _sampling_cautions(report: Report) -> Iterator[str]:
     """Yield a caution for each kind of answers whose spread is not comparable, since sampling settings differ."""
     figures_by_purpose = {
-        section_class.parts.sampled_purpose: section_class.parts.sampled_figures
-        for name, section_class in SECTION_BY_PROBE.items()
-        if section_class.parts.sampled_purpose is not None and getattr(report, name) is not None
+        probe.sampled_purpose: probe.sampled_figures
+        for name in BUILT_IN_PROBES
+        if (probe := load_built_in(name)).sampled_purpose is not None and getattr(report, name) is not None
     }
     if report.task is not None:
         figures_by_purpose[Purpose.DIRECT] = "Agreement between samples"

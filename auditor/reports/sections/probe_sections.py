@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from auditor.config.installed_probes import load_probe
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.errors import ProbeError
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
@@ -18,8 +17,7 @@ def build_probe_section(probe: str, report: Report) -> Section | None:
     """Build the section of a built-in probe; its modules are not loaded for an audit without results of the probe."""
     if getattr(report, probe) is None:
         return None
-    section: Section | None = SECTION_BY_PROBE[probe].parts.load("build_section")(report)
-    return section
+    return load_built_in(probe).build_section(report)
 
 
 def build_installed_sections(report: Report) -> Iterator[Section]:

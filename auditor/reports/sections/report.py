@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from auditor.config import EMBEDDED
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.config.providers.table import provider_of
 from auditor.reports.data.report_schema import AuditSummary, Report
 from auditor.reports.document import Callout, Document, Facts, Name, Paragraph, Section
@@ -63,7 +63,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_variance_section,
     build_consistency_section,
     build_over_models_section,
-    *(partial(build_probe_section, probe) for probe in SECTION_BY_PROBE),
+    *(partial(build_probe_section, probe) for probe in BUILT_IN_PROBES),
     build_panel_section,
     build_judge_quality_section,
     build_pair_labels_section,

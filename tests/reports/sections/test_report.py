@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Cell, CellScore
 from auditor.reports import sections
 from auditor.reports.data.build import build_report
@@ -52,7 +52,9 @@ def test_every_section_of_the_report_is_in_it() -> None:
         for name, function in vars(import_module(module.name)).items()
         if re.fullmatch("build_.*_section", name) and next(iter(function.__annotations__.values())) == "Report"
     }
-    of_probes = {name: section.parts.load("build_section") for name, section in SECTION_BY_PROBE.items()}
+    of_probes = {
+        name: getattr(import_module(f"{sections.__name__}.{name}"), f"build_{name}_section") for name in BUILT_IN_PROBES
+    }
     partials = [function for function in SECTION_BUILDERS if isinstance(function, partial)]
     assert [(function.func, *function.args) for function in partials] == [(build_probe_section, p) for p in of_probes]
     assert builders - set(of_probes.values()) == set(SECTION_BUILDERS) - set(partials)

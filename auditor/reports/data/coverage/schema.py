@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.installed_probes import load_built_in
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Method
 from auditor.reports.data.report_model import ReportModel
 
@@ -14,7 +15,7 @@ from auditor.reports.data.report_model import ReportModel
 class CoverageRow(ReportModel):
     """Planned and recorded items of one group. Planned = ok + all losses + missing."""
 
-    stage: Annotated[str, Field(json_schema_extra={"examples": ["direct", "review", *SECTION_BY_PROBE]})]
+    stage: Annotated[str, Field(json_schema_extra={"examples": ["direct", "review", *BUILT_IN_PROBES]})]
     """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts. `semantic`: answers to
     questions, rules of thumb, and judgements of pairs. `logic`: comparisons of items. Any other: the answers of the
     probe of this name, from another package."""
@@ -42,8 +43,9 @@ class CoverageRow(ReportModel):
             return f"{self.method} {'comparisons' if self.method == Method.LOGPROB else 'samples'}"
         if self.stage == "review":
             return "verdicts"
-        built_in = SECTION_BY_PROBE.get(self.stage)
-        return built_in.parts.counted_labels[self.method] if built_in is not None else f"{self.stage} answers"
+        if self.stage in BUILT_IN_PROBES:
+            return load_built_in(self.stage).counted_labels[self.method]
+        return f"{self.stage} answers"
 
 
 class FinishReasonRow(ReportModel):

@@ -91,7 +91,7 @@ class StageCoverage:
 
         Args:
             stage: name of the probe.
-            method: key of `ProbeParts.counted_labels`.
+            method: key of `BuiltInProbe.counted_labels`.
             rows: of each model, its name, and the numbers of planned, usable, and lost answers; the last by outcome.
         """
         planned, recorded = {}, []

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.probes import SECTION_BY_PROBE
+from auditor.config.installed_probes import load_built_in
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Purpose
 from auditor.reports.data.report_model import ReportModel
 from auditor.storage.costs import CallCounts
@@ -18,11 +19,7 @@ from auditor.storage.request_forms import Alteration
 SAMPLING_PARAMS = ("temperature", "top_p", "top_k", "min_p")
 SAMPLED_PURPOSES = (
     Purpose.DIRECT,
-    *(
-        section_class.parts.sampled_purpose
-        for section_class in SECTION_BY_PROBE.values()
-        if section_class.parts.sampled_purpose is not None
-    ),
+    *(purpose for name in BUILT_IN_PROBES if (purpose := load_built_in(name).sampled_purpose) is not None),
 )
 """Purposes whose questions are asked several times, so that the spread of the answers is measured."""
 INCOMPARABLE_REASON = (
@@ -134,7 +131,9 @@ def parse_alterations(altered: str) -> dict[str, str | None]:
 
 def _requested_settings(config: AuditConfig, model: ModelSection, purpose: Purpose) -> dict[str, float]:
     """Sampling parameters that the configuration sets for a model's answers for a purpose."""
-    temperatures = {probe.parts.sampled_purpose: probe.sampled_temperature for probe in config.probes.stages.values()}
+    temperatures = {
+        load_built_in(name).sampled_purpose: probe.sampled_temperature for name, probe in config.probes.stages.items()
+    }
     default_temperature = config.direct.temperature if purpose is Purpose.DIRECT else temperatures.get(purpose)
     params: dict[str, Any] = {
         "temperature": default_temperature if model.temperature is None else model.temperature,
