@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.cli.options import AuditArgument, JsonOption, StorageOption, UncorrectedOption, output_file
+from auditor.cli.options import (
+    AuditModelArgument,
+    JsonOption,
+    StorageOption,
+    UncorrectedOption,
+    output_file,
+    split_names,
+)
 from auditor.cli.output import print_json, print_message
 from auditor.cli.page_output import print_document
 
@@ -20,6 +27,10 @@ def _gate(help_text: str) -> Any:
     return typer.Option(help=help_text)
 
 
+ModelsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--models", metavar="NAMES", help="Decide only about these models, separated by commas."),
+]
 ConfidentOption: TypeAlias = Annotated[
     bool | None,
     typer.Option(
@@ -41,9 +52,13 @@ MarkdownOption: TypeAlias = Annotated[Path | None, output_file("Write Markdown."
 
 def check(
     context: typer.Context,
-    audit: AuditArgument,
+    audit: AuditModelArgument,
+    models: ModelsOption = None,
     min_pearson: Annotated[
         float | None, _gate("Minimum correlation (r) of every model's scores with people's.")
+    ] = None,
+    min_concordance: Annotated[
+        float | None, _gate("Minimum concordance of every model; 1 only if its scores are equal to people's.")
     ] = None,
     max_mae: Annotated[float | None, _gate("Maximum mean absolute error of every model.")] = None,
     max_region_gap: Annotated[
@@ -82,7 +97,8 @@ def check(
     ] = None,
     max_cost_usd: Annotated[float | None, _gate("Maximum cost of the audit, in US dollars.")] = None,
     min_coverage: Annotated[
-        float | None, _gate("Minimum share of planned answers that are usable; by default 0.95.")
+        float | None,
+        _gate("Minimum share of planned answers that are usable. If it is not set, a model below 0.95 is undecided."),
     ] = None,
     confident: ConfidentOption = None,
     uncorrected: UncorrectedOption = False,
@@ -92,21 +108,26 @@ def check(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Test whether an audit meets thresholds that you set.
+    """Test whether each model of an audit meets thresholds that you set.
 
     Thresholds come from the section [check] of the audit's configuration, or of that named by --thresholds, and from
-    options, which take precedence. An audit that is not complete, or with too few usable answers, cannot pass. No
-    model is asked. Exit codes: 0 passed, 3 a threshold was missed, 4 undecided: too few usable answers.
+    options, which take precedence. Each model is decided by itself; AUDIT:MODEL or --models selects some. Nothing
+    passes in an audit that is not complete, or with too few usable answers. No model is asked. Exit codes: 0 all models
+    passed, 3 a model failed, 4 undecided.
 
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
     from auditor.config import CheckSection, load_config
     from auditor.run import open_audit
 
+    audit_name, _, model = audit.partition(":")
+    selected_models = [*([model] if model else []), *split_names(models)]
     options = {name: context.params.get(name) for name in CheckSection.model_fields}
     thresholds = load_config(thresholds_path).check.model_dump() if thresholds_path else {}
     thresholds |= {name: value for name, value in options.items() if value is not None}
-    result = open_audit(audit, storage=storage).check(uncorrected=uncorrected, **thresholds)
+    result = open_audit(audit_name, storage=storage).check(
+        models=selected_models, uncorrected=uncorrected, **thresholds
+    )
     _write_check(result, junit_path, markdown_path, as_json=as_json)
     raise typer.Exit(result.exit_code)
 
@@ -116,7 +137,7 @@ def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Pa
     from auditor.atomic_files import write_atomically
     from auditor.reports.junit import render_junit
     from auditor.reports.output import render_document
-    from auditor.reports.sections.check import build_check_document, describe_verdict
+    from auditor.reports.sections.check import NO_THRESHOLDS_NOTE, build_check_document, describe_verdict
 
     document = build_check_document(result)
     if junit_path is not None:
@@ -128,5 +149,7 @@ def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Pa
     if as_json:
         print_json(result.model_dump(mode="json"))
         print_message(describe_verdict(result))
+        if not result.has_thresholds:
+            print_message(NO_THRESHOLDS_NOTE)
     else:
         print_document(document)

@@ -47,6 +47,12 @@ def find_latest_audit(storage: str | None) -> str:
     return latest_audit.name
 
 
+def select_audit_model(context: typer.Context, name: str) -> str:
+    """As `select_audit`, for an argument that may name a model of the audit too, as AUDIT:MODEL."""
+    audit, colon, model = name.partition(":")
+    return f"{select_audit(context, audit)}{colon}{model}"
+
+
 def optional_audit(help_text: str) -> Any:
     """A command's argument AUDIT, which may be left out; see `select_audit`."""
     return typer.Argument(
@@ -108,6 +114,16 @@ def output_folder(help_text: str) -> Any:
 
 
 AuditArgument: TypeAlias = Annotated[str, optional_audit("The audit's name; the most recent audit if left out.")]
+AuditModelArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="AUDIT[:MODEL]",
+        help="The audit's name; the most recent audit if left out. With :MODEL, only this model.",
+        default_factory=str,
+        show_default=False,
+        callback=select_audit_model,
+    ),
+]
 RequiredAuditArgument: TypeAlias = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
 ConfigArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="CONFIG", help="The audit's TOML or YAML file.")]
 SetOption: TypeAlias = Annotated[
@@ -137,6 +153,11 @@ UncorrectedOption: TypeAlias = Annotated[
 PageFileOption: TypeAlias = Annotated[
     Path | None, output_file("Write the result as a page to this file (.html, .md or .txt).")
 ]
+
+
+def split_names(names: str | None) -> list[str]:
+    """The names in the value of an option, which separates them by commas."""
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
 
 
 def list_overrides(settings: list[str] | None, limit: int | None) -> list[str]:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from auditor.cli.options import ConfigArgument, LimitOption, SetOption, StorageOption, list_overrides, output_file
+from auditor.cli.options import (
+    ConfigArgument,
+    LimitOption,
+    SetOption,
+    StorageOption,
+    list_overrides,
+    output_file,
+    split_names,
+)
 from auditor.cli.output import format_command, print_message
 
 if TYPE_CHECKING:
@@ -103,7 +111,7 @@ def run(
     if ray_address is not None:
         os.environ["RAY_ADDRESS"] = ray_address  # given by the user, so it needs no trust, unlike the config's
     overrides = list_overrides(settings, limit)
-    repeat_models = _split_names(ask_again, ask_again_models)
+    repeat_models = _select_repeat_models(ask_again, ask_again_models)
     audit_config = load_config(config, overrides).with_run(engine=engine, ray_address=ray_address)
     if dry_run:
         return print_dry_run(audit_config, storage)
@@ -128,13 +136,13 @@ def run(
     _finish_run(audit, audit_config, progress, report_path)
 
 
-def _split_names(ask_again: RepeatableOutcome | None, names: str | None) -> list[str]:
+def _select_repeat_models(ask_again: RepeatableOutcome | None, names: str | None) -> list[str]:
     """The names in the value of --models; raises UsageError without --ask-again."""
     from auditor.errors import UsageError
 
     if names is not None and ask_again is None:
         raise UsageError("--models is only used with --ask-again.", "Add --ask-again refused, truncated or unparsed.")
-    return [name.strip() for name in (names or "").split(",") if name.strip()]
+    return split_names(names)
 
 
 def run_with_progress(

@@ -30,7 +30,8 @@ class DocumentedModel(BaseModel):
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, description in read_field_descriptions(cls).items():
-            properties[name].setdefault("description", description)
+            if name in properties:  # a field that is excluded from JSON is not
+                properties[name].setdefault("description", description)
         return schema
 
 

@@ -18,6 +18,8 @@ AUDIT_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 BUCKET_PATTERN = r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/[A-Za-z0-9._-]+)*/?$"
 """Pattern of a bucket in Google Cloud Storage, or of a folder in one."""
 DEFAULT_DEADLINE_S = 120.0
+DEFAULT_MIN_COVERAGE = 0.95
+"""Share of usable answers below which `auditor check` does not pass a model, unless `min_coverage` is set."""
 DEFAULT_DEADLINE_TIMEOUTS = 2
 """Default deadline of a call, as a multiple of the time limit of one request."""
 NonresponseTreatment = Literal["drop", "neutral", "zero", "bounds", "impute"]
@@ -293,9 +295,9 @@ class CheckSection(ConfigSection):
     model that was changed during the audit fails."""
     max_cost_usd: NonNegativeFloat | None = None
     """Maximum cost of the audit in US dollars."""
-    min_coverage: UnitFloat = 0.95
-    """Minimum share of usable answers among the planned ones, for every model. Below it, `auditor check` neither passes
-    nor fails."""
+    min_coverage: UnitFloat | None = None
+    """Minimum share of usable answers among the planned ones, for every model. A model below it fails. If it is not
+    set, a model below 0.95 is undecided."""
     confident: bool = False
     """Whether a requirement is met only if the whole 95% confidence interval meets it (true), or already if the
     estimate does (false)."""

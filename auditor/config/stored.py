@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from auditor.config.audit import AuditConfig
 from auditor.config.probes import KEEP_MISSING_PROBES
+from auditor.config.sections import DEFAULT_MIN_COVERAGE
 from auditor.config.type_descriptions import field_types, find_field, type_at_step
 from auditor.config.validation_messages import list_wrong_settings
 from auditor.errors import ConfigError
@@ -37,7 +38,8 @@ def load_stored_config(text: str | None) -> AuditConfig | None:
     if text is None:
         return None
     try:
-        return _restore_earlier_schemas(AuditConfig.model_validate_json(text, context={KEEP_MISSING_PROBES: True}))
+        config = AuditConfig.model_validate_json(text, context={KEEP_MISSING_PROBES: True})
+        return _restore_default_coverage(_restore_earlier_schemas(config))
     except ValidationError as error:
         raise ConfigError(
             f"the stored configuration of {_describe_audit(text)} cannot be read by this version of auditor"
@@ -54,6 +56,14 @@ def _restore_earlier_schemas(config: AuditConfig) -> AuditConfig:
         if "schema_version" not in probe.model_fields_set
     }
     return config.model_copy(update={"probes": config.probes.model_copy(update=first)}) if first else config
+
+
+def _restore_default_coverage(config: AuditConfig) -> AuditConfig:
+    """The stored configuration without the minimum coverage that earlier versions stored where none was set."""
+    check = config.check
+    if check.min_coverage != DEFAULT_MIN_COVERAGE or "probes" in check.model_fields_set:
+        return config
+    return config.model_copy(update={"check": check.model_copy(update={"min_coverage": None})})
 
 
 def rename_old_keys(data: Any, annotation: Any = AuditConfig) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -88,11 +88,14 @@ class AuditHandle:
         with open_stored_audit(self.name, self.storage) as (db, audit):
             return render_audit_html(db, audit.name)
 
-    def check(self, *, uncorrected: bool = False, **changes: float | bool | None) -> CheckResult:
+    def check(
+        self, *, models: Sequence[str] = (), uncorrected: bool = False, **changes: float | bool | None
+    ) -> CheckResult:
         """Check the audit against the thresholds of its config, changed by arguments such as `min_pearson=0.6`.
 
-        Peer agreement is corrected by people's labels if each model has enough of them, unless `uncorrected`. The
-        result is true if every gate passed, and its text names the others; see `CheckSection`.
+        Each model is decided by itself; `models` selects some. Peer agreement is corrected by people's labels if each
+        model has enough of them, unless `uncorrected`. The result is true if every gate passed, and its text names the
+        others; see `CheckSection`.
         """
         from auditor.reports.data.build import build_report  # loads numpy and the report's sections (0.5 s)
         from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds  # loads numpy (0.2 s)
@@ -100,7 +103,9 @@ class AuditHandle:
         with open_stored_audit(self.name, self.storage) as (db, audit):
             config = load_stored_config(audit.config)
             thresholds = resolve_thresholds(config, changes)
-            return check_report(build_report(db, audit.name), thresholds, use_corrections=not uncorrected)
+            return check_report(
+                build_report(db, audit.name), thresholds, use_corrections=not uncorrected, models=models
+            )
 
     def scores(self) -> dict[tuple[str, str, str, str], float | None]:
         """Scores in [-1, 1] by (model, country, topic, method); None if no sample was usable."""

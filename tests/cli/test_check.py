@@ -42,6 +42,12 @@ def test_thresholds_of_another_configuration_replace_those_of_the_audit(tmp_path
     assert (returncode, thresholds["max_mae"], thresholds["min_coverage"]) == (3, 0.0, 0.5)
     assert check("--thresholds", "lenient.toml")[0] == 0
     assert check("--thresholds", "lenient.toml", "--max-mae", "0")[0] == 3
+    one = auditor("check", "population:alder", "--storage", url, "--json", cwd=tmp_path)
+    assert [row["model"] for row in json.loads(one.stdout)["models"]] == ["alder"]
+    assert "only completion and coverage were tested" in one.stderr
+    unknown = auditor("check", "population", "--models", "alder, elder", "--storage", url, cwd=tmp_path)
+    assert unknown.returncode == 2
+    assert "has no model 'elder'" in unknown.stderr
     missing = auditor("check", "population", "--thresholds", "none.toml", "--storage", url, cwd=tmp_path)
     assert missing.returncode == 2
     assert "none.toml" in missing.stderr

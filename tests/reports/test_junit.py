@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 from auditor.reports.data.gates.gate_check import check_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.junit import render_junit
+from auditor.text_safety import escape_invisible
 from tests.reports.data.gates.test_gate_check import make_thresholds
 
 
@@ -16,7 +17,9 @@ def test_junit_is_valid_xml_with_one_case_per_gate_for_any_model_name(report: Re
     check = check_report(
         report.model_copy(update={"alignment": [row]}), make_thresholds(min_pearson=1, max_cost_usd=1000)
     )
-    suite = ElementTree.fromstring(render_junit(check).encode("utf-8"))[0]
+    suite, models = ElementTree.fromstring(render_junit(check).encode("utf-8"))
+    assert [case.attrib["name"] for case in models] == [escape_invisible(row.model) for row in check.models]
+    assert [case.tag for case in models.iter() if case.tag == "failure"] == ["failure"]
     assert len(suite) == len(check.gates) == int(suite.attrib["tests"])
     assert [case.tag for case in suite.iter() if case.tag in ("failure", "error")] == ["failure", "error"]
     assert any('a"<b>&' in case.attrib["name"] for case in suite)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.metrics.estimate import Estimate, ShareEstimate
@@ -135,6 +135,9 @@ class GroupErrorRow(ReportModel):
     """Over the topic's countries, or the country's topics; null for fewer than three, or constant scores."""
     lost_samples: LostSamples
     """Planned samples of the topic or country without a usable score, such as refusals."""
+    mae_bound_low: float | None = Field(default=None, exclude=True)
+    """The smallest MAE over all planned samples, whatever the lost ones would have scored; null if there is none. Only
+    gates use it."""
 
 
 # --- ceiling, baselines and nonresponse -------------------------------------------------------------------------

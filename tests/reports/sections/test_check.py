@@ -7,7 +7,7 @@ import pytest
 from auditor.reports.data.gates.gate_check import check_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Code, Name, Paragraph, Table
-from auditor.reports.sections.check import STATUS_LABELS, build_check_document
+from auditor.reports.sections.check import NO_THRESHOLDS_NOTE, STATUS_LABELS, build_check_document
 from tests.reports.data.gates.test_gate_check import make_thresholds
 from tests.reports.sections.node_text import assert_consistent
 
@@ -30,8 +30,15 @@ def test_the_document_has_the_verdict_and_a_row_for_each_gate(
     [lead] = document.opening
     assert isinstance(lead, Paragraph)
     assert lead.content == f"{report.audit.name}: {verdict}"
-    [table] = document.sections[0].blocks
+    [model_table], [table] = (section.blocks for section in document.sections)
+    assert isinstance(model_table, Table)
+    assert model_table.rows == [[Name(row.model), STATUS_LABELS[row.verdict], row.message] for row in check.models]
     assert isinstance(table, Table)
     assert len(table.rows) == len(check.gates)
     for row, gate in zip(table.rows, check.gates, strict=True):
         assert row == [Code(gate.name), Name(gate.subject), STATUS_LABELS[gate.verdict], gate.message]
+
+
+def test_a_check_without_thresholds_says_that_only_coverage_was_tested(report: Report) -> None:
+    _, note = build_check_document(check_report(report, make_thresholds())).opening
+    assert note == Paragraph(NO_THRESHOLDS_NOTE)

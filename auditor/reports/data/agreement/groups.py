@@ -93,6 +93,9 @@ def _build_place_row(
         bias=estimate_error(BIAS),
         pearson_r=pearson(x, y).value,
         lost_samples=samples.count_lost(in_place),
+        mae_bound_low=samples.bound_mae_below(source.score_matrix[column], source.survey_scores, in_place)
+        if not has_rescaled_scores(method)
+        else None,
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.estimate import BoundedEstimate
-from auditor.metrics.missing_bounds import ScoreRanges, bounded_statistic, planned_score_ranges
+from auditor.metrics.missing_bounds import ScoreRanges, bounded_statistic, extreme_scores, planned_score_ranges
 from auditor.reports.data.coverage.score_coverage import measure_score_coverage
 from auditor.reports.data.coverage.stage_coverage import CoverageUnit
 from auditor.reports.data.report_model import ReportModel
@@ -87,6 +87,16 @@ class SampleCounts:
     def score_ranges(self, scores: FloatArray) -> ScoreRanges:
         """The range of each cell's mean over all planned samples, given its mean over the usable ones."""
         return planned_score_ranges(scores, self.usable, self.planned, has_groups=self.has_languages)
+
+    def bound_mae_below(self, scores: FloatArray, truth: FloatArray, in_scope: NDArray[np.bool_]) -> float | None:
+        """The smallest MAE over all planned samples of the cells in scope; None if none of them is planned.
+
+        Args:
+            scores, truth: of the model and of people, shape (cells,).
+        """
+        ranges = self.score_ranges(scores)
+        extremes = extreme_scores(MAE, ScoreRanges(ranges.low[in_scope], ranges.high[in_scope]), truth[in_scope])
+        return None if extremes is None else float(np.nanmean(np.abs(extremes[0] - truth[in_scope])))
 
 
 def count_samples(source: ReportSource) -> list[SampleCounts]:

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from auditor.config import CheckSection
 from auditor.reports.data.coverage.model_versions import count_versions_by_model
-from auditor.reports.data.gates.estimate_gates import format_threshold
+from auditor.reports.data.gates.estimate_gates import format_threshold, withhold_pass
 from auditor.reports.data.gates.schema import Gate, GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import pluralize
 
 
-def build_count_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
-    """Yield the gates on unsettled conflicts, model versions and cost in USD, each only if its threshold is set."""
+def build_count_gates(
+    report: Report, thresholds: CheckSection, models: Sequence[str], low_coverage_models: Collection[str] = ()
+) -> Iterator[Gate]:
+    """Yield the gates on unsettled conflicts, model versions and cost in USD, each only if its threshold is set.
+
+    Args:
+        models: all models of the audit; versions of others, such as judges, are gates of the whole audit.
+        low_coverage_models: models with too few usable answers. What lost answers could add to a number of conflicts or
+            versions is not known, so these gates can fail, but are undecided instead of passed.
+    """
     if thresholds.max_open_conflicts is not None:
         states = report.conflicts.states
         n_unsettled = states.get("open", 0) + states.get("disputed", 0)
         description = f"{n_unsettled} of {report.conflicts.total} conflicts are not settled"
-        yield _build_count_gate(
+        gate = _build_count_gate(
             "max_open_conflicts", n_unsettled, thresholds.max_open_conflicts, description, report.conflicts.total
         )
+        yield withhold_pass(gate) if low_coverage_models and gate.verdict is GateStatus.PASSED else gate
     if thresholds.max_served_models is not None:
-        yield from _served_model_gates(report, thresholds.max_served_models)
+        for gate in _served_model_gates(report, thresholds.max_served_models, models):
+            is_withheld = gate.model in low_coverage_models and gate.verdict is GateStatus.PASSED
+            yield withhold_pass(gate) if is_withheld else gate
     if thresholds.max_cost_usd is not None:
         cost = report.cost.total
         # None: some answers were paid for at an unknown price, and no price is known.
@@ -38,7 +49,7 @@ def build_count_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate
         yield _build_count_gate("max_cost_usd", observed, thresholds.max_cost_usd, f"cost {cost_text}", cost.answers)
 
 
-def _served_model_gates(report: Report, max_served_models: int) -> Iterator[Gate]:
+def _served_model_gates(report: Report, max_served_models: int, models: Sequence[str]) -> Iterator[Gate]:
     """Yield a gate for each model on the number of versions that its provider reported."""
     answer_counts = {
         name: sum(row.answers for row in report.served if row.name == name)
@@ -50,9 +61,10 @@ def _served_model_gates(report: Report, max_served_models: int) -> Iterator[Gate
             if n_versions
             else "the provider does not report the model version"
         )
-        yield _build_count_gate(
+        gate = _build_count_gate(
             "max_served_models", n_versions or None, max_served_models, description, answer_counts[name], subject=name
         )
+        yield gate.model_copy(update={"model": name if name in models else None})
     if not answer_counts:
         yield _build_count_gate("max_served_models", None, max_served_models, "no answer of a model is recorded", 0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from auditor.config import CheckSection
@@ -10,11 +10,14 @@ from auditor.config.installed_probes import load_probe
 from auditor.metrics.estimate import Estimate
 from auditor.probe_interface import GateFigure
 from auditor.reports.data.gates.gate_estimates import (
-    SubjectEstimates,
+    GatedFigure,
+    accuracy_estimates,
     concordance_estimates,
     consistency_estimates,
     corrected_estimates,
+    count_lost,
     distribution_estimates,
+    kappa_estimates,
     mae_estimates,
     pearson_estimates,
     peer_agreement_estimates,
@@ -28,19 +31,31 @@ from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON
 from auditor.reports.number_format import describe_estimate
 
 BoundKind = Literal["min", "max"]
+NOT_MEASURED = GatedFigure("audit", Estimate(value=None, n=0, reason="the audit does not measure it"))
+"""The figure of a threshold that the audit has no figure for."""
 CORRECTED_GATE = "min_peer_agreement"
 """The threshold of a share of VALID, which labels correct."""
 
 
-def build_estimate_gates(report: Report, thresholds: CheckSection, *, use_corrections: bool = True) -> Iterator[Gate]:
+def build_estimate_gates(
+    report: Report,
+    thresholds: CheckSection,
+    *,
+    use_corrections: bool = True,
+    low_coverage_models: Collection[str] = (),
+) -> Iterator[Gate]:
     """Yield a gate per configured threshold and per model (or other subject) that has the estimate.
 
     Peer agreement is corrected by people's labels if each model has enough of them, unless `use_corrections` is false.
     A threshold that the audit has no estimate for gives one undecided gate. Series with rescaled scores have no MAE;
     their gates are skipped if another series has one.
+
+    Args:
+        low_coverage_models: models with too few usable answers; their gates, and those of the whole audit, can only
+            fail under the bounds for lost answers, and are undecided otherwise.
     """
-    # By threshold: whether it is a lower or upper limit, and the function that lists (subject, estimate).
-    estimate_sources: Mapping[str, tuple[BoundKind, Callable[[Report], SubjectEstimates]]] = {
+    # By threshold: whether it is a lower or upper limit, and the function that lists the tested figures.
+    figure_sources: Mapping[str, tuple[BoundKind, Callable[[Report], list[GatedFigure]]]] = {
         "min_pearson": ("min", pearson_estimates),
         "min_concordance": ("min", concordance_estimates),
         "max_mae": ("max", mae_estimates),
@@ -49,34 +64,38 @@ def build_estimate_gates(report: Report, thresholds: CheckSection, *, use_correc
         "min_self_consistency": ("min", lambda report: consistency_estimates(report, "cosine")),
         "max_variance": ("max", lambda report: consistency_estimates(report, "variance")),
         "min_peer_agreement": ("min", peer_agreement_estimates),
-        "min_accuracy": (
-            "min",
-            lambda report: [(row.model, row.accuracy) for row in report.task.models] if report.task else [],
-        ),
+        "min_accuracy": ("min", accuracy_estimates),
         "min_skill": ("min", lambda report: distribution_estimates(report, "skill")),
         "min_variance_ratio": ("min", lambda report: distribution_estimates(report, "variance_ratio")),
         "max_order_effect": ("max", lambda report: distribution_estimates(report, "order_effect")),
-        "min_kappa": ("min", lambda report: [("panel", report.panel.fleiss_kappa)]),
+        "min_kappa": ("min", kappa_estimates),
     }
-    for name, (bound_kind, list_estimates) in estimate_sources.items():
+    for name, (bound_kind, list_figures) in figure_sources.items():
         threshold = getattr(thresholds, name)
         if threshold is None:
             continue
         corrected = corrected_estimates(report) if name == CORRECTED_GATE and use_corrections else []
-        estimates = corrected or list_estimates(report)
-        missing = Estimate(value=None, n=0, reason="the audit does not measure it")
-        is_testable = any(estimate.reason != RESCALED_SCORES_REASON for _, estimate in estimates)
-        for subject, estimate in estimates or [("audit", missing)]:
-            gate = build_estimate_gate(name, subject, bound_kind, threshold, estimate, thresholds.confident)
-            is_skipped = is_testable and estimate.reason == RESCALED_SCORES_REASON
+        figures = corrected or list_figures(report)
+        is_testable = any(figure.estimate.reason != RESCALED_SCORES_REASON for figure in figures)
+        for figure in figures or [NOT_MEASURED]:
+            gate = build_estimate_gate(name, bound_kind, threshold, figure, thresholds.confident)
             if corrected:
                 message = f"{gate.message} (corrected by people’s labels)"
                 gate = gate.model_copy(update={"corrected": True, "message": message})
-            yield gate.model_copy(update={"verdict": GateStatus.SKIPPED}) if is_skipped else gate
+            if is_testable and figure.estimate.reason == RESCALED_SCORES_REASON:
+                yield gate.model_copy(update={"verdict": GateStatus.SKIPPED})
+            else:
+                yield _decide_with_losses(gate, bound_kind, figure, low_coverage_models)
 
 
-def build_probe_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
+def build_probe_gates(
+    report: Report, thresholds: CheckSection, models: Sequence[str], low_coverage_models: Collection[str] = ()
+) -> Iterator[Gate]:
     """Yield a gate for each threshold of a probe of another package, and each subject that has the figure.
+
+    Args:
+        models: all models of the audit; a figure whose subject is none of them belongs to the whole audit.
+        low_coverage_models: as in `build_estimate_gates`.
 
     Raises:
         ProbeError: the hook of the probe failed.
@@ -87,25 +106,47 @@ def build_probe_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate
         listed = load_probe(probe).call_each("gate_figures", figures, item=GateFigure) if is_available else []
         for name, threshold in limits.items():
             bound_kind: BoundKind = "min" if name.startswith("min_") else "max"
-            missing = Estimate(value=None, n=0, reason="the audit does not measure it")
-            estimates = [(figure.subject, figure.estimate) for figure in listed if figure.name == name]
-            for subject, estimate in estimates or [("audit", missing)]:
-                yield build_estimate_gate(
-                    f"{probe}.{name}", subject, bound_kind, threshold, estimate, thresholds.confident
-                )
+            figures = []
+            for row in (row for row in listed if row.name == name):
+                model = row.subject if row.subject in models else None
+                figures.append(GatedFigure(row.subject, row.estimate, model, count_lost(report, probe, model)))
+            for figure in figures or [NOT_MEASURED]:
+                gate = build_estimate_gate(f"{probe}.{name}", bound_kind, threshold, figure, thresholds.confident)
+                yield _decide_with_losses(gate, bound_kind, figure, low_coverage_models)
+
+
+def _decide_with_losses(
+    gate: Gate, bound_kind: BoundKind, figure: GatedFigure, low_coverage_models: Collection[str]
+) -> Gate:
+    """The gate as it is if enough answers are usable; else failed only if it fails whatever the lost answers are."""
+    if not low_coverage_models or (figure.model is not None and figure.model not in low_coverage_models):
+        return gate
+    best = figure.bound_high if bound_kind == "min" else figure.bound_low
+    if figure.lost == 0:  # all answers behind this figure are usable: those of another probe are lost
+        return gate if gate.verdict is GateStatus.FAILED else withhold_pass(gate)
+    if best is None or (best >= gate.threshold if bound_kind == "min" else best <= gate.threshold):
+        return withhold_pass(gate)
+    note = f"at {'most' if bound_kind == 'min' else 'least'} {best:.3f}, whatever the lost answers are"
+    return gate.model_copy(update={"verdict": GateStatus.FAILED, "message": f"{gate.message}; {note}"})
+
+
+def withhold_pass(gate: Gate) -> Gate:
+    """The gate, undecided since coverage is too low."""
+    message = f"{gate.message}; undecided, since coverage is too low"
+    return gate.model_copy(update={"verdict": GateStatus.UNDECIDED, "message": message})
 
 
 def build_estimate_gate(
-    name: str, subject: str, bound_kind: BoundKind, threshold: float, estimate: Estimate, confident: bool
+    name: str, bound_kind: BoundKind, threshold: float, figure: GatedFigure, confident: bool
 ) -> Gate:
     """Test an estimate against a threshold; undecided if the tested number is missing.
 
     Args:
         name: the threshold's name, such as `min_pearson`.
-        subject: what the estimate is of, such as a model.
         bound_kind: whether the number must be at least (`min`) or at most (`max`) the threshold.
         confident: whether the worse end of the interval is tested instead of the value.
     """
+    estimate = figure.estimate
     tested_value = (estimate.ci_low if bound_kind == "min" else estimate.ci_high) if confident else estimate.value
     if tested_value is None:
         verdict = GateStatus.UNDECIDED
@@ -114,7 +155,8 @@ def build_estimate_gate(
         verdict = GateStatus.PASSED if is_met else GateStatus.FAILED
     return Gate(
         name=name,
-        subject=subject,
+        subject=figure.subject,
+        model=figure.model,
         threshold=threshold,
         value=estimate.value,
         ci_low=estimate.ci_low,

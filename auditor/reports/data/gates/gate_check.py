@@ -2,55 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pydantic
 
 from auditor.config import AuditConfig, CheckSection
+from auditor.config.sections import DEFAULT_MIN_COVERAGE
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import UsageError, did_you_mean
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.coverage.schema import CoverageRow
 from auditor.reports.data.gates.count_gates import build_count_gates
 from auditor.reports.data.gates.estimate_gates import build_estimate_gate, build_estimate_gates, build_probe_gates
-from auditor.reports.data.gates.schema import NOT_PASSED, CheckResult, Gate, GateStatus
+from auditor.reports.data.gates.gate_estimates import GatedFigure
+from auditor.reports.data.gates.schema import COMPLETION_GATE, NOT_PASSED, CheckResult, Gate, GateStatus, ModelCheck
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_percent
 
 
-def check_report(report: Report, thresholds: CheckSection, *, use_corrections: bool = True) -> CheckResult:
-    """Test a report against thresholds.
+def check_report(
+    report: Report, thresholds: CheckSection, *, use_corrections: bool = True, models: Sequence[str] = ()
+) -> CheckResult:
+    """Test a report against thresholds, each model by itself.
 
-    If the audit has not finished, or coverage is below `min_coverage`, the check is undecided, whatever the figures
-    are. Otherwise it fails if any gate failed, and is undecided if any gate could not be tested. With `confident`, the
-    worse end of each interval must meet the threshold. This needs no correction for the number of gates, since a pass
-    requires all of them (intersection-union test: Berger, Technometrics 24, 1982).
+    If the audit has not finished, every verdict is undecided, whatever the figures are. Else a model fails if any of
+    its gates failed, and is undecided if any could not be tested. A model below `min_coverage` fails if that threshold
+    is set, and is undecided if it is the default one; its other gates then fail only if they fail whatever the lost
+    answers would have been. With `confident`, the worse end of each interval must meet the threshold. This needs no
+    correction for the number of gates, since a pass requires all of them (intersection-union test: Berger,
+    Technometrics 24, 1982).
 
     Args:
         report: see `build_report`.
         thresholds: limits for the figures; None for those that are not tested.
         use_corrections: whether peer agreement is corrected by people's labels, if each model has enough of them.
+        models: the models to decide about; empty for all. Gates of the whole audit, such as its cost, always count.
+
+    Raises:
+        UsageError: the audit has no such model.
     """
-    gates = [
-        _completion_gate(report),
-        *_coverage_gates(report, thresholds.min_coverage),
-        *build_estimate_gates(report, thresholds, use_corrections=use_corrections),
+    all_models = _list_models(report)
+    selected = _select_models(report.audit.name, all_models, models)
+    coverage_gates = [
+        gate for gate in _coverage_gates(report, thresholds.min_coverage) if gate.model in (None, *selected)
     ]
-    gates += build_probe_gates(report, thresholds)
-    gates += build_count_gates(report, thresholds)
-    coverage_gates = [gate for gate in gates if gate.name in ("complete", "min_coverage")]
-    if any(gate.verdict is not GateStatus.PASSED for gate in coverage_gates):
-        verdict = GateStatus.UNDECIDED
-    else:
-        statuses = {gate.verdict for gate in gates}
-        verdict = next((status for status in NOT_PASSED if status in statuses), GateStatus.PASSED)
+    low_coverage = {gate.model for gate in coverage_gates if gate.model and gate.verdict is not GateStatus.PASSED}
+    figure_gates = [
+        *build_estimate_gates(report, thresholds, use_corrections=use_corrections, low_coverage_models=low_coverage),
+        *build_probe_gates(report, thresholds, all_models, low_coverage),
+        *build_count_gates(report, thresholds, all_models, low_coverage),
+    ]
+    gates = [*coverage_gates, *(gate for gate in figure_gates if gate.model in (None, *selected))]
+    if not report.audit.complete:
+        gates = [_leave_undecided(gate) for gate in gates]
+    gates.insert(0, _completion_gate(report))
+    verdicts = {gate.verdict for gate in gates}
     return CheckResult(
         audit=report.audit.name,
         complete=report.audit.complete,
         confident=thresholds.confident,
-        verdict=verdict,
+        verdict=_worst(verdicts),
+        models=[_decide_model(model, gates) for model in selected],
         gates=gates,
     )
+
+
+def _list_models(report: Report) -> list[str]:
+    """Names of the audit's models."""
+    names = (row.name for row in report.coverage.models if row.name is not None)
+    scored, judged = (row.model for row in report.alignment), (row.model for row in report.peer_agreement)
+    return list(dict.fromkeys((*names, *scored, *judged)))
+
+
+def _select_models(audit: str, all_models: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The named models in the order of the audit, or all; raises UsageError for a name that it does not have."""
+    if unknown := [name for name in names if name not in all_models]:
+        hint = did_you_mean(unknown[0], all_models, f"Its models: {', '.join(all_models) or 'none'}.")
+        raise UsageError(f"the audit '{audit}' has no model '{unknown[0]}'.", hint)
+    return [model for model in all_models if not names or model in names]
+
+
+def _leave_undecided(gate: Gate) -> Gate:
+    """The gate of an audit that has not finished: neither passed nor failed."""
+    return gate if gate.verdict is GateStatus.SKIPPED else gate.model_copy(update={"verdict": GateStatus.UNDECIDED})
+
+
+def _decide_model(model: str, gates: Sequence[Gate]) -> ModelCheck:
+    """Decide about a model by its own gates, and by whether the audit is complete."""
+    own_gates = [gate for gate in gates if gate.model == model or gate.name == COMPLETION_GATE]
+    verdict = _worst({gate.verdict for gate in own_gates})
+    parts = [
+        f"{status}: {', '.join(dict.fromkeys(gate.name for gate in own_gates if gate.verdict is status))}"
+        for status in NOT_PASSED
+        if any(gate.verdict is status for gate in own_gates)
+    ]
+    return ModelCheck(model=model, verdict=verdict, message="; ".join(parts) or "every gate that applies passed")
+
+
+def _worst(verdicts: Collection[GateStatus]) -> GateStatus:
+    """Failed if any gate failed, else undecided if any is; passed otherwise."""
+    return next((status for status in NOT_PASSED if status in verdicts), GateStatus.PASSED)
 
 
 def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, object]) -> CheckSection:
@@ -78,7 +129,7 @@ def _completion_gate(report: Report) -> Gate:
     is_complete = report.audit.complete
     progress = "is complete" if is_complete else f"is not complete (stage: {report.audit.stage})"
     return Gate(
-        name="complete",
+        name=COMPLETION_GATE,
         subject="audit",
         threshold=1,
         value=float(is_complete),
@@ -90,39 +141,39 @@ def _completion_gate(report: Report) -> Gate:
     )
 
 
-def _coverage_gates(report: Report, min_coverage: float) -> Iterator[Gate]:
-    """Gates on the coverage of each model's answers, and of all verdicts; undecided without any planned answers."""
-    # The coverage of reviews is tested in total, not per model.
-    rows = [row for row in report.coverage.models if row.stage != "review"]
-    review_rows = [row for row in report.coverage.total if row.stage == "review"]
-    for row in [*rows, *review_rows]:
+def _coverage_gates(report: Report, min_coverage: float | None) -> Iterator[Gate]:
+    """Gates on the coverage of each model's answers, and of the verdicts on them; undecided without planned answers."""
+    for row in report.coverage.models:
         yield _coverage_gate(row, min_coverage)
-    if not rows:
-        yield build_estimate_gate(
-            "min_coverage",
-            "audit",
-            "min",
-            min_coverage,
-            Estimate(value=None, n=0, reason="no answer of a model is recorded"),
-            False,
-        )
+    if all(row.stage == "review" for row in report.coverage.models):
+        missing = GatedFigure("audit", Estimate(value=None, n=0, reason="no answer of a model is recorded"))
+        yield build_estimate_gate("min_coverage", "min", min_coverage or DEFAULT_MIN_COVERAGE, missing, False)
 
 
-def _coverage_gate(row: CoverageRow, min_coverage: float) -> Gate:
-    """Gate on the usable share of one coverage row; undecided, not failed, if it is too low."""
+def _coverage_gate(row: CoverageRow, min_coverage: float | None) -> Gate:
+    """Gate on the usable share of one coverage row.
+
+    Args:
+        min_coverage: None for the default one: the gate is then undecided, not failed, if the share is too low.
+    """
+    threshold = DEFAULT_MIN_COVERAGE if min_coverage is None else min_coverage
     usable_share, usable_percent = row.ok / row.planned if row.planned else 0.0, format_percent(row.ok, row.planned)
-    is_enough = usable_share >= min_coverage
+    if usable_share >= threshold:
+        verdict = GateStatus.PASSED
+    else:
+        verdict = GateStatus.UNDECIDED if min_coverage is None or not row.planned else GateStatus.FAILED
     return Gate(
         name="min_coverage",
         subject=row.name or "audit",
-        threshold=min_coverage,
+        model=row.name,
+        threshold=threshold,
         value=usable_share,
         ci_low=None,
         ci_high=None,
         n=row.planned,
-        verdict=GateStatus.PASSED if is_enough else GateStatus.UNDECIDED,
+        verdict=verdict,
         message=(
             f"{row.ok} of {row.planned} {row.counted_label} are usable ({usable_percent}); "
-            f"at least {min_coverage:.0%} required"
+            f"at least {threshold:.0%} required{' by default' * (min_coverage is None)}"
         ),
     )

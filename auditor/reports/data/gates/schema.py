@@ -20,6 +20,9 @@ class GateStatus(StrEnum):
     """The series has rescaled scores and so no MAE, and other series have one."""
 
 
+COMPLETION_GATE = "complete"
+COVERAGE_GATES = (COMPLETION_GATE, "min_coverage")
+"""Gates that need no threshold."""
 NOT_PASSED = (GateStatus.FAILED, GateStatus.UNDECIDED)
 
 
@@ -30,6 +33,8 @@ class Gate(ReportModel):
     """The threshold's name, such as `min_pearson`."""
     subject: str
     """The model, with the method if there are several; `audit` for the whole audit."""
+    model: str | None = None
+    """The model that the gate decides about; null for gates of the whole audit, such as its cost."""
     threshold: float
     value: float | None
     ci_low: float | None
@@ -42,6 +47,15 @@ class Gate(ReportModel):
     """Whether the figure is corrected by people's labels on a random sample."""
 
 
+class ModelCheck(ReportModel):
+    """Outcome of the gates of one model."""
+
+    model: str
+    verdict: GateStatus
+    message: str
+    """The gates that failed or are undecided, in one line."""
+
+
 class CheckResult(ReportModel):
     """Outcome of testing an audit against thresholds."""
 
@@ -49,7 +63,15 @@ class CheckResult(ReportModel):
     complete: bool
     confident: bool
     verdict: GateStatus
+    """Failed if a model, or a gate of the whole audit, failed; else undecided if one is; always undecided if the audit
+    is not complete."""
+    models: list[ModelCheck]
     gates: list[Gate]
+
+    @property
+    def has_thresholds(self) -> bool:
+        """Whether anything but completion and coverage was tested."""
+        return any(gate.name not in COVERAGE_GATES for gate in self.gates)
 
     @property
     def passed(self) -> bool:
@@ -62,7 +84,7 @@ class CheckResult(ReportModel):
 
     @property
     def exit_code(self) -> int:
-        """Exit code of `auditor check`: 0 passed, 3 a gate failed, 4 undecided, such as for low coverage."""
+        """Exit code of `auditor check`: 0 if all models passed, 3 if one failed, else 4."""
         return {GateStatus.PASSED: 0, GateStatus.FAILED: 3, GateStatus.UNDECIDED: 4}[self.verdict]
 
     def _repr_html_(self) -> str:

@@ -33,11 +33,11 @@ def test_intervals_are_over_countries_and_those_of_the_largest_hold_for_all_topi
     }
     worst = max(report.topics, key=lambda row: row.mae.value or 0.0)
     for confident in (False, True):
-        [(name, estimate)] = worst_topic_estimates(report, confident)
+        [figure] = worst_topic_estimates(report, confident)
         if not confident:
-            assert (name, estimate) == (f"m: {worst.name}", worst.mae_simultaneous)
-        assert estimate.ci_high is not None
-    assert estimate.ci_high == max(row.mae_simultaneous.ci_high or 0.0 for row in report.topics)
+            assert (figure.subject, figure.estimate) == (f"m: {worst.name}", worst.mae_simultaneous)
+        assert figure.estimate.ci_high is not None
+    assert figure.estimate.ci_high == max(row.mae_simultaneous.ci_high or 0.0 for row in report.topics)
 
 
 def test_the_largest_of_equal_errors_is_covered_by_the_corrected_interval_only(db: Database) -> None:

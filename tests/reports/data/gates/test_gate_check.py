@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-from auditor.config import AuditConfig, CheckSection
+from auditor.config import AuditConfig, CheckSection, load_stored_config
 from auditor.errors import UsageError
+from auditor.reports.data.coverage.lost_samples import SampleCounts
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds
+from auditor.reports.data.gates.gate_estimates import (
+    GatedFigure,
+    concordance_estimates,
+    mae_estimates,
+    pearson_estimates,
+    peer_agreement_estimates,
+    region_gap_estimates,
+    worst_topic_estimates,
+)
 from auditor.reports.data.gates.schema import GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.junit import render_junit
@@ -117,18 +130,107 @@ def test_exit_code_is_3_for_a_failed_gate_and_0_if_all_pass(report: Report) -> N
     assert check_report(report, make_thresholds(min_pearson=1)).exit_code == 3
 
 
-def test_low_coverage_overrides_other_gates(report: Report) -> None:
-    check = check_report(report, make_thresholds(min_pearson=1, min_coverage=0.99))
-    assert (check.verdict, check.exit_code, bool(check)) == (GateStatus.UNDECIDED, 4, False)
+def test_coverage_below_a_set_minimum_fails_and_below_the_default_one_is_undecided(report: Report) -> None:
+    set_check = check_report(report, CheckSection(min_coverage=0.95))
+    default_check = check_report(report, CheckSection())
+    assert (set_check.verdict, set_check.exit_code, bool(set_check)) == (GateStatus.FAILED, 3, False)
+    assert (default_check.verdict, default_check.exit_code) == (GateStatus.UNDECIDED, 4)
+    for check, threshold_note in ((set_check, "at least 95% required"), (default_check, "required by default")):
+        gates = [gate for gate in check.gates if gate.name == "min_coverage"]
+        assert {gate.threshold for gate in gates} == {0.95}
+        assert all(threshold_note in gate.message for gate in gates)
+        assert not check.has_thresholds
 
 
-def test_an_unfinished_audit_cannot_pass(report: Report) -> None:
+def test_each_model_is_decided_by_itself(report: Report) -> None:
+    errors = {row.model: row.mae.value or 0.0 for row in report.alignment}
+    best, worst = min(errors, key=lambda model: errors[model]), max(errors, key=lambda model: errors[model])
+    max_mae = (errors[best] + errors[worst]) / 2
+    check = check_report(report, make_thresholds(max_mae=max_mae))
+    rows = {row.model: row for row in check.models}
+    assert set(rows) == set(errors)
+    assert (rows[best].verdict, rows[worst].verdict) == (GateStatus.PASSED, GateStatus.FAILED)
+    assert rows[worst].message == "failed: max_mae"
+    assert (check.verdict, check.exit_code) == (GateStatus.FAILED, 3)
+    only_best = check_report(report, make_thresholds(max_mae=max_mae), models=[best])
+    assert ([row.model for row in only_best.models], only_best.exit_code) == ([best], 0)
+    assert {gate.model for gate in only_best.gates} == {best, None}
+    with_cost = check_report(report, make_thresholds(max_cost_usd=0), models=[best])
+    assert (with_cost.models[0].verdict, with_cost.exit_code) == (GateStatus.PASSED, 3), "the audit's own gates count"
+    with pytest.raises(UsageError, match=f"has no model 'x{best}'. Did you mean '{best}'"):
+        check_report(report, make_thresholds(), models=[f"x{best}"])
+
+
+def test_a_model_that_passes_does_not_make_up_for_one_with_low_coverage(report: Report) -> None:
+    first = report.coverage.models[0].name
+    rows = [row if row.name == first else row.model_copy(update={"ok": row.planned}) for row in report.coverage.models]
+    lossy = report.model_copy(update={"coverage": report.coverage.model_copy(update={"models": rows})})
+    check = check_report(lossy, CheckSection(min_pearson=-1))
+    assert {row.model for row in check.models if row.verdict is GateStatus.UNDECIDED} == {first}
+    assert {row.model for row in check.models if row.verdict is not GateStatus.PASSED} == {first}
+    assert check.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "list_figures", "met"),
+    [
+        ("min_pearson", pearson_estimates, -1.0),
+        ("min_concordance", concordance_estimates, -1.0),
+        ("max_mae", mae_estimates, 2.0),
+        ("max_topic_mae", lambda report: worst_topic_estimates(report, confident=False), 2.0),
+        ("max_region_gap", region_gap_estimates, 2.0),
+        ("min_peer_agreement", peer_agreement_estimates, 0.0),
+    ],
+)
+def test_with_low_coverage_a_gate_fails_only_whatever_the_lost_answers_are(
+    report: Report, name: str, list_figures: Callable[[Report], list[GatedFigure]], met: float
+) -> None:
+    figure = list_figures(report)[0]
+    value, best = figure.estimate.value, figure.bound_high if name.startswith("min") else figure.bound_low
+    assert figure.lost > 0
+    assert value is not None
+    assert best is not None
+    assert best > value if name.startswith("min") else best < value
+    cases = [(met, GateStatus.PASSED, GateStatus.UNDECIDED)]
+    cases.append(((best + value) / 2, GateStatus.FAILED, GateStatus.UNDECIDED))
+    missed_by_all = best + 1e-6 if name.startswith("min") else best - 1e-6
+    if 0 <= missed_by_all <= 1:
+        cases.append((missed_by_all, GateStatus.FAILED, GateStatus.FAILED))
+    for threshold, with_enough, with_too_few in cases:
+        for thresholds in (make_thresholds(**{name: threshold}), CheckSection.model_validate({name: threshold})):
+            gates = check_report(report, thresholds).gates
+            gate = next(gate for gate in gates if (gate.name, gate.subject) == (name, figure.subject))
+            assert gate.verdict is (with_too_few if thresholds.min_coverage is None else with_enough), gate.message
+
+
+def test_the_smallest_mae_over_lost_samples_is_that_of_the_best_possible_answers() -> None:
+    """Of two samples each: all usable; one lost, which can reach people's score; both lost; one that cannot."""
+    counts = SampleCounts(np.array([2.0, 1, 0, 1]), np.full(4, 2.0), np.zeros(4, dtype=np.bool_))
+    scores, truth = np.array([0.5, 0.4, np.nan, 1.0]), np.array([0.0, 0.1, -0.3, -0.5])
+    assert counts.bound_mae_below(scores, truth, np.ones(4, dtype=np.bool_)) == pytest.approx((0.5 + 0 + 0 + 0.5) / 4)
+    assert counts.bound_mae_below(scores, truth, np.zeros(4, dtype=np.bool_)) is None
+
+
+def test_figures_whose_own_answers_are_all_usable_fail_as_with_enough_coverage(report: Report) -> None:
+    """Verdicts are lost, so the model's coverage is low; its scores are all there, and miss the threshold."""
+    lost = report.alignment[0].lost_samples.model_copy(update={"lost": 0, "share": 0.0})
+    rows = [row.model_copy(update={"lost_samples": lost, "worst_case": None}) for row in report.alignment]
+    check = check_report(report.model_copy(update={"alignment": rows}), CheckSection(max_mae=0, min_pearson=-1))
+    assert {gate.verdict for gate in check.gates if gate.name == "max_mae"} == {GateStatus.FAILED}
+    assert {gate.verdict for gate in check.gates if gate.name == "min_pearson"} == {GateStatus.UNDECIDED}
+    assert check.exit_code == 3
+
+
+def test_an_unfinished_audit_is_always_undecided(report: Report) -> None:
     unfinished_report = report.model_copy(
         update={"audit": report.audit.model_copy(update={"complete": False, "stage": "review"})}
     )
-    check = check_report(unfinished_report, make_thresholds(min_coverage=0, min_pearson=-1))
-    assert check.exit_code == 4
-    assert "stage: review" in check.gates[0].message
+    for thresholds in (make_thresholds(min_coverage=0, min_pearson=-1), make_thresholds(min_coverage=1, min_pearson=1)):
+        check = check_report(unfinished_report, thresholds)
+        assert check.exit_code == 4
+        verdicts = {gate.verdict for gate in check.gates} | {row.verdict for row in check.models}
+        assert verdicts == {GateStatus.UNDECIDED}
+        assert "stage: review" in check.gates[0].message
 
 
 def test_a_partly_unknown_cost_cannot_pass_but_can_fail(report: Report) -> None:
@@ -203,6 +305,14 @@ def test_options_override_the_config_and_unknown_options_suggest_the_nearest() -
         resolve_thresholds(audit_config, {"min_person": 0.7})
     with pytest.raises(UsageError, match="'min_kappa'"):
         resolve_thresholds(audit_config, {"min_kappa": 7})
+
+
+def test_a_minimum_coverage_stored_by_an_earlier_version_is_the_default_one() -> None:
+    stored = config("http://127.0.0.1:1").model_dump(mode="json")
+    stored["check"]["min_coverage"] = 0.95
+    assert load_stored_config(json.dumps(stored)).check.min_coverage == 0.95
+    del stored["check"]["probes"]
+    assert load_stored_config(json.dumps(stored)).check.min_coverage is None
 
 
 def test_thresholds_are_not_part_of_the_config_hash() -> None:
