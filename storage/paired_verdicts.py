@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Integer, Select, Table, and_, case, func, literal_column, select
+from sqlalchemy import Integer, Select, Table, and_, case, func, literal_column, null, or_, select
 
 from auditor.domain import Outcome, Trace, Verdict
 from auditor.storage.database import Database
@@ -40,12 +40,13 @@ class VerdictFlip:
     second: str
     """The rulings of the two sides."""
     same_answer: bool | None
-    """Whether both judged answers are identical texts, so that the judge changed; null where an answer is not
-    recorded."""
+    """Whether both judged answers have the same text and score (for a task, answer), so that the judge changed; null
+    where an answer is not recorded."""
 
 
 class RulingPair(NamedTuple):
-    """Rulings of both sides on a trace of a cell, and whether on the same text; None if a text is not recorded."""
+    """Rulings of both sides on a trace of a cell, and whether on the same text and score; None if one is not
+    recorded."""
 
     country: str
     topic: str
@@ -161,11 +162,21 @@ def _join_verdicts(first: VerdictSelection, second: VerdictSelection) -> tuple[A
     same_sample = and_(
         first_verdicts.c.audit_id == second_verdicts.c.audit_id, first_verdicts.c.model == second_verdicts.c.model
     )
+    # Judges saw the text with the score, or with the answer to the item of a task.
+    is_same_result = and_(
+        *(
+            or_(
+                first_traces.c[name] == second_traces.c[name],
+                and_(first_traces.c[name].is_(None), second_traces.c[name].is_(None)),
+            )
+            for name in ("score", "answer")
+        )
+    )
     is_same_answer = case(
         (same_sample, SQL_TRUE),
-        (first_traces.c.text == second_traces.c.text, SQL_TRUE),
-        (first_traces.c.text != second_traces.c.text, SQL_FALSE),
-        else_=None,
+        (or_(first_traces.c.text.is_(None), second_traces.c.text.is_(None)), null()),
+        (and_(first_traces.c.text == second_traces.c.text, is_same_result), SQL_TRUE),
+        else_=SQL_FALSE,
     )
     query = select(first_verdicts).select_from(source)
     query = query.where(first_verdicts.c.audit_id == first.audit_id, second_verdicts.c.audit_id == second.audit_id)

@@ -61,8 +61,8 @@ class VerdictDifferences(FlatRow):
     first: str
     second: str
     about: Literal["answers", "cells"]
-    """What the paired verdicts are on: `answers` for answers with identical texts. `cells` if no answer is identical:
-    then for different answers of the same model, cell and sample, so that the answers changed too."""
+    """What the paired verdicts are on: `answers` for answers with identical texts and scores. `cells` if no answer is
+    identical: then for different answers of the same model, cell and sample, so that the answers changed too."""
     n: int
     """Pairs of verdicts; a trace has one pair for each judge. Verdicts that an adaptive panel requested on disputed
     traces only are left out."""

@@ -78,8 +78,13 @@ def test_flips_between_audits_compare_the_same_judge(db: Database) -> None:
     ]
 
 
-def _save_answers(db: Database, audit: str, texts: Sequence[str]) -> None:
-    rows = [Trace("a", Cell(*cell), 0, Outcome.OK, 0.5, text) for cell, text in zip(CELLS, texts, strict=False)]
+def _save_answers(
+    db: Database, audit: str, texts: Sequence[str], scores: Sequence[float | None] = (0.5,) * len(CELLS)
+) -> None:
+    rows = [
+        Trace("a", Cell(*cell), 0, Outcome.OK, score, text)
+        for cell, text, score in zip(CELLS, texts, scores, strict=False)
+    ]
     save_records(db, audits.get_audit(db, audit).id, rows)
 
 
@@ -96,6 +101,20 @@ def test_a_flip_records_whether_the_answer_was_the_same(db: Database) -> None:
     assert {(flip.country, flip.topic): flip.same_answer for flip in verdicts.flips} == {
         CELLS[0]: True, CELLS[1]: False, CELLS[3]: None,
     }  # fmt: skip
+
+
+def test_an_answer_is_the_same_only_if_text_and_score_are_equal(db: Database) -> None:
+    """Short texts recur with other scores, which judges see too; a task's answers have no score."""
+    for name, scores, vote in (("one", (0.5, 0.5, None, None), True), ("two", (0.5, -0.4, None, 0.5), False)):
+        save_imported_audit(db, name, {"a": 0.1})
+        _save_answers(db, name, "ssss", scores)
+        _save_verdicts(db, name, {"x": [vote] * 4})
+    verdicts = compare_targets(db, [parse_target("one"), parse_target("two")]).pairs[0].verdicts
+    assert verdicts is not None
+    assert {(flip.country, flip.topic): flip.same_answer for flip in verdicts.flips} == {
+        CELLS[0]: True, CELLS[1]: False, CELLS[2]: True, CELLS[3]: False,
+    }  # fmt: skip
+    assert (verdicts.about, verdicts.n, verdicts.traces, verdicts.other_answers) == ("answers", 2, 2, 2)
 
 
 def test_verdicts_on_different_answers_are_labelled_and_traces_are_counted_once(db: Database) -> None:
