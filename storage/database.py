@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +28,14 @@ BACKENDS = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://USER
 class Database:
     """An open database. `read` gives a connection for queries; `write` runs a job and returns when it is durable."""
 
-    def __init__(self, path: Path | None, engine: Engine, upgraded: schema.SchemaUpgrade | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        engine: Engine,
+        upgraded: schema.SchemaUpgrade | None = None,
+        *,
+        is_new: bool = False,
+    ) -> None:
         self.path = path
         """The file of a SQLite database; None for a server."""
         self.engine = engine
@@ -41,6 +47,8 @@ class Database:
         self.writer = Writer(engine, self.outages, file)
         self.upgraded = upgraded
         """The upgrade that was made when it was opened; None if there was none."""
+        self.is_new = is_new
+        """Whether its tables were created when it was opened."""
         self._read_only_options = read_only_options(engine)
 
     @property
@@ -75,11 +83,6 @@ class Database:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def resolve_database_url(option: str | None = None, configured: str | None = None) -> str:
-    """URL of the database: the option, else AUDITOR_STORAGE, else the config's, else `auditor.db` in this folder."""
-    return option or os.environ.get(STORAGE_VARIABLE) or configured or DEFAULT_URL
 
 
 def parse_sqlite_path(url: str) -> Path | None:
@@ -123,22 +126,23 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
         if create:
             create_database_file(path)
     engine = make_engine(url)
+    is_new = False
     try:
         try:
-            upgraded = _prepare_tables(engine, url, path, create)
+            is_new, upgraded = _prepare_tables(engine, url, path, create)
         except OperationalError:
             if path is None or not is_read_only(path):
                 raise
             engine.dispose()
             engine = make_engine(url, immutable=True)
-            upgraded = _prepare_tables(engine, url, path, create=False)
+            _, upgraded = _prepare_tables(engine, url, path, create=False)
     except DBAPIError as error:
         engine.dispose()
         raise open_error(engine, error) from None
     except StorageError:
         engine.dispose()
         raise
-    return Database(path, engine, upgraded)
+    return Database(path, engine, upgraded, is_new=is_new)
 
 
 def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
@@ -171,23 +175,33 @@ def _check_location(path: Path, create: bool) -> None:
     refuse_links(path)
     if not create and not path.exists():
         raise StorageError(
-            f"there is no database at {path}.", "Name a database with --storage, or create one with `auditor run`."
+            f"there is no database at {path}.",
+            "Name a database with --storage, or the audit by its configuration's path. `auditor run` creates one.",
         )
     if not path.parent.is_dir():
-        raise StorageError(f"the folder {path.parent} of the database does not exist.", "Create it first.")
+        raise StorageError(
+            f"the folder {path.parent} of the database does not exist.",
+            "Create it, or name another database with --storage.",
+        )
     refuse_network_filesystem(path)
 
 
-def _prepare_tables(engine: Engine, url: str, path: Path | None, create: bool) -> schema.SchemaUpgrade | None:
-    """Check the schema; with `create`, create missing tables and upgrade an older file. Return the upgrade, if any."""
+def _prepare_tables(
+    engine: Engine, url: str, path: Path | None, create: bool
+) -> tuple[bool, schema.SchemaUpgrade | None]:
+    """Check the schema; with `create`, create missing tables and upgrade an older file.
+
+    Returns:
+        Whether the tables were created, and the upgrade, if any.
+    """
     detected = schema.detect_schema(engine)
     if detected.state is SchemaState.CURRENT:
-        return None
+        return False, None
     if create and detected.state is SchemaState.EMPTY:
         schema.create_tables(engine)
-        return None
+        return True, None
     if create and detected.state is SchemaState.OLDER and path is not None:
-        return schema.upgrade_schema(url, path)
+        return False, schema.upgrade_schema(url, path)
     raise schema.incompatible_schema_error(url, detected)
 
 

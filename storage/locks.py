@@ -12,16 +12,14 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, text
 
 from auditor.errors import StorageError
 from auditor.storage.engine import RUN_LOCK_CLASS, describe_process
-from auditor.storage.sqlite_file import PRIVATE_MODE, read_unlinked, replace_private
-
-PRIVATE_FOLDER_MODE = 0o700
+from auditor.storage.sqlite_file import PRIVATE_MODE, create_private_folder, read_unlinked, replace_private
 
 
 class LockHeldError(Exception):
@@ -50,7 +48,7 @@ def hold_file_lock(database: Path, audit_name: str) -> Iterator[None]:
     holder_file = _holder_file(database, audit_name)
     lock = FileLock(str(holder_file.with_suffix(".lock")), timeout=0, mode=PRIVATE_MODE)
     try:
-        _create_lock_folder(holder_file.parent)
+        create_private_folder(holder_file.parent)
         _refuse_linked_lock(Path(lock.lock_file))
         lock.acquire()
     except Timeout:
@@ -63,15 +61,6 @@ def hold_file_lock(database: Path, audit_name: str) -> Iterator[None]:
     finally:
         holder_file.unlink(missing_ok=True)
         lock.release()
-
-
-def _create_lock_folder(folder: Path) -> None:
-    """Create the private folder of a database's locks, if it is missing; OSError if a link is at its name."""
-    with suppress(FileExistsError):
-        folder.mkdir()
-        folder.chmod(PRIVATE_FOLDER_MODE)  # whatever the umask is
-    if folder.is_symlink():
-        raise OSError(errno.ELOOP, "it is a link", str(folder))
 
 
 def _refuse_linked_lock(path: Path) -> None:
@@ -100,7 +89,7 @@ def _lock_error(file: str, error: OSError) -> StorageError:
     """Build the error for a lock's file that cannot be written, or is a link."""
     if error.errno == errno.ELOOP:
         return StorageError(f"{file}: is a link, which is not followed.", "Delete the link, if it is safe.")
-    how_to_fix = "Copy the database to a writable folder with free space."
+    how_to_fix = "Copy the database to a writable folder with free space, and name it with --storage."
     return StorageError(f"{file}: cannot be written: {error.strerror}.", how_to_fix)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from auditor.errors import StorageError
 
 PRIVATE_MODE = 0o600
+PRIVATE_FOLDER_MODE = 0o700
 LOG_SUFFIXES = ("-wal", "-journal", "-shm")
 """Suffixes of SQLite's own files: the two kinds of log, with writes that are not in the database file, and an index."""
 OPEN_FILES_FOLDER = Path("/proc/self/fd")
@@ -49,6 +50,19 @@ def create_private(path: Path) -> None:
         return
     os.fchmod(descriptor, PRIVATE_MODE)  # the umask may have removed the owner's permissions
     os.close(descriptor)
+
+
+def create_private_folder(folder: Path) -> None:
+    """Create a folder that only its owner may use, if it is missing.
+
+    Raises:
+        OSError: its parent cannot be written to, or its name is that of a link, which is not followed.
+    """
+    with suppress(FileExistsError):
+        folder.mkdir()
+        folder.chmod(PRIVATE_FOLDER_MODE)  # whatever the umask is
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link", str(folder))
 
 
 def replace_private(path: Path, text: str) -> None:
@@ -132,6 +146,17 @@ def holds_audits(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone() is not None
+    except sqlite3.Error:
+        return False
+
+
+def holds_audit(path: Path, name: str) -> bool:
+    """Whether a file, but not a link, is a database with an audit of this name, of whatever version."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute("SELECT 1 FROM audit WHERE name = ?", [name]).fetchone() is not None
     except sqlite3.Error:
         return False
 

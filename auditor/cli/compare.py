@@ -7,12 +7,24 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, PageFileOption, StorageOption, UncorrectedOption, find_latest_audit
+from auditor.cli.options import (
+    JsonOption,
+    PageFileOption,
+    StorageOption,
+    UncorrectedOption,
+    find_latest_audit,
+    resolve_target_names,
+)
 from auditor.cli.output import print_message
 from auditor.cli.page_output import present_document, resolve_page_format
 
 TargetsArgument: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="A B …", help="Audits to compare; AUDIT:MODEL for one model of an audit.")
+    list[str] | None,
+    typer.Argument(
+        metavar="A B …",
+        help="Audits to compare, by name or config file; AUDIT:MODEL for one model of an audit.",
+        callback=resolve_target_names,
+    ),
 ]
 MethodOption: TypeAlias = Annotated[
     list[str] | None, typer.Option("--method", help="Use only scores measured in this way: direct (stated) or logprob.")

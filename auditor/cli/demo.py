@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli.options import StorageOption, output_file, resolve_output
-from auditor.cli.output import format_command, print_message, print_table
+from auditor.cli.output import format_command, format_storage_option, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.cli.progress import RunProgress
@@ -50,7 +50,7 @@ def demo(
     with RunProgress() as progress:
         report = run_worked_example(config, storage, progress)
     print_message(f"{progress.n_calls} simulated calls in {progress.elapsed_seconds:.0f} s; nothing was charged.")
-    write_atomically(render_report(report, "html"), output)
+    write_atomically(render_report(report, "html", command_options=format_storage_option(storage)), output)
     _print_findings(report)
     print_message(f"Report: {output.resolve()}")
     n_open = report.conflicts.states.get("open", 0)
@@ -67,7 +67,7 @@ def build_demo_config(seed: int = DEFAULT_SEED) -> AuditConfig:
     from auditor.config import load_config
 
     with resources.as_file(resources.files("auditor.cli") / "demo.toml") as path:
-        config = load_config(path)
+        config = load_config(path).with_folder(None)  # results are in the working folder, not in the package
     name = config.name if seed == DEFAULT_SEED else f"{config.name}-{seed}"
     return config.model_copy(update={"seed": seed, "name": name})
 

@@ -61,19 +61,20 @@ def doctor(
         print_data(build_roles_sql())
         return
     if upgrade:
-        _upgrade(storage)
+        _upgrade(storage, target)
     if target is not None and not ping and is_audit_name(target, storage):
         verify(str(target), storage=storage, as_json=as_json)
         return
     _print_checks(target, overrides, storage, ping=ping, as_json=as_json)
 
 
-def _upgrade(storage: str | None) -> None:
-    """Upgrade the database, and print what was done."""
-    from auditor.run import resolve_storage_url
+def _upgrade(storage: str | None, target: Path | None) -> None:
+    """Upgrade the database, that of a config if `target` is one, and print what was done."""
+    from auditor.run import locate_audit
     from auditor.storage.database import upgrade_database
 
-    upgrade = upgrade_database(resolve_storage_url(storage))
+    _, location = locate_audit(str(target or ""), storage)
+    upgrade = upgrade_database(location.url)
     print_message(str(upgrade or "The database already has this version's tables."))
 
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import JsonOption, LimitOption, PageFileOption, SetOption, StorageOption, list_overrides
+from auditor.cli.options import (
+    JsonOption,
+    LimitOption,
+    PageFileOption,
+    SetOption,
+    StorageOption,
+    list_overrides,
+    resolve_audit_name,
+)
+from auditor.cli.output import print_message
 from auditor.cli.page_output import present_document, resolve_page_format
 
 if TYPE_CHECKING:
@@ -28,6 +37,7 @@ def estimate(
         typer.Option(
             "--compare",
             metavar="AUDIT",
+            callback=resolve_audit_name,
             help="Instead of CONFIG: an audit whose estimate is compared with its recorded cost.",
         ),
     ] = None,
@@ -78,11 +88,13 @@ def forecast_config(
     from auditor.config.trust import require_supported_providers
     from auditor.cost_estimation.audit_estimate import estimate_audit
     from auditor.models.request_params import check_params
-    from auditor.run import load_planned_survey
+    from auditor.run import load_planned_survey, locate_storage
 
     require_supported_providers(config)
     check_params(config.models_by_name.values(), config.limits)
     survey = load_planned_survey(config)
+    if notice := locate_storage(storage, config).notice:
+        print_message(notice)
     with open_existing_database(config, storage) as db:
         cells = list(survey.asked_cells)
         return estimate_audit(config, survey, cells, db, experiment_calls=experiment_calls, is_asked=is_asked)
@@ -92,16 +104,16 @@ def forecast_config(
 def open_existing_database(config: AuditConfig, storage: str | None) -> Iterator[Database | None]:
     """Open the database of a config's audit; None if it does not exist, or is empty."""
     from auditor.errors import EmptyStorageError
-    from auditor.run import open_stored_database, resolve_storage_url
+    from auditor.run import locate_storage, open_stored_database
     from auditor.storage.database import parse_sqlite_path
 
-    url = resolve_storage_url(storage, config)
-    file = parse_sqlite_path(url)
+    location = locate_storage(storage, config)
+    file = parse_sqlite_path(location.url)
     with ExitStack() as stack:
         db = None
         if file is None or file.exists():
             with suppress(EmptyStorageError):
-                db = stack.enter_context(open_stored_database(url))
+                db = stack.enter_context(open_stored_database(location.url))
         yield db
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import ArgumentInfo
 
-from auditor.cli.options import JsonOption, PageFileOption, StorageOption, optional_audit
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption, optional_audit, resolve_audit_name
 from auditor.cli.output import print_message
 from auditor.cli.page_output import present_document, resolve_page_format
 from auditor.experiments.declaration import Experiment, ExperimentContext
@@ -59,26 +59,31 @@ def _build_command(experiment: Experiment) -> Callable[..., None]:
         _run_experiment(experiment, **arguments)
 
     _, *declared = inspect.signature(experiment, eval_str=True).parameters.values()
-    declared = _make_audit_optional(declared)
+    declared = _accept_configs(declared)
     _, *shared, _ = inspect.signature(_run_experiment, eval_str=True).parameters.values()
     command.__signature__ = inspect.Signature([*declared, *shared])  # type: ignore[attr-defined]  # typer reads it
     return command
 
 
-def _make_audit_optional(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
-    """Let AUDIT be left out of a command that has no other argument: which one is left out would not be clear."""
+def _accept_configs(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Let AUDIT be a config's path; and be left out of a command without other arguments, since it is clear which."""
     arguments = {
         parameter.name: details
         for parameter in parameters
         for details in getattr(parameter.annotation, "__metadata__", ())
         if isinstance(details, ArgumentInfo)
     }
-    if list(arguments) != ["audit"]:
-        return list(parameters)
-    help_text = f"{(arguments['audit'].help or '').rstrip('.')}; the most recent audit if left out."
-    annotation = Annotated[str, optional_audit(help_text)]
+    annotations: dict[str, Any] = {}
+    for name, details in arguments.items():
+        if details.metavar == "AUDIT":
+            annotations[name] = Annotated[
+                str, typer.Argument(metavar="AUDIT", help=details.help, callback=resolve_audit_name)
+            ]
+    if list(arguments) == ["audit"]:
+        help_text = f"{(arguments['audit'].help or '').rstrip('.')}; the most recent audit if left out."
+        annotations["audit"] = Annotated[str, optional_audit(help_text)]
     return [
-        parameter.replace(annotation=annotation) if parameter.name == "audit" else parameter for parameter in parameters
+        parameter.replace(annotation=annotations.get(parameter.name, parameter.annotation)) for parameter in parameters
     ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from auditor.cli.options import LabelKindOption, StorageOption
+from auditor.cli.options import LabelKindOption, StorageOption, resolve_audit_name
 from auditor.cli.output import format_command, print_message
 from auditor.reports.number_format import pluralize
 
@@ -186,6 +186,7 @@ def import_verdicts(
             "--audit",
             metavar="NAME",
             help="The audit to add the verdicts to; its answers or scores must be imported too.",
+            callback=resolve_audit_name,
         ),
     ],
     storage: StorageOption = None,
@@ -217,7 +218,15 @@ def import_labels(
             "Label Studio's JSON export.",
         ),
     ],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit whose traces were labelled.")],
+    audit: Annotated[
+        str,
+        typer.Option(
+            "--audit",
+            metavar="AUDIT",
+            help="The audit whose traces were labelled, by its name or config file.",
+            callback=resolve_audit_name,
+        ),
+    ],
     kind: Annotated[
         LabelKindOption, typer.Option("--kind", help="What was labelled: trace, answer_pair or comparison.")
     ] = "trace",

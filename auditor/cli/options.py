@@ -14,15 +14,67 @@ LabelKindOption: TypeAlias = Literal["trace", "answer_pair", "comparison"]
 """Values of `auditor.domain.labels.LabelKind`."""
 
 
+AUDIT_HELP = "The audit's name, or its config file."
+_AUDIT_STORAGE = "auditor.audit_storage"
+"""Key of a command's context: the database of an audit that was named by its config's path."""
+
+
 def select_audit(context: typer.Context, name: str) -> str:
-    """The given name of an audit; without one, the only or the most recent audit of the command's database.
+    """The name of an audit that was given by name or config; without one, the most recent audit of the database.
 
     Where there are several, the chosen one is named on standard error.
 
     Raises:
         StorageError: no name was given, and there is no database, or no audit in it.
+        ConfigError: the config cannot be used.
     """
-    return name if name or context.resilient_parsing else find_latest_audit(context.params.get("storage"))
+    if context.resilient_parsing:
+        return name
+    return resolve_audit_name(context, name) or find_latest_audit(context.params.get("storage"))
+
+
+def resolve_audit_name(context: typer.Context, name: str | None) -> str | None:
+    """The name of an audit that was given by name, or by the path of its config, whose database is used then."""
+    if name is None or not name or context.resilient_parsing:
+        return name
+    from auditor.run import locate_audit
+
+    audit_name, location = locate_audit(name, context.params.get("storage"))
+    if audit_name != name:
+        _use_storage(context, location.url, name)
+        if location.notice:
+            print_message(location.notice)
+    return audit_name
+
+
+def resolve_target_names(context: typer.Context, names: list[str] | None) -> list[str] | None:
+    """The names of audits, each with `:MODEL` or not, of which some may be paths of configs."""
+    resolved: list[str] = []
+    for name in names or ():
+        audit, colon, model = name.partition(":")
+        resolved.append(f"{resolve_audit_name(context, audit)}{colon}{model}")
+    return resolved or names
+
+
+def _use_storage(context: typer.Context, url: str, config: str) -> None:
+    """Let a command use the database of a config, unless it has the option --storage.
+
+    Raises:
+        UsageError: another config of this command has another database.
+    """
+    from auditor.errors import UsageError
+
+    if context.meta.setdefault(_AUDIT_STORAGE, url) != url:
+        raise UsageError(
+            f"the results of {config} are in another database ({url}) than those of the audit before it.",
+            "Name one database with --storage, to which all of them belong.",
+        )
+
+
+def _select_storage(context: typer.Context, url: str | None) -> str | None:
+    """The value of --storage; without one, the database of the audit's config, if AUDIT is one. Audits come first."""
+    selected: str | None = url or context.meta.get(_AUDIT_STORAGE)
+    return selected
 
 
 def find_latest_audit(storage: str | None) -> str:
@@ -113,18 +165,22 @@ def output_folder(help_text: str) -> Any:
     return typer.Option("-o", "--output", metavar="DIR", help=help_text, parser=OutputPath(is_folder=True))
 
 
-AuditArgument: TypeAlias = Annotated[str, optional_audit("The audit's name; the most recent audit if left out.")]
+AuditArgument: TypeAlias = Annotated[
+    str, optional_audit(f"{AUDIT_HELP.rstrip('.')}; the most recent audit if left out.")
+]
 AuditModelArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="AUDIT[:MODEL]",
-        help="The audit's name; the most recent audit if left out. With :MODEL, only this model.",
+        help=f"{AUDIT_HELP.rstrip('.')}; the most recent audit if left out. With :MODEL, only this model.",
         default_factory=str,
         show_default=False,
         callback=select_audit_model,
     ),
 ]
-RequiredAuditArgument: TypeAlias = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
+RequiredAuditArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="AUDIT", help=AUDIT_HELP, callback=resolve_audit_name)
+]
 ConfigArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="CONFIG", help="The audit's TOML or YAML file.")]
 SetOption: TypeAlias = Annotated[
     list[str] | None,
@@ -141,7 +197,12 @@ LimitOption: TypeAlias = Annotated[
 ]
 StorageOption: TypeAlias = Annotated[
     str | None,
-    typer.Option("--storage", metavar="URL", help="Database, such as sqlite:///auditor.db (or set AUDITOR_STORAGE)."),
+    typer.Option(
+        "--storage",
+        metavar="URL",
+        callback=_select_storage,
+        help="Database, such as sqlite:///auditor.db (or set AUDITOR_STORAGE).",
+    ),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 UncorrectedOption: TypeAlias = Annotated[

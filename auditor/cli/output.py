@@ -114,12 +114,16 @@ def format_command(*arguments: str, storage: str | None = None) -> str:
 
     The URL of a database server with a user name is replaced by an ellipsis, as it may hold a password.
     """
+    return " ".join(("auditor", *arguments, *filter(None, [format_storage_option(storage)])))
+
+
+def format_storage_option(storage: str | None) -> str:
+    """The option `--storage` as commands for the user to copy need it; empty if the storage is the default."""
     from auditor.run import resolve_storage_url
 
-    if storage is not None and storage != resolve_storage_url():
-        storage_argument = "…" if "@" in storage else shlex.quote(storage)
-        arguments = (*arguments, "--storage", storage_argument)
-    return " ".join(("auditor", *arguments))
+    if storage is None or storage == resolve_storage_url():
+        return ""
+    return f"--storage {'…' if '@' in storage else shlex.quote(storage)}"
 
 
 def list_called_words() -> list[str]:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli.options import AuditArgument, StorageOption, output_file, resolve_output
-from auditor.cli.output import print_data, print_json_text, print_message
+from auditor.cli.output import (
+    format_command,
+    format_storage_option,
+    print_data,
+    print_json_text,
+    print_message,
+)
 from auditor.reports.output import REPORT_FORMATS
 
 if TYPE_CHECKING:
@@ -49,13 +55,13 @@ def report(
     audit_report = open_audit(audit, storage=storage).report()
     if output is None and report_format != "html":
         (print_json_text if report_format == "json" else print_data)(
-            render_report(audit_report, report_format, is_brief=brief)
+            render_report(audit_report, report_format, is_brief=brief, command_options=format_storage_option(storage))
         )
         return
     path = resolve_output(output, f"{audit}{'-brief' * brief}.html")
     if with_traces:
         audit_report = _write_traces(audit_report, audit, path, storage)
-    write_report(audit_report, path, report_format, is_brief=brief)
+    write_report(audit_report, path, report_format, storage, is_brief=brief)
 
 
 def _write_traces(audit_report: Report, audit: str, path: Path, storage: str | None) -> Report:
@@ -69,7 +75,7 @@ def _write_traces(audit_report: Report, audit: str, path: Path, storage: str | N
     if pages.n_omitted_cells:
         print_message(
             f"{pages.n_omitted_cells} countries and topics have no page, since there are too many. To read their "
-            "answers: auditor traces"
+            f"answers: {format_command('traces', audit, storage=storage)}"
         )
     print_message(f"Answers: {len(pages.links.by_cell)} pages in {pages.folder.resolve()}")
     return audit_report.with_trace_pages(pages.links)
@@ -104,10 +110,19 @@ def require_writable(path: Path) -> None:
         raise UsageError(f"--report: {path} {problem}.", "Name a file in an existing folder that you may write to.")
 
 
-def write_report(audit_report: Report, path: Path, report_format: str, *, is_brief: bool = False) -> None:
-    """Write a report to a file in one of `REPORT_FORMATS`, and print its path."""
+def write_report(
+    audit_report: Report, path: Path, report_format: str, storage: str | None, *, is_brief: bool = False
+) -> None:
+    """Write a report to a file in one of `REPORT_FORMATS`, and print its path.
+
+    Args:
+        storage: URL of the audit's database, which commands on the page name if it is not the default.
+    """
     from auditor.atomic_files import write_atomically
     from auditor.reports.output import render_report
 
-    write_atomically(render_report(audit_report, report_format, is_brief=is_brief), path)
+    command_options = format_storage_option(storage)
+    write_atomically(
+        render_report(audit_report, report_format, is_brief=is_brief, command_options=command_options), path
+    )
     print_message(f"Report: {path.resolve()}")

@@ -11,13 +11,18 @@ import typer
 
 from auditor.cli.label_plan import DEFAULT_DIFFERENCE, DEFAULT_HALF_WIDTH, print_label_plan, print_label_progress
 from auditor.cli.labelling import DRAWN_SAMPLE, SAMPLE_OPTION, label_in_terminal, prepare_label_sample
-from auditor.cli.options import LabelKindOption, StorageOption
+from auditor.cli.options import LabelKindOption, StorageOption, resolve_audit_name
 from auditor.cli.output import format_command, print_message
 from auditor.errors import UsageError
 
 EVERY_INTERFACE = ("0.0.0.0", "::")
 NameArgument: TypeAlias = Annotated[
-    str | None, typer.Argument(metavar="AUDIT", help="The audit's name; if left out, choose from a list.")
+    str | None,
+    typer.Argument(
+        metavar="AUDIT",
+        help="The audit's name, or its config file; if left out, choose from a list.",
+        callback=resolve_audit_name,
+    ),
 ]
 RaterOption: TypeAlias = Annotated[str | None, typer.Option("--rater", help="Your name; by default the user name.")]
 PlainOption: TypeAlias = Annotated[
@@ -123,11 +128,11 @@ def review(
     import getpass
 
     from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
-    from auditor.run import open_stored_database
+    from auditor.run import open_stored_database, resolve_storage_url
     from auditor.storage import audits
-    from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
+    from auditor.storage.database import STORAGE_VARIABLE
 
-    url, rater_name = resolve_database_url(storage), rater or getpass.getuser()
+    url, rater_name = resolve_storage_url(storage), rater or getpass.getuser()
     if plan:
         print_label_plan(storage, audit, half_width, difference)
         return

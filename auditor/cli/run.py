@@ -214,7 +214,7 @@ def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, 
     audit_report = audit.report()
     _print_summary(audit_report, progress)
     if report_path is not None:
-        write_report(audit_report, report_path, resolve_report_format(report_path, None))
+        write_report(audit_report, report_path, resolve_report_format(report_path, None), audit.storage)
     else:
         print_message(f"To see the report: {format_command('report', audit.name, storage=audit.storage)}")
     states = audit_report.conflicts.states

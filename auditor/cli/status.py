@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.options import JsonOption, StorageOption, resolve_audit_name
 from auditor.cli.output import print_json, print_message, print_table
 
 if TYPE_CHECKING:
@@ -18,7 +18,14 @@ STAGE_LABELS = {"person": "waiting for review", "done": "finished"}
 
 
 def status(
-    audit: Annotated[str | None, typer.Argument(metavar="AUDIT", help="Show only this audit; by default all.")] = None,
+    audit: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="AUDIT",
+            help="Show only this audit, by its name or config file; by default all.",
+            callback=resolve_audit_name,
+        ),
+    ] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:

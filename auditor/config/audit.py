@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from auditor.config.base import ConfigSection
 from auditor.config.cross_table_rules import (
@@ -93,11 +94,25 @@ class AuditConfig(ConfigSection):
     results."""
     storage: str | None = None
     """Address of the database that stores the audit. The option `--storage` and the environment variable
-    AUDITOR_STORAGE take precedence. If none is set: `sqlite:///auditor.db`. A server on another machine that only the
-    configuration names must be allowed first: `auditor trust CONFIG`."""
+    AUDITOR_STORAGE take precedence. If none is set: `sqlite:///auditor.db`. A relative path is taken from the folder of
+    the configuration's file. A server on another machine that only the configuration names must be allowed first:
+    `auditor trust CONFIG`."""
     seed: int = 0
     """Starting value of all random numbers: the same seed gives the same random selections. The seed that is sent with
     each request is derived from it."""
+
+    _folder: Path | None = PrivateAttr(None)
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder of the configuration's file, where its database is by default; None for one without a file."""
+        return self._folder
+
+    def with_folder(self, folder: Path | None) -> AuditConfig:
+        """Return a copy whose file is in another folder; None for a configuration without a file."""
+        copy = self.model_copy()
+        copy._folder = folder
+        return copy
 
     @field_validator("storage")
     @classmethod

@@ -101,7 +101,7 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     probes = {**config.probes.stages, **config.probes.plugins}
     probe_paths = {name: probe.resolve_paths(resolved) for name, probe in probes.items()}
     update["probes"] = config.probes.model_copy(update=probe_paths)
-    return config.model_copy(update=update)
+    return config.model_copy(update=update).with_folder(folder)
 
 
 def require_audit_name(name: str) -> None:

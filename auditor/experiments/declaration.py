@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from auditor.reports.document import Document
     from auditor.storage.database import Database
 
-AuditArgument: TypeAlias = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
+AuditArgument: TypeAlias = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name, or its config file.")]
 MoralAuditArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")
 ]

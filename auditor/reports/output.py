@@ -38,11 +38,12 @@ def render_document(document: Document, output_format: str) -> str:
     raise UsageError(f"'{output_format}' is not an output format.", "Use html, markdown or text.")
 
 
-def render_report(report: Report, output_format: str, *, is_brief: bool = False) -> str:
+def render_report(report: Report, output_format: str, *, is_brief: bool = False, command_options: str = "") -> str:
     """Render an audit's report as JSON, or as a document; equal reports give equal texts.
 
     Args:
         is_brief: only the summary, on one page.
+        command_options: what the commands on the page need, such as `--storage sqlite:///my.db`.
 
     Raises:
         UsageError: the format is unknown, or JSON for a brief report.
@@ -54,6 +55,10 @@ def render_report(report: Report, output_format: str, *, is_brief: bool = False)
     if output_format not in REPORT_FORMATS.values():
         raise UsageError(f"'{output_format}' is not a report format.", "Use html, markdown, text or json.")
     # Not at the top: JSON needs no sections, which load the charts.
+    from auditor.reports.document.traversal import map_code
     from auditor.reports.sections.report import build_report_document
 
-    return render_document(build_report_document(report, is_brief=is_brief), output_format)
+    document = build_report_document(report, is_brief=is_brief)
+    if command_options:
+        document = map_code(document, lambda text: f"{text} {command_options}" if text.startswith("auditor ") else text)
+    return render_document(document, output_format)

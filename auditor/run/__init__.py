@@ -12,12 +12,12 @@ if TYPE_CHECKING:
         open_audit,
         open_stored_audit,
         open_stored_database,
-        resolve_storage_url,
     )
     from auditor.run.audit_runner import finish_audit, resume_after_review, run_audit, store_audit
     from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, semantic_encoder_loader
     from auditor.run.fingerprints import describe_environment, fingerprint
     from auditor.run.model_access import run_with_models
+    from auditor.run.storage_location import locate_audit, locate_storage, resolve_storage_url
     from auditor.run.survey_plan import EMPTY_SURVEY, check_probe_input, load_planned_survey
 
 __all__ = [
@@ -30,6 +30,8 @@ __all__ = [
     "fingerprint",
     "finish_audit",
     "load_planned_survey",
+    "locate_audit",
+    "locate_storage",
     "open_audit",
     "open_stored_audit",
     "open_stored_database",
@@ -50,12 +52,12 @@ if not TYPE_CHECKING:
                 "open_audit",
                 "open_stored_audit",
                 "open_stored_database",
-                "resolve_storage_url",
             ),
             "audit_runner": ("finish_audit", "resume_after_review", "run_audit", "store_audit"),
             "encoders": ("NO_ENCODER", "direct_encoder_loader", "semantic_encoder_loader"),
             "fingerprints": ("describe_environment", "fingerprint"),
             "model_access": ("run_with_models",),
+            "storage_location": ("locate_audit", "locate_storage", "resolve_storage_url"),
             "survey_plan": ("EMPTY_SURVEY", "check_probe_input", "load_planned_survey"),
         },
     )

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.config import AuditConfig, load_stored_config
-from auditor.config.trust import require_trusted_storage
+from auditor.config import load_stored_config
 from auditor.probe_interface import ProbeResult
+from auditor.run.storage_location import locate_audit, resolve_storage_url
 from auditor.storage import audits, results
-from auditor.storage.database import STORAGE_VARIABLE, Database, open_database, resolve_database_url
-from auditor.storage.engine import remote_servers
+from auditor.storage.database import Database, open_database
 from auditor.storage.records import load_records
 
 if TYPE_CHECKING:
     from auditor.reports.data.gates.schema import CheckResult
     from auditor.reports.data.report_schema import Report
-
-
-def resolve_storage_url(url: str | None = None, config: AuditConfig | None = None) -> str:
-    """Database URL: `url`, else AUDITOR_STORAGE, else the config's `storage`, else `auditor.db` in the working folder.
-
-    Raises:
-        ConfigError: the URL comes from the config and names a database server that the user has not trusted.
-    """
-    configured = config.storage if config else None
-    if configured and not url and not os.environ.get(STORAGE_VARIABLE):
-        require_trusted_storage(remote_servers(configured))
-    return resolve_database_url(url, configured)
 
 
 def open_stored_database(storage: str | None = None) -> Database:
@@ -50,14 +37,16 @@ def open_stored_audit(name: str, storage: str | None = None) -> Iterator[tuple[D
     """Open the database of an audit for the time of the context, which gets the database and the audit.
 
     Args:
-        name: the audit, as a command's argument AUDIT names it.
+        name: the audit's name, or the path of its config.
         storage: database URL; as `resolve_storage_url` if None.
 
     Raises:
         StorageError: no such database or audit.
+        ConfigError: the config cannot be used.
     """
-    with open_stored_database(storage) as db:
-        yield db, audits.get_audit(db, name)
+    audit_name, location = locate_audit(name, storage)
+    with open_stored_database(location.url) as db:
+        yield db, audits.get_audit(db, audit_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +110,17 @@ class AuditHandle:
             return load_records(db, audit.id, ProbeResult, probe=probe)
 
 
-def open_audit(name: str, *, storage: str | None = None) -> AuditHandle:
+def open_audit(name: str | Path, *, storage: str | None = None) -> AuditHandle:
     """Open an audit that was run or imported.
 
     Args:
-        name: the audit's name.
-        storage: database URL; AUDITOR_STORAGE or `sqlite:///auditor.db` if None.
+        name: the audit's name, or the path of its config, beside which the database is.
+        storage: database URL; AUDITOR_STORAGE, or as the config says, or `sqlite:///auditor.db` if None.
 
     Raises:
         StorageError: no such database or audit.
+        ConfigError: the config cannot be used.
     """
-    with open_stored_audit(name, storage) as (_, audit):
-        return AuditHandle(audit.name, resolve_storage_url(storage))
+    audit_name, location = locate_audit(str(name), storage)
+    with open_stored_database(location.url) as db:
+        return AuditHandle(audits.get_audit(db, audit_name).name, location.url)

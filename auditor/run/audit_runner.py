@@ -13,13 +13,14 @@ from auditor.config import REPLAY, AuditConfig, load_config, load_stored_config
 from auditor.config.trust import describe_destinations
 from auditor.domain import Outcome, Survey
 from auditor.errors import NotAllowedError, UsageError
-from auditor.run.audit_handle import AuditHandle, open_stored_audit, open_stored_database, resolve_storage_url
+from auditor.run.audit_handle import AuditHandle, open_stored_audit, open_stored_database
 from auditor.run.capability_store import DiscoveryOptions
 from auditor.run.config_changes import describe_config_change, keep_earlier_defaults
 from auditor.run.encoders import direct_encoder_loader
 from auditor.run.engines import require_engine
 from auditor.run.fingerprints import describe_environment, fingerprint, was_run_with
 from auditor.run.model_access import require_instructor, run_with_models, wait_for_database
+from auditor.run.storage_location import describe_database, locate_storage, resolve_storage_url
 from auditor.run.survey_plan import check_probe_input, load_planned_survey
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database, run_lock
@@ -47,7 +48,7 @@ def run_audit(
 
     Args:
         config: a configuration, or the path of its file.
-        storage: database URL; takes precedence over AUDITOR_STORAGE and the config's `storage`.
+        storage: database URL; else AUDITOR_STORAGE, else the config's `storage`, else `auditor.db` beside it.
         progress: receives every stage and answer.
         signals: whether SIGINT, SIGTERM and SIGHUP stop the run with everything saved; only from the main thread.
         preflight: whether to find out what all models accept before other calls are sent.
@@ -67,12 +68,16 @@ def run_audit(
     from auditor.agents.run_context import SilentProgress  # loads numpy (0.1 s)
 
     check_probe_input(config, survey)
-    url = resolve_storage_url(storage, config)
+    location = locate_storage(storage, config)
     require_engine(config)
     require_instructor(config)
     progress = progress or SilentProgress()
-    with open_database(url) as db, run_lock(db, config.name):
+    if location.notice:
+        progress.on_notice(location.notice)
+    with open_database(location.url) as db, run_lock(db, config.name):
         with wait_for_database(db, config, progress.on_notice):
+            is_stored = audits.find_audit(db, config.name) is not None
+            progress.on_notice(describe_database(db, is_stored=is_stored))
             config, audit = _save_audit(db, config, survey, progress)
         run_with_models(
             run_graph,
@@ -86,7 +91,7 @@ def run_audit(
             discovery=DiscoveryOptions(preflight=preflight, rediscover=rediscover),
             repeated=_select_repeated(config, ask_again, ask_again_models),
         )
-    return AuditHandle(config.name, url)
+    return AuditHandle(config.name, location.url)
 
 
 def _select_repeated(

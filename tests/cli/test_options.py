@@ -88,3 +88,63 @@ def test_status_hides_columns_that_no_audit_uses(tmp_path: Path) -> None:
 def test_commands_open_databases_in_one_way() -> None:
     modules = Path(cli.__file__).parent.glob("*.py")
     assert not [module.name for module in modules if "open_database" in module.read_text(encoding="utf-8")]
+
+
+CONFIG = """
+name = "mine"
+survey = { source = "wvs7-sample" }
+embedding = { model = "none" }
+judges = []
+[[models]]
+name = "m"
+model = "embedded/smollm2-135m"
+"""
+
+
+def make_project(folder: Path, name: str = "mine") -> Path:
+    """An audit beside its config, in a folder that is created; the config's path."""
+    folder.mkdir()
+    import_audits(folder, name)
+    (folder / "audit.toml").write_text(CONFIG.replace("mine", name), encoding="utf-8")
+    return folder / "audit.toml"
+
+
+@pytest.mark.parametrize(
+    ("command", "n_words"),
+    [(("status", "--json"), 1), (("verify",), 1), (("export", "tables", "-o", "tables"), 2), (("traces", "--json"), 1)],
+    ids=lambda value: str(value),
+)
+def test_a_config_names_its_audit_and_database_from_every_folder(
+    tmp_path: Path, command: tuple[str, ...], n_words: int
+) -> None:
+    path = make_project(tmp_path / "project")
+    (tmp_path / "here").mkdir()
+    words, options = command[:n_words], command[n_words:]
+    completed = auditor(*words, "../project/audit.toml", *options, cwd=tmp_path / "here")
+    assert completed.returncode == 0, completed.stderr
+    overridden = auditor(*words, str(path), *options, "--storage", "sqlite:///none.db", cwd=tmp_path / "here")
+    assert "there is no database at none.db" in overridden.stderr
+
+
+def test_pages_and_messages_name_the_storage_that_their_commands_need(tmp_path: Path) -> None:
+    make_project(tmp_path / "project")
+    elsewhere = auditor("report", "project/audit.toml", "-f", "text", cwd=tmp_path).stdout
+    assert "auditor export tables mine --storage sqlite:///project/auditor.db" in " ".join(elsewhere.split())
+    page = auditor("report", "project/audit.toml", cwd=tmp_path)
+    assert f"Report: {tmp_path}/mine.html" in page.stderr
+    html = (tmp_path / "mine.html").read_text(encoding="utf-8")
+    assert html.count("--storage sqlite:///project/auditor.db</code>") >= 2
+    assert "--storage" not in auditor("report", "-f", "text", cwd=tmp_path / "project").stdout
+    variable = {"AUDITOR_STORAGE": "sqlite:///project/auditor.db"}
+    assert "--storage" not in auditor("report", "project/audit.toml", "-f", "text", cwd=tmp_path, **variable).stdout
+
+
+def test_configs_of_one_command_have_one_database(tmp_path: Path) -> None:
+    make_project(tmp_path / "a", "first")
+    make_project(tmp_path / "b", "second")
+    same = auditor("compare", "a/audit.toml", "a/audit.toml:m", "--json", cwd=tmp_path)
+    assert "another database" not in same.stderr
+    two = auditor("compare", "a/audit.toml", "b/audit.toml", cwd=tmp_path)
+    assert two.returncode != 0
+    assert "b/audit.toml are in another database (sqlite:///b/auditor.db)" in two.stderr
+    assert "--storage" in two.stderr
