@@ -17,7 +17,7 @@ def test_sets_and_comparisons_come_back_whole(tmp_path: Path) -> None:
     comparison = Comparison(
         judge="j", context="context", item_a="a", item_b="b", relation=Relation.NEGATED, outcome=Outcome.OK,
         decision=ComparisonChoice.FIRST, paraphrase=1, sample=2, probability=0.75, people=ComparisonChoice.TIE, key="k",
-        position=3,
+        position=3, repeat_key="r", first_outcome=Outcome.REFUSED,
     )  # fmt: skip
     assert fields_at_default(item, item_set, comparison) == []
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
