@@ -17,7 +17,7 @@ from sqlalchemy import (
     select,
 )
 
-from auditor.domain import Outcome, Ruling, SentencePairScore, Trace, Verdict
+from auditor.domain import Cell, Outcome, Ruling, SentencePairScore, Trace, Verdict
 from auditor.probe_interface import ProbeResult
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database
@@ -171,6 +171,19 @@ def count_judge_verdicts(db: Database, audit_id: int) -> list[JudgeVerdictCounts
     query = select(*group, func.count(), n_valid, count_if(table.c.shortened.is_(True)))
     query = query.where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
     return fetch_rows(db, JudgeVerdictCounts._make, query)
+
+
+def count_verdicts_by_cell(db: Database, audit_id: int) -> dict[tuple[str, Cell], tuple[int, int]]:
+    """Count an audit's usable verdicts, and those that say VALID, by the model judged and cell."""
+    table = table_of(Verdict)
+    group = (table.c.model, table.c.country, table.c.topic)
+    query = select(*group, func.count(), count_if(table.c.ruling == Ruling.VALID.value)).group_by(*group)
+    query = query.where(table.c.audit_id == audit_id, table.c.outcome == Outcome.OK.value)
+    with db.read() as connection:
+        return {
+            (model, Cell(country, topic)): (int(n), int(n_valid))
+            for model, country, topic, n, n_valid in connection.execute(query)
+        }
 
 
 def _count_outcomes_by_cell(table: Table, audit_id: int) -> Select[Any]:

@@ -137,7 +137,8 @@ def export_tables(
 ) -> None:
     """Write all tables of an audit, as Parquet or JSONL.
 
-    The folder also gets a description of the data, and a list of the files with their checksums.
+    The table cells has what most analyses need: a row for each model and cell, with both scores, numbers of samples,
+    conflict and verdicts. The folder also gets a description of the data, and a list of all tables and files.
 
     Example: auditor export tables moral-alignment --format parquet -o moral-alignment-data
     """

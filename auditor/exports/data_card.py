@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import metadata
 
 from auditor.config import load_stored_config
+from auditor.exports.cell_table import CELL_TABLE
 from auditor.reports.document import Block, Code, Column, Document, Name, Paragraph, Section, Table
 from auditor.storage import audits, table_dump
 from auditor.storage.audits import Audit
@@ -78,7 +79,7 @@ def _tabulate_tables(row_counts: Mapping[str, int], suffix: str) -> Table:
     """Tabulate the exported tables."""
     rows = [
         (f"{table.name}.{suffix}", row_counts[table.name], " ".join(table.description.split()))
-        for table in table_dump.list_tables()
+        for table in (CELL_TABLE, *table_dump.list_tables())
     ]
     return Table("tables-table", "Tables", "Exported tables, one per file.", TABLE_COLUMNS, rows)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.atomic_files import MANIFEST, NewFolder, make_folder, replace_folder, write_files
+from auditor.exports.cell_table import CELL_TABLE, iterate_cell_rows
 from auditor.exports.data_card import build_data_card
 from auditor.reports.render.markdown import render_markdown
 from auditor.storage import audits, table_dump
@@ -48,6 +49,9 @@ def export_tables(
 ) -> TableExport:
     """Write every table of an audit, and of its report as CSV, to a folder, with a manifest and a data card.
 
+    The table `cells` joins what most analyses need. The manifest lists all tables with their numbers of rows, also the
+    empty ones.
+
     Either all files are written or none. An earlier export in the folder is replaced; other files are left as they are.
 
     Args:
@@ -73,9 +77,12 @@ def export_tables(
         export = TableExport(folder)
         table_entries = []
         rename_rater = _rater_renamer(keep_rater_names)
-        for table in table_dump.list_tables():
+        for table in (CELL_TABLE, *table_dump.list_tables()):
             file = f"{table.name}.{file_format}"
-            rows = (_prepare_rows(batch, rename_rater) for batch in table_dump.dump_rows(db, audit.id, table.name))
+            batches = (
+                iterate_cell_rows(db, audit) if table is CELL_TABLE else table_dump.dump_rows(db, audit.id, table.name)
+            )
+            rows = (_prepare_rows(batch, rename_rater) for batch in batches)
             if file_format == "parquet":
                 n_rows = _write_parquet(new_folder.path / file, table, rows, file_metadata)
             else:
@@ -85,7 +92,7 @@ def export_tables(
             table_entries.append(
                 {"name": table.name, "about": table.description, "file": file, "rows": n_rows, "columns": columns}
             )
-        _write_report_tables(db, name, new_folder)
+        report_tables = _write_report_tables(db, name, new_folder)
         card = build_data_card(db, audit, export.row_counts, file_format, MANIFEST, keep_rater_names=keep_rater_names)
         new_folder.write(DATA_CARD, render_markdown(card))
         export.file_hashes = {path.name: _sha256(path) for path in sorted(new_folder.path.iterdir())}
@@ -100,6 +107,7 @@ def export_tables(
             **file_metadata,
             "raters": "named" if keep_rater_names else "pseudonyms",
             "tables": table_entries,
+            "report_tables": report_tables,
             "files": files,
         }
         text = json.dumps({**manifest, "left_out": left_out}, indent=2, ensure_ascii=False)
@@ -107,8 +115,12 @@ def export_tables(
     return export
 
 
-def _write_report_tables(db: Database, name: str, folder: NewFolder) -> None:
-    """Write each table of the report, and of probes of other packages, as CSV in full precision, with all its rows."""
+def _write_report_tables(db: Database, name: str, folder: NewFolder) -> list[dict[str, Any]]:
+    """Write each table of the report, and of probes of other packages, as CSV in full precision, with all its rows.
+
+    Returns:
+        Their entries in the manifest.
+    """
     from auditor.reports.data.build import build_report
     from auditor.reports.document import Table
     from auditor.reports.document.traversal import iterate_blocks
@@ -118,9 +130,13 @@ def _write_report_tables(db: Database, name: str, folder: NewFolder) -> None:
     from auditor.reports.sections.report import build_report_document
 
     report = build_report(db, name)
+    entries: dict[str, dict[str, Any]] = {}
     for block in (*iterate_blocks(build_report_document(report)), *build_exported_tables(report)):
         if isinstance(block, Table):
-            folder.write(name_table_file(block), render_csv(block))
+            file = name_table_file(block)
+            folder.write(file, render_csv(block))
+            entries[file] = {"name": Path(file).stem, "about": block.label, "file": file, "rows": len(block.rows)}
+    return list(entries.values())
 
 
 def export_paper(report: Report, folder: Path) -> list[Path]:

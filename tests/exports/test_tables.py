@@ -91,6 +91,36 @@ def test_only_answers_of_the_audit_are_exported(two_audits: tuple[Database, Audi
     assert {row["key"] for row in lines["attempt"]} <= asked_keys
 
 
+def test_the_table_of_cells_joins_scores_people_conflicts_and_verdicts(
+    two_audits: tuple[Database, Audit], tmp_path: Path
+) -> None:
+    db, audit = two_audits
+    export_tables(db, audit.name, tmp_path / "out")
+    tables = {
+        name: pq.read_table(tmp_path / "out" / f"{name}.parquet").to_pylist()
+        for name in ("cells", "score", "survey_cell", "conflict", "verdict")
+    }
+    people = {(row["country"], row["topic"]): row["score"] for row in tables["survey_cell"]}
+    assert len(tables["cells"]) == len(tables["score"]) > 0
+    for row, score in zip(tables["cells"], tables["score"], strict=True):
+        key = (score["model"], score["country"], score["topic"], score["method"])
+        assert (row["model"], row["country"], row["topic"], row["method"]) == key
+        assert (row["score"], row["n"], row["usable"]) == (score["score"], score["n_planned"], score["n_ok"])
+        assert row["people_score"] == people[row["country"], row["topic"]]
+        verdicts = [
+            verdict["ruling"]
+            for verdict in tables["verdict"]
+            if (verdict["model"], verdict["country"], verdict["topic"]) == key[:3] and verdict["outcome"] == "ok"
+        ]
+        assert (row["verdicts"], row["valid"]) == (len(verdicts), verdicts.count("VALID"))
+        is_in_conflict = any(
+            (conflict["country"], conflict["topic"]) == key[1:3] and key[0] in (conflict["left"], conflict["right"])
+            for conflict in tables["conflict"]
+        )
+        assert (row["conflict"] is not None) == is_in_conflict
+    assert {row["conflict"] for row in tables["cells"]} > {None, "open"}
+
+
 def test_jsonl_and_parquet_have_the_same_rows(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
     db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "p")
@@ -108,7 +138,14 @@ def test_every_table_of_the_database_is_exported_or_named(two_audits: tuple[Data
         from sqlalchemy import inspect
 
         table_names = set(inspect(connection).get_table_names())
-    assert {t["name"] for t in manifest["tables"]} | {t["table"] for t in manifest["left_out"]} == table_names
+    names = {t["name"] for t in manifest["tables"]} | {t["table"] for t in manifest["left_out"]}
+    assert names == table_names | {"cells"}
+    rows = {t["name"]: t["rows"] for t in manifest["tables"]}
+    assert rows["opinion"] == 0, "empty tables are listed too"
+    for entry in manifest["tables"]:
+        assert pq.read_table(tmp_path / "out" / entry["file"]).num_rows == entry["rows"]
+    report_files = {path.name for path in (tmp_path / "out").glob("report_*.csv")}
+    assert {entry["file"] for entry in manifest["report_tables"]} == report_files
     assert "population" in (tmp_path / "out" / "README.md").read_text()
 
 
