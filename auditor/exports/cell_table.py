@@ -44,13 +44,20 @@ def iterate_cell_rows(db: Database, audit: Audit, batch_size: int = 10_000) -> I
     conflicts, verdicts = _load_conflict_statuses(db, audit), count_verdicts_by_cell(db, audit.id)
     scores = results.load_scores(db, audit.id)
     for start in range(0, len(scores), batch_size):
-        rows = []
+        rows: list[dict[str, Any]] = []
         for score in scores[start : start + batch_size]:
             is_judged = score.method == Method.DIRECT
             status = conflicts.get((score.model, score.cell)) if is_judged else None
             n_verdicts, n_valid = verdicts.get((score.model, score.cell), (0, 0)) if is_judged else (None, None)
-            values = (score.model, *score.cell, score.method, score.score, people.get(score.cell), score.n_planned)
-            values += (score.n_ok, status and status.value, n_verdicts, n_valid)
+            values: list[Any] = [
+                score.model,
+                *score.cell,
+                score.method,
+                score.score,
+                people.get(score.cell),
+                score.n_planned,
+            ]
+            values += [score.n_ok, status and status.value, n_verdicts, n_valid]
             rows.append(dict(zip((column.name for column in CELL_TABLE.columns), values, strict=True)))
         yield rows
 
