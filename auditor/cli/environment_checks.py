@@ -88,14 +88,17 @@ def _check_package(name: str, state_if_missing: Literal["warn", "FAIL"], how_to_
 
 
 def _check_sqlite_version() -> DoctorCheck:
-    """Warn of SQLite releases that can corrupt a database; see `SAFE_SQLITE_VERSIONS`."""
+    """The version of SQLite, with a note for those that can corrupt a database; see `SAFE_SQLITE_VERSIONS`.
+
+    It comes with Python, so that most users cannot choose it: this is no warning.
+    """
     version = sqlite3.sqlite_version_info
     # The newest fixed release comes first; the others are fixes of older release series, such as 3.50.
     is_safe = version >= SAFE_SQLITE_VERSIONS[0] or any(
         version[:2] == fixed_version[:2] and version >= fixed_version for fixed_version in SAFE_SQLITE_VERSIONS[1:]
     )
-    how_to_fix = "" if is_safe else "Do not let two processes write to one database at once, or use a newer SQLite."
-    return DoctorCheck("ok" if is_safe else "warn", "SQLite", sqlite3.sqlite_version, how_to_fix)
+    note = "" if is_safe else "; let one process at a time write to a database"
+    return DoctorCheck("ok", "SQLite", f"{sqlite3.sqlite_version}{note}")
 
 
 def _check_storage(url: str) -> DoctorCheck:

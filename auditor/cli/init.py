@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -101,12 +102,15 @@ def _write_config(text: str, file: Path) -> None:
 
 def _print_next_steps(file: Path, setups: Sequence[Provider]) -> None:
     """Print the providers' notes, and the commands that lead to a run; names of variables only, no values."""
-    from auditor.cli.starter_config import list_unset_variables, needs_trust
+    from auditor.cli.starter_config import list_unset_variables
+    from auditor.config import load_config
+    from auditor.config.trust import list_new_bindings, required_bindings
 
     for note in dict.fromkeys(setup.notes for setup in setups if setup.notes):
         print_message(note)
     commands = [f"export {name}=…" for name in list_unset_variables(setups)]
-    commands += [f"auditor trust {file}"] if any(map(needs_trust, setups)) else []
+    needs_trust = bool(list_new_bindings(required_bindings(load_config(file), ())))  # keys for servers it names
+    commands += [f"auditor trust {shlex.quote(str(file))}"] if needs_trust else []
     commands += [f"auditor doctor {file} --ping", f"auditor run {file}"]
     print_message(f"Wrote {file}. Next: {', then '.join(commands)}")
 

@@ -29,6 +29,9 @@ COLUMNS = (
     "price (in / out, per million)",
 )
 
+EXPECTED_ANSWER_WORDS = 120
+"""Words of an answer to a question without a limit of words, for the likely cost."""
+
 
 def ping_config(path: Path, overrides: Sequence[str] = ()) -> tuple[PingPlan, list[PingResult]]:
     """Say what asking the models of a config costs at most, and ask them.
@@ -47,7 +50,7 @@ def ping_config(path: Path, overrides: Sequence[str] = ()) -> tuple[PingPlan, li
 
 
 def describe_plan(plan: PingPlan) -> str:
-    """How many requests are sent at most, and what they cost at most."""
+    """How many requests are sent at most, and what they likely cost and cost at most."""
     from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS  # loads litellm's client (0.3 s)
 
     n_models = sum(ping.call is not None for ping in plan.pings)
@@ -55,10 +58,27 @@ def describe_plan(plan: PingPlan) -> str:
     without = f", without {', '.join(unpriced)}, whose price is unknown" if unpriced else ""
     return (
         f"Asking {n_models} of {pluralize(len(plan.pings), 'model')}: at most "
-        f"{pluralize(plan.max_requests, 'request')} in all, for at most ${plan.max_cost_usd:.4f}{without}. Each model "
+        f"{pluralize(plan.max_requests, 'request')} in all. Likely cost: ${estimate_likely_cost(plan):.4f}; at most "
+        f"${plan.max_cost_usd:.4f}, if every test fails and every answer is as long as its limit{without}. Each model "
         f"gets at most {MAX_DISCOVERY_REQUESTS} requests that test what its server accepts, and one for "
         "log-probabilities if it may offer them."
     )
+
+
+def estimate_likely_cost(plan: PingPlan) -> float:
+    """Expected cost in US dollars of a plan whose servers accept the first request, without unpriced models."""
+    from auditor.cost_estimation.planned_calls import PlannedCalls
+    from auditor.cost_estimation.token_forecast import build_forecast_row
+    from auditor.reports.data.cost.forecast import ForecastRange
+
+    likely_usd = 0.0
+    for ping in plan.pings:
+        for call in filter(None, (ping.call, ping.logprob_call)):
+            words = float(call.max_words or EXPECTED_ANSWER_WORDS)
+            planned = PlannedCalls(ping.model, call.purpose, ForecastRange.from_bounds(1), [call], words)
+            row = build_forecast_row(planned, None, None)
+            likely_usd += 0.0 if row.usd is None else row.usd.expected
+    return min(likely_usd, plan.max_cost_usd)
 
 
 def _print_progress(ping: PingResult) -> None:
@@ -78,7 +98,7 @@ def print_pings(results: list[PingResult]) -> None:
             result.temperature,
             result.seed,
             result.logprobs,
-            None if result.latency_s is None else f"{result.latency_s:.1f} s",
+            None if result.latency_s is None else _format_latency(result.latency_s),
             result.price,
         ]
         for result in results
@@ -98,7 +118,17 @@ def pings_to_json(plan: PingPlan, results: list[PingResult]) -> dict[str, Any]:
         {name: redact(value) if isinstance(value, str) else value for name, value in asdict(result).items()}
         for result in results
     ]
-    return {"max_requests": plan.max_requests, "max_cost_usd": plan.max_cost_usd, "models": models}
+    return {
+        "max_requests": plan.max_requests,
+        "likely_cost_usd": estimate_likely_cost(plan),
+        "max_cost_usd": plan.max_cost_usd,
+        "models": models,
+    }
+
+
+def _format_latency(seconds: float) -> str:
+    """A duration in seconds, or in milliseconds if it is short."""
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
 
 
 def _yes_or_no(state: bool | None) -> str | None:

@@ -53,11 +53,6 @@ def list_unset_variables(providers: Sequence[Provider]) -> list[str]:
     return [name for name in dict.fromkeys(names) if not os.environ.get(name)]
 
 
-def needs_trust(provider: Provider) -> bool:
-    """Whether the user must allow where a key or credentials go, before an audit of this provider can run."""
-    return provider.is_signed or (provider.key_variable is not None and provider.api_base is not None)
-
-
 def build_provider_config(
     models: Sequence[str],
     judges: Sequence[str],

@@ -98,7 +98,9 @@ async def send_request(
     if exchange.n_requests:
         answer = add_exchange_details(answer, call, exchange)
     charge = _request_charge(endpoint, call, answer, exchange, usage, cached_tokens, capability)
-    attempt = Attempt(attempt_number, started_at, time.monotonic() - start_s, answer.outcome)
+    # Without the time that litellm needs, which is seconds at a provider's first request.
+    latency_s = exchange.network_s or time.monotonic() - start_s
+    attempt = Attempt(attempt_number, started_at, latency_s, answer.outcome)
     return sanitize_strings(
         ProviderReply(
             _with_attempt(answer, attempt, exchange, failure, charge, cached_tokens),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import time
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import Any
@@ -58,6 +59,7 @@ class HttpExchange:
     Attributes:
         max_response_bytes: largest allowed body of the response.
         total_timeout_s: time limit of the whole request, in seconds; None for no limit.
+        network_s: seconds from sending to the end of the response, of all requests together.
         n_requests: number of requests sent; more than 1 means that a library retried on its own.
         request_body: body of the last request.
         body_start: the first `MAX_RECORDED_BYTES` bytes of its response's body; None before a response begins.
@@ -78,6 +80,7 @@ class HttpExchange:
         "json_body",
         "max_response_bytes",
         "n_requests",
+        "network_s",
         "request_body",
         "response_size",
         "status",
@@ -96,7 +99,7 @@ class HttpExchange:
         self.max_response_bytes, self.total_timeout_s = max_response_bytes, total_timeout_s
         self.is_streamed = is_streamed
         self.access_token: str | None = None
-        self.n_requests = 0
+        self.n_requests, self.network_s = 0, 0.0
         self.start_request(b"")
 
     def start_request(self, request_body: bytes) -> None:
@@ -191,6 +194,16 @@ class GuardedTransport(httpx.AsyncBaseTransport):
                 request.headers.pop(name, None)
             request.headers["authorization"] = f"Bearer {exchange.access_token}"
         _remember_credentials(request.headers)
+        start_s = time.monotonic()
+        try:
+            return await self._send_and_read(request, exchange, current_exchange)
+        finally:
+            exchange.network_s += time.monotonic() - start_s
+
+    async def _send_and_read(
+        self, request: httpx.Request, exchange: HttpExchange, current_exchange: HttpExchange | None
+    ) -> httpx.Response:
+        """Send a request, and check and read its response; raises as `handle_async_request`."""
         response = await self._forward_request(request, exchange)
         exchange.status, exchange.headers = response.status_code, response.headers
         if 300 <= response.status_code < 400:

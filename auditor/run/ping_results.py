@@ -11,11 +11,15 @@ from auditor.config import ENV_PREFIX, REPLAY, SIMULATED, ModelSection
 from auditor.config.loader import describe_unset_variable
 from auditor.domain import Answer, AnswerForm, Call, Outcome
 from auditor.error_messages import how_to_fix
+from auditor.text_safety import truncate_text
 
 LogprobState = Literal["yes", "no", "not offered", "local weights"]
 PingState = Literal["ok", "warn", "FAIL"]
 TRUNCATED_FIX = "Raise max_tokens, or set reasoning = { max_tokens = ... } for the model, or lower reasoning.effort."
 UNREADABLE_FIX = "Set form in [models.capabilities] to another form, or use a model that follows instructions better."
+
+REFUSAL_FIX = "The audit counts refusals; use another model if it refuses most questions."
+MAX_QUOTED_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,7 @@ def _describe_param(name: str, call: Call, answer: Answer) -> str | None:
 
 def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, str | None]:
     """Whether an answer shows that the model can be used, what is wrong otherwise, and how to fix it."""
+    from auditor.agents.answer_parsing import is_refusal  # loads numpy (0.1 s)
     from auditor.models.structured import SCHEMA_BY_NAME  # loads pydantic's models
     from auditor.models.structured_reading import parse_structured_answer
 
@@ -142,8 +147,8 @@ def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, st
     if answer.outcome is Outcome.REFUSED and not is_failed_request:
         return (
             "warn",
-            "it refused to answer the question.",
-            "The audit counts refusals; use another model if it refuses most questions.",
+            f"it refused to answer the question{_quote(answer)}.",
+            REFUSAL_FIX,
         )
     if answer.outcome not in (Outcome.OK, Outcome.UNPARSED) or not (answer.text or "").strip():
         return "FAIL", answer.error or "it gave no answer.", how_to_fix(status, answer.error)
@@ -152,4 +157,12 @@ def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, st
     parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], answer.text or "", call.request_text)
     if answer.outcome is Outcome.OK and not isinstance(parsed, str):
         return "ok", None, None
-    return "warn", "its answer does not have the requested structure.", UNREADABLE_FIX
+    if is_refusal(answer.text or "", call.language):
+        return "warn", f"it refused to answer the question{_quote(answer)}.", REFUSAL_FIX
+    return "warn", f"its answer does not have the requested structure{_quote(answer)}.", UNREADABLE_FIX
+
+
+def _quote(answer: Answer) -> str:
+    """The beginning of an answer's text in quotation marks, after a colon; empty without a text."""
+    text = " ".join((answer.text or "").split())
+    return f": “{truncate_text(text, MAX_QUOTED_CHARS)}”" if text else ""

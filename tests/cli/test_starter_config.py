@@ -13,13 +13,11 @@ from auditor.cli.starter_config import (
     find_provider,
     list_set_keys,
     list_unset_variables,
-    needs_trust,
     read_starter,
 )
 from auditor.config import AuditConfig, load_config
 from auditor.config.providers.record import Provider
 from auditor.config.providers.table import PROVIDER_BY_NAME
-from auditor.config.trust import required_bindings
 from auditor.errors import UsageError
 from tests.support.cli_runner import run
 from tests.support.fake_server import FakeServer
@@ -43,7 +41,6 @@ def test_each_provider_gets_a_valid_config_with_its_key_address_and_params(provi
     assert model.api_base == (ADDRESS if provider.needs_address else provider.api_base)
     assert model.params == dict(provider.params)
     assert (judge.model, judge.api_base) == (f"{provider.prefix}/a-judge", model.api_base)
-    assert needs_trust(provider) == bool(required_bindings(config))
 
 
 @pytest.mark.parametrize("provider", PROVIDER_BY_NAME.values(), ids=lambda provider: provider.name)
@@ -161,3 +158,15 @@ def test_doctor_warns_of_unknown_prices_and_names_the_key_to_add(tmp_path: Path)
     [check] = [check for check in run_doctor_checks(tmp_path / "a.toml", None) if check.name == "prices"]
     assert (check.state, check.found) == ("warn", "unknown for 'ours'")
     assert 'base_model = "azure/gpt-4o"' in check.mend
+
+
+def test_init_names_trust_exactly_if_the_next_command_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    words = ["--provider", "openai", "--model", "good", "--force"]
+    base = ["--api-base", "http://127.0.0.1:8911/v1"]
+    for trusted, address, is_named in (("", base, True), ("", [], False), ("OPENAI_API_KEY@127.0.0.1", base, False)):
+        monkeypatch.setenv("AUDITOR_TRUST", trusted)
+        completed = run(["init", "my audit.toml", *words, *address])
+        assert completed.returncode == 0
+        assert ("auditor trust 'my audit.toml', then" in completed.stderr) is is_named, (trusted, address)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import AnswerForm, Purpose
 from auditor.errors import ConfigError
+from auditor.models import provider_request
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
 from auditor.run.ping import ping_models, plan_pings
 from auditor.run.ping_results import PingResult
@@ -143,7 +147,18 @@ def test_a_model_that_cannot_be_used_is_named_and_the_others_are_asked(
         (None, "length", "FAIL", "it reached its token limit before its answer was complete"),
         ("People there", "length", "FAIL", "it reached its token limit before its answer was complete (20 tokens)"),
         ("", "stop", "FAIL", ""),
-        ("I would rather talk about the weather.", "stop", "warn", "does not have the requested structure"),
+        (
+            "I would rather talk about the weather.",
+            "stop",
+            "warn",
+            "does not have the requested structure: “I would rather talk about the weather.”",
+        ),
+        (
+            "I'm sorry, but I can't help with that.",
+            "stop",
+            "warn",
+            "it refused to answer the question: “I'm sorry, but I can't help with that.”",
+        ),
         ("", "content_filter", "warn", "it refused to answer"),
     ],
 )
@@ -260,7 +275,7 @@ def test_the_command_states_the_cost_first_and_prints_a_row_for_each_model(
     path = write_config(priced_config(server.url), tmp_path)
     completed = run(["doctor", str(path), "--ping"])
     assert completed.returncode == 1
-    assert "Asking 3 of 3 models: at most 15 requests in all, for at most $" in completed.stderr
+    assert "Asking 3 of 3 models: at most 15 requests in all. Likely cost: $" in completed.stderr
     assert "at most 4 requests that test what its server accepts" in completed.stderr
     assert "Nothing was stored." in completed.stderr
     assert "model-a" in completed.stdout
@@ -269,6 +284,7 @@ def test_the_command_states_the_cost_first_and_prints_a_row_for_each_model(
     as_json = run(["doctor", str(path), "--ping", "--json"])
     document = json.loads(as_json.stdout)
     assert (as_json.returncode, document["max_requests"]) == (1, 15)
+    assert 0 < document["likely_cost_usd"] < document["max_cost_usd"] / 20
     assert "Incorrect API key provided" in document["models"][1]["problem"]
     assert [model["form"] for model in document["models"]][::2] == ["json_schema", "json_object"]
     assert {"check", "state"} & {key for check in document["checks"] for key in check}
@@ -283,3 +299,20 @@ def test_the_command_exits_with_0_if_all_models_can_be_used(
     assert run(["doctor", str(path), "--ping"]).returncode == 0
     without_config = run(["doctor", "--ping"])
     assert (without_config.returncode, "--ping needs a config" in without_config.stderr) == (2, True)
+
+
+def test_the_latency_is_that_of_the_server_and_not_of_the_first_use_of_a_library(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script = lambda request: replace(reply(request), delay_s=0.05)
+    send = provider_request._send_and_repair
+
+    async def start_and_send(*arguments: Any) -> Any:
+        await asyncio.sleep(0.5)  # as litellm, which imports a provider's modules at its first request
+        return await send(*arguments)
+
+    monkeypatch.setattr(provider_request, "_send_and_repair", start_and_send)
+    start_s = time.monotonic()
+    latency_s = ping(config(server.url, 1, judges=[]))["model-a"].latency_s
+    assert latency_s is not None
+    assert 0.05 <= latency_s <= time.monotonic() - start_s - 0.5
