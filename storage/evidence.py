@@ -26,6 +26,7 @@ from auditor.domain import (
     Verdict,
     parse_method_side,
 )
+from auditor.domain.languages import ENGLISH
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
@@ -42,6 +43,7 @@ class BlindedSample:
         score: the parsed score; None if the sample has none.
         text: the trace.
         answer: the answer to an item of a task; None in an audit of a survey.
+        language: ISO 639-1 code of the language of the question.
     """
 
     number: int
@@ -49,6 +51,7 @@ class BlindedSample:
     score: float | None
     text: str | None
     answer: str | None = None
+    language: str = ENGLISH
 
 
 Samples: TypeAlias = tuple[BlindedSample, ...]
@@ -130,7 +133,7 @@ def _load_traces(
     samples: defaultdict[tuple[str, str, str], Samples] = defaultdict(tuple)
     remaining = iter(authors)
     while chunk := list(islice(remaining, MAX_KEYS_PER_QUERY // len(author))):
-        query = select(*author, c.sample, c.outcome, c.score, c.text, c.answer).order_by(*author, c.sample)
+        query = select(*author, c.sample, c.outcome, c.score, c.text, c.answer, c.language).order_by(*author, c.sample)
         # Without a condition on each column, SQLite would search all traces of the audit.
         columns = [column.in_(set(values)) for column, values in zip(author, zip(*chunk, strict=True), strict=True)]
         query = query.where(c.audit_id == audit_id, *columns, tuple_(*author).in_(chunk))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, literal, select
 
 from auditor.domain import (
     Cell,
@@ -107,6 +107,33 @@ def load_traces(
 ) -> list[Trace]:
     """Load an audit's traces by model, country, topic and sample, of some cells or all, of one model or all."""
     return load_records(db, audit_id, Trace, cells, model=model)
+
+
+class TraceText(NamedTuple):
+    """The text of a trace, with its language."""
+
+    model: str
+    cell: Cell
+    outcome: Outcome
+    language: str
+    text: str
+
+
+def iterate_trace_texts(db: Database, audit_id: int, *, reviewed_only: bool = False) -> Iterator[TraceText]:
+    """Yield the texts of an audit's traces, without keeping them in memory.
+
+    Args:
+        reviewed_only: yield only usable traces, and none of an audit without verdicts.
+    """
+    c, verdict = table_of(Trace).c, table_of(Verdict).c
+    query = select(c.model, c.country, c.topic, c.outcome, c.language, c.text)
+    query = query.where(c.audit_id == audit_id, c.text.is_not(None))
+    if reviewed_only:
+        has_verdicts = select(literal(1)).where(verdict.audit_id == audit_id).exists()
+        query = query.where(c.outcome == Outcome.OK.value, has_verdicts)
+    with db.read() as connection:
+        for model, country, topic, outcome, *content in connection.execution_options(yield_per=1000).execute(query):
+            yield TraceText(model, Cell(country, topic), Outcome(outcome), *content)
 
 
 def load_scored_trace_keys(db: Database, audit_id: int) -> list[tuple[str, Cell, int]]:

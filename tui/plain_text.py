@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.domain import Outcome, Ruling, Verdict
-from auditor.review.item import ReviewItem, ReviewSide
+from auditor.review.item import JUDGE_ADDRESS_LABEL, ReviewItem, ReviewSide, addresses_its_judge
 from auditor.storage.conflict_status import ConflictStatus, QueueRow
 from auditor.storage.overview import AuditOverview
 from auditor.tui.formatting import (
@@ -88,7 +88,8 @@ def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
         sample = side.samples[sample_index % len(side.samples)]
         is_usable = sample.score is not None or sample.answer is not None
         score = _format_spoken_answer(sample.score, sample.answer) if is_usable else format_outcome(sample.outcome)
-        yield f"{name}, sample {sample.number + 1} of {len(side.samples)}, {score}:"
+        mark = f", {JUDGE_ADDRESS_LABEL}" if addresses_its_judge(sample) else ""
+        yield f"{name}, sample {sample.number + 1} of {len(side.samples)}, {score}{mark}:"
         for label, part in split_norms(sample.text or "no text", has_norms=item.has_norms and is_usable):
             heading = f"{label}: " if label else ""
             yield f"  {heading}" + to_multiline(part).replace("\n", "\n  ")

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from auditor.domain import Decision, Outcome
-from auditor.review.item import ReviewSide
+from auditor.review.item import JUDGE_ADDRESS_LABEL, ReviewSide, addresses_its_judge
 from auditor.review.text_comparison import DifferenceUnit, TextDifference, find_differences
 from auditor.storage.evidence import BlindedSample
 from auditor.tui.formatting import (
@@ -172,6 +172,7 @@ def _render_reasoning(
     heading = Content.assemble(
         to_content(f"{answer_text} ", "bold $text-primary" if is_usable else "bold $text-error"),
         (f"sample #{shown_sample.number + 1}", "$text-muted"),
+        (f" · {JUDGE_ADDRESS_LABEL}" if addresses_its_judge(shown_sample) else "", "$text-warning"),
         "\n",
     )
     if shown_sample.text is None:

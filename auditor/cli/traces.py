@@ -37,6 +37,9 @@ def traces(
             "--outcome", metavar="NAME", help="Only answers with this outcome, such as refused; may be repeated."
         ),
     ] = None,
+    addressing_judge: Annotated[
+        bool, typer.Option("--addressing-judge", help="Only answers that address their judge.")
+    ] = False,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=0, help="Show at most N answers; 0 shows all.")
     ] = DEFAULT_LIMIT,
@@ -56,7 +59,7 @@ def traces(
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         reader = TraceReader(db, stored_audit.name)
-        selection = reader.select(TraceFilter(model or (), country or (), topic or (), outcome or ()))
+        selection = reader.select(TraceFilter(model or (), country or (), topic or (), outcome or (), addressing_judge))
         selected = (trace for cell_traces in reader.iterate_cells(selection) for trace in cell_traces.traces)
         shown = islice(selected, limit or None)
         if as_json:
@@ -93,8 +96,8 @@ def _print_summary(reader: TraceReader, selection: TraceSelection, limit: int) -
     elif n_shown < selection.n_traces:
         noun = "answer" if selection.n_traces == reader.n_traces else "matching answer"
         print_message(
-            f"Shown: {n_shown} of {pluralize(selection.n_traces, noun)}. Choose with --model, --country, --topic or "
-            "--outcome; --limit 0 shows all."
+            f"Shown: {n_shown} of {pluralize(selection.n_traces, noun)}. Choose with --model, --country, --topic, "
+            "--outcome or --addressing-judge; --limit 0 shows all."
         )
     if reader.is_simulated and n_shown:
         print_message("All models are simulated: a program made these answers and verdicts.")

@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from auditor.domain import Decision, SurveyCell, Verdict
+from auditor.prompts.judge_address import addresses_judge
 from auditor.storage.conflict_effect import ConflictEffect
 from auditor.storage.conflict_status import ConflictKey, QueueRow
 from auditor.storage.evidence import BlindedSample
+
+JUDGE_ADDRESS_LABEL = "addresses its judge"
+"""Mark of a sample that speaks to whoever judges it."""
+
+
+def addresses_its_judge(sample: BlindedSample) -> bool:
+    """Whether a sample has a text that addresses its judge."""
+    return sample.text is not None and addresses_judge(sample.text, sample.language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,9 @@ def test_english_addresses_are_marked_in_every_language(text: str) -> None:
     assert all(addresses_judge(text, language) for language in LANGUAGES)
 
 
-@pytest.mark.parametrize("text", ["", "An invalid passport is valid grounds.", "VALIDITY and EQUIVALIDX", "9" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "An invalid passport is valid grounds.", "VALIDITY and EQUIVALIDX", "9" * 100_000]
+)
 def test_other_texts_are_not_marked(text: str) -> None:
     """Parts of words and lower case are no verdict; a long text takes no long time."""
     assert not addresses_judge(text, "en")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from auditor.config import load_stored_config
-from auditor.domain import Cell, Method, Verdict, total_cost
+from auditor.domain import Cell, Method, Trace, Verdict, total_cost
 from auditor.exports.trace_records import TraceRecord, join_trace_records
 from auditor.exports.traces.selection import TraceFilter, TraceSelection, select_traces
 from auditor.exports.traces.verdicts import describe_anonymous_verdicts, describe_verdicts, make_name_mask
+from auditor.prompts.judge_address import addresses_judge
 from auditor.reports.data.traces.schema import (
     CellTraces,
     PromptMessage,
@@ -19,6 +21,7 @@ from auditor.reports.data.traces.schema import (
 )
 from auditor.storage import audits, count_queries, results
 from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database
 from auditor.storage.review_queue import ConflictQueue
 from auditor.storage.transcripts import load_transcripts
@@ -77,21 +80,32 @@ class TraceReader:
         Raises:
             UsageError, SurveyError: the filter names something that the audit does not have.
         """
-        return select_traces(self._counts, self.survey, self.models, trace_filter or TraceFilter())
+        trace_filter = trace_filter or TraceFilter()
+        counts = self._count_addressing() if trace_filter.addressing_judge else self._counts
+        return select_traces(counts, self.survey, self.models, trace_filter)
+
+    def _count_addressing(self) -> list[OutcomeCount]:
+        """Count the traces that address their judge by model, cell and outcome."""
+        texts = results.iterate_trace_texts(self._db, self.audit.id)
+        counts = Counter((row.model, row.cell, row.outcome) for row in texts if addresses_judge(row.text, row.language))
+        return [OutcomeCount(model, *cell, outcome.value, n) for (model, cell, outcome), n in sorted(counts.items())]
 
     def iterate_cells(self, selection: TraceSelection) -> Iterator[CellTraces]:
         """Yield the selected answers cell by cell, in the order of the selection; one cell is in memory at a time."""
         outcomes_by_model = _list_outcomes(selection)
         for cell, models in selection.models_by_cell().items():
-            yield self._load_cell(cell, models, outcomes_by_model)
+            yield self._load_cell(cell, models, outcomes_by_model, selection)
 
-    def _load_cell(self, cell: Cell, models: Sequence[str], outcomes: set[tuple[str, Cell, str]]) -> CellTraces:
+    def _load_cell(
+        self, cell: Cell, models: Sequence[str], outcomes: set[tuple[str, Cell, str]], selection: TraceSelection
+    ) -> CellTraces:
         """Load the answers of some models on a cell, of those outcomes that are selected."""
         traces = [
             trace
             for model in models
             for trace in results.load_traces(self._db, self.audit.id, [cell], model)
             if (model, cell, trace.outcome.value) in outcomes
+            and (not selection.addressing_judge or _addresses_judge(trace))
         ]
         verdicts = results.load_verdicts(self._db, self.audit.id, [cell])
         records = join_trace_records(self._db, traces, verdicts, (), self._human_scores)
@@ -145,6 +159,7 @@ class TraceReader:
             ],
             text=trace.text if text is None else text,
             first_text=first_call.text if first_call is not None and final_call is not first_call else None,
+            addresses_judge=_addresses_judge(trace),
             verdicts=self._describe_verdicts(record.verdicts),
             cost_usd=total_cost([call.cost_usd for call in recorded_calls]),
             prompt_tokens=_sum_known([call.prompt_tokens for call in recorded_calls]),
@@ -170,6 +185,11 @@ class TraceReader:
         judges = {count.judge for count in count_queries.count_judge_verdicts(self._db, self.audit.id)}
         configured = self._config.models_by_name if self._config else ()
         return make_name_mask(self._config, sorted({*self.models, *judges, *configured}))
+
+
+def _addresses_judge(trace: Trace) -> bool:
+    """Whether a trace has a text that addresses its judge."""
+    return trace.text is not None and addresses_judge(trace.text, trace.language)
 
 
 def _list_outcomes(selection: TraceSelection) -> set[tuple[str, Cell, str]]:

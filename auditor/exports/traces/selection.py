@@ -20,12 +20,14 @@ class TraceFilter:
         countries: the survey's spelling, another common one, or ISO 3166 codes.
         topics: in any case; in an audit of a task, ids of items.
         outcomes: values of `Outcome`.
+        addressing_judge: whether only traces that address their judge are selected.
     """
 
     models: Sequence[str] = ()
     countries: Sequence[str] = ()
     topics: Sequence[str] = ()
     outcomes: Sequence[str] = ()
+    addressing_judge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,14 @@ class TraceSelection:
         cells: cells that have selected answers, in the order of the survey.
         counts: number of selected answers by model, cell and outcome.
         n_omitted_cells: number of cells that were left out because there are too many.
+        addressing_judge: as in `TraceFilter`.
     """
 
     models: Sequence[str]
     cells: Sequence[Cell]
     counts: Sequence[OutcomeCount]
     n_omitted_cells: int = 0
+    addressing_judge: bool = False
 
     @property
     def n_traces(self) -> int:
@@ -78,7 +82,8 @@ def select_traces(
     """Select the answers that match a filter.
 
     Args:
-        counts: number of the audit's answers by model, cell and outcome.
+        counts: number of the audit's answers by model, cell and outcome; if only those that address their judge are
+            selected, of these.
         survey: the audit's survey, whose order the cells have; answers may be on further cells.
         models: names of the audited models, in the order of the audit.
 
@@ -104,7 +109,8 @@ def select_traces(
         and count.outcome in outcomes
     ]
     selected_cells = {Cell(count.country, count.topic) for count in selected_counts}
-    return TraceSelection(models, [cell for cell in cells if cell in selected_cells], selected_counts)
+    selected = [cell for cell in cells if cell in selected_cells]
+    return TraceSelection(models, selected, selected_counts, addressing_judge=trace_filter.addressing_judge)
 
 
 def _match_names(missing: str, names: Sequence[str], available_names: Sequence[str]) -> Collection[str]:

@@ -59,6 +59,9 @@ class ReportSource:
     n_shortened_traces: Mapping[str, int] = field(default_factory=dict)
     """Number of traces that were too long for a judge and were shortened, by model."""
 
+    n_addressing_traces: Mapping[str, int] = field(default_factory=dict)
+    """Number of usable traces that address their judge, by model."""
+
     task_answers: Mapping[tuple[str, Cell, int], str] = field(default_factory=dict, repr=False)
     """Answers to the items of a task, people's included, by model or person, item and sample."""
     probe_models: Sequence[str] = ()

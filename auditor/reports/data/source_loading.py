@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 
 from auditor.config import load_stored_config
 from auditor.domain import AlteredTraceVerdict, CellScore, Contest, Guess
+from auditor.prompts.judge_address import addresses_judge
 from auditor.reports.data.label_records import load_label_records
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import audits, capabilities, costs, count_queries, results, tasks
@@ -20,6 +22,13 @@ from auditor.storage.records import load_records
 from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
 from auditor.storage.votes import load_votes
 
+
+def count_addressing_traces(db: Database, audit_id: int) -> dict[str, int]:
+    """Count each model's usable traces that address their judge; empty for an audit without verdicts."""
+    texts = results.iterate_trace_texts(db, audit_id, reviewed_only=True)
+    return dict(Counter(row.model for row in texts if addresses_judge(row.text, row.language)))
+
+
 MAX_CONCURRENT_QUERIES = 2
 """Database queries that run at the same time; more would need too much memory at once."""
 SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
@@ -27,6 +36,7 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "votes": load_votes,
     "judge_counts": count_queries.count_judge_verdicts,
     "reviewed_conflicts": load_reviewed_conflicts,
+    "n_addressing_traces": count_addressing_traces,
     "verdict_counts": count_queries.count_verdicts,
     "scores": partial(load_records, record_class=CellScore),
     "trace_counts": count_queries.count_traces,

@@ -32,6 +32,7 @@ from auditor.reports.sections.phrasing import describe_interval, join_texts, joi
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 MAX_PLOTTED_ROWS = 10
+ADDRESSING_COMMAND = "auditor traces --addressing-judge"
 """Topics or countries in a plot of refusals; the table has all."""
 
 LONG_GROUPS = ("country", "topic", "item")
@@ -129,7 +130,7 @@ def _count_losses(row: CoverageRow, cause: str) -> int:
 
 
 def _list_notes(coverage: CoverageReport, *, is_imported: bool) -> Iterable[Text]:
-    """Yield limits of the answers: cells that were not planned, undocumented finish reasons, and shortened traces."""
+    """Yield limits of the answers: cells that were not planned, undocumented finish reasons, and marked traces."""
     n_unplanned = coverage.unplanned_cells
     if n_unplanned and is_imported:
         yield f"The imported file is not about {pluralize(n_unplanned, 'cell')} of the survey, which are not missing."
@@ -155,6 +156,14 @@ def _list_notes(coverage: CoverageReport, *, is_imported: bool) -> Iterable[Text
             f"Judges saw only the beginning and the end of {pluralize(sum(by_model.values()), 'trace')} longer than ",
             Code("probes.review.max_trace_chars"),
             f" ({models}).",
+        ]
+    if by_model := coverage.addressing_traces:
+        models = ", ".join(f"{name}: {format_count(n)}" for name, n in by_model.items())
+        n_traces = pluralize(sum(by_model.values()), "usable trace")
+        yield [
+            f"Written to a judge, by their words: {n_traces} ({models}). To read them: ",
+            Code(ADDRESSING_COMMAND),
+            ".",
         ]
 
 

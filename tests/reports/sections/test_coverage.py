@@ -55,16 +55,21 @@ def test_groups_without_missing_answers_are_one_sentence(report: Report) -> None
     assert "All planned answers of each judge and country are usable." in text_of(section)
 
 
-def test_undocumented_finish_reasons_and_shortened_traces_are_stated(report: Report) -> None:
+def test_undocumented_finish_reasons_and_marked_traces_are_stated(report: Report) -> None:
     rows = [FinishReasonRow(name="alder", reason="eos<b>", answers=2)]
     coverage = report.coverage.model_copy(
-        update={"undocumented_finish_reasons": rows, "shortened_traces": {"birch": 1200, "cedar": 1}}
+        update={
+            "undocumented_finish_reasons": rows,
+            "shortened_traces": {"birch": 1200, "cedar": 1},
+            "addressing_traces": {"birch": 1},
+        }
     )
     section = build_coverage_section(report.model_copy(update={"coverage": coverage}))
     assert section is not None
     text = text_of(section)
     assert "Some finish reasons are not documented: alder: “eos<b>” (2 answers)." in text
     assert "1\u202f201 traces longer than probes.review.max_trace_chars (birch: 1\u202f200, cedar: 1)." in text
+    assert "1 usable trace (birch: 1). To read them: auditor traces --addressing-judge." in text
 
 
 def test_without_planned_answers_there_is_no_section(report: Report) -> None:

@@ -61,6 +61,9 @@ def build_coverage_report(source: ReportSource, probe_stages: Sequence[StageCove
         shortened_traces={
             name: source.n_shortened_traces[name] for name in source.models if name in source.n_shortened_traces
         },
+        addressing_traces={
+            name: source.n_addressing_traces[name] for name in source.models if name in source.n_addressing_traces
+        },
     )
 
 

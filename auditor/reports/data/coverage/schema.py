@@ -94,3 +94,6 @@ class CoverageReport(ReportModel):
     shortened_traces: dict[str, int]
     """Traces longer than `probes.review.max_trace_chars`, by model; judges saw their beginning and end. Only models
     with such traces are listed."""
+    addressing_traces: dict[str, int] = Field(default_factory=dict)
+    """Usable traces that address their judge, by model, in audits with verdicts. Only models with such traces are
+    listed."""

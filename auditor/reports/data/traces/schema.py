@@ -67,6 +67,8 @@ class TraceReport(ReportModel):
     """What the model answered; null if it did not answer or the text is not recorded."""
     first_text: str | None
     """The model's first answer, if it could not be read and the question was repeated; else null."""
+    addresses_judge: bool = False
+    """Whether the answer addresses its judge, by the rule of docs/traces.md."""
     verdicts: list[TraceVerdict]
     cost_usd: float | None
     """Cost of the answer's requests in US dollars, without its verdicts; null if unknown."""

@@ -80,6 +80,8 @@ def build_answer_blocks(trace: TraceReport) -> list[Block]:
         blocks.append(Quote("Answer", trace.text))
     elif trace.outcome == Outcome.OK:
         blocks.append(Paragraph("The text of the answer is not recorded.", "note"))
+    if trace.addresses_judge:
+        blocks.append(Paragraph("This answer addresses its judge.", "note"))
     if trace.error:
         blocks.append(Quote("Error message", trace.error))
     return [*blocks, *_build_verdicts(trace), Paragraph(_describe_cost(trace), "note")]
