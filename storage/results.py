@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, literal, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
 
 from auditor.domain import (
     Cell,
@@ -119,18 +119,17 @@ class TraceText(NamedTuple):
     text: str
 
 
-def iterate_trace_texts(db: Database, audit_id: int, *, reviewed_only: bool = False) -> Iterator[TraceText]:
+def iterate_trace_texts(db: Database, audit_id: int, *, usable_only: bool = False) -> Iterator[TraceText]:
     """Yield the texts of an audit's traces, without keeping them in memory.
 
     Args:
-        reviewed_only: yield only usable traces, and none of an audit without verdicts.
+        usable_only: yield only those of usable traces.
     """
-    c, verdict = table_of(Trace).c, table_of(Verdict).c
+    c = table_of(Trace).c
     query = select(c.model, c.country, c.topic, c.outcome, c.language, c.text)
     query = query.where(c.audit_id == audit_id, c.text.is_not(None))
-    if reviewed_only:
-        has_verdicts = select(literal(1)).where(verdict.audit_id == audit_id).exists()
-        query = query.where(c.outcome == Outcome.OK.value, has_verdicts)
+    if usable_only:
+        query = query.where(c.outcome == Outcome.OK.value)
     with db.read() as connection:
         for model, country, topic, outcome, *content in connection.execution_options(yield_per=1000).execute(query):
             yield TraceText(model, Cell(country, topic), Outcome(outcome), *content)

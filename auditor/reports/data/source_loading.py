@@ -24,8 +24,8 @@ from auditor.storage.votes import load_votes
 
 
 def count_addressing_traces(db: Database, audit_id: int) -> dict[str, int]:
-    """Count each model's usable traces that address their judge; empty for an audit without verdicts."""
-    texts = results.iterate_trace_texts(db, audit_id, reviewed_only=True)
+    """Count each model's usable traces that address their judge."""
+    texts = results.iterate_trace_texts(db, audit_id, usable_only=True)
     return dict(Counter(row.model for row in texts if addresses_judge(row.text, row.language)))
 
 
@@ -36,7 +36,6 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "votes": load_votes,
     "judge_counts": count_queries.count_judge_verdicts,
     "reviewed_conflicts": load_reviewed_conflicts,
-    "n_addressing_traces": count_addressing_traces,
     "verdict_counts": count_queries.count_verdicts,
     "scores": partial(load_records, record_class=CellScore),
     "trace_counts": count_queries.count_traces,
@@ -77,6 +76,8 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
     with ThreadPoolExecutor(MAX_CONCURRENT_QUERIES) as executor:  # a running query releases the GIL
         futures = {field_name: executor.submit(query, db, audit.id) for field_name, query in queries.items()}
         records = {field_name: future.result() for field_name, future in futures.items()}
+    if records["verdict_counts"]:
+        records["n_addressing_traces"] = count_addressing_traces(db, audit.id)
     if survey.task and survey.task.people:
         people = set(survey.task.people)
         records["trace_counts"] = [count for count in records["trace_counts"] if count.model not in people]
