@@ -25,7 +25,7 @@ from auditor.agents.stages import enter_stage
 from auditor.domain import AnswerKind, Cell, Conflict, ConflictState, Method
 from auditor.panel_assignment import TraceKey, select_reviewed
 from auditor.storage import results, tasks
-from auditor.storage.judge_consistency import apply_consistency_weights
+from auditor.storage.probe_answers import apply_vote_weights
 
 CONFLICTS_PER_BATCH = 500
 
@@ -72,7 +72,7 @@ async def resolve(state: AuditState, runtime: Runtime[RunContext]) -> AuditState
     """Settle conflicts by vote of the judges' verdicts on the two sides, and count those that stay open."""
     context = runtime.context
     await enter_stage(context, "resolve")
-    weighted_config = await asyncio.to_thread(apply_consistency_weights, context.db, context.audit_id, context.config)
+    weighted_config = await asyncio.to_thread(apply_vote_weights, context.db, context.audit_id, context.config)
     context = replace(context, config=weighted_config)
     if weighted_config.panel.adaptive:
         await _complete_adaptive_panels(context)

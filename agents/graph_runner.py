@@ -13,9 +13,8 @@ from auditor.agents.conflict_nodes import detect_conflicts, resolve_by_vote
 from auditor.agents.graph import build_graph
 from auditor.agents.nodes import save_scores
 from auditor.agents.run_context import RunContext
-from auditor.agents.semantic.graph import build_scoring_plan
-from auditor.agents.semantic.scoring import score_audit
-from auditor.storage.judge_consistency import apply_consistency_weights
+from auditor.config.installed_probes import load_built_in
+from auditor.storage.probe_answers import apply_vote_weights
 
 RUNNABLE_CONFIG: RunnableConfig = {"configurable": {"thread_id": "audit"}, "recursion_limit": sys.maxsize}
 """The only thread of a checkpointer in memory, and no limit on steps, since lanes loop over batches."""
@@ -41,8 +40,8 @@ async def resume_graph(context: RunContext) -> None:
 def recompute_results(context: RunContext) -> None:
     """Compute scores, conflicts and votes from the stored answers and verdicts; no model is called."""
     save_scores(context)
-    if context.load_semantic_encoder is not None:
-        score_audit(context.db, context.audit_id, build_scoring_plan(context))
+    for name in context.config.probes.stages:
+        load_built_in(name).recompute_results(context)
     detect_conflicts(context)
-    weighted_config = apply_consistency_weights(context.db, context.audit_id, context.config)
+    weighted_config = apply_vote_weights(context.db, context.audit_id, context.config)
     resolve_by_vote(replace(context, config=weighted_config))

@@ -14,6 +14,7 @@ from auditor.domain import ENGLISH, OPTION_LETTERS, Call, Cell, LogprobMeasure, 
 from auditor.domain.opinions import NO_COUNTRY, PLACEBO, OpinionMode, ScaleOrder
 from auditor.errors import ConfigError, SurveyError, did_you_mean
 from auditor.models.answer_schemas import MAX_COUNTS, OpinionAnswer, counts_schema_name
+from auditor.models.simulated.world import PeopleOpinions
 from auditor.prompts import fill_placeholders
 from auditor.prompts.opinion_wording import load_english_words, load_opinion_wording
 from auditor.surveys import SurveyDistributions, load_distributions
@@ -284,3 +285,25 @@ def _require_probe(config: AuditConfig) -> DistributionProbe:
     """The probe's settings, of a config that has it."""
     assert config.probes.distribution is not None
     return config.probes.distribution
+
+
+def load_people_opinions(config: AuditConfig, survey: Survey) -> PeopleOpinions:
+    """Load the shares of people's answers that simulated models know."""
+
+    distributions = load_planned_shares(config, survey)
+    words = {
+        (dimension, group): f"{dimension}: {text}"
+        for dimension, groups in distributions.groups.items()
+        for group, text in groups.items()
+    }
+    return PeopleOpinions(
+        points=[(point.name, point.score) for point in distributions.points],
+        own_points={
+            topic: [(point.name, point.score) for point in scale.points]
+            for topic, scale in distributions.scales.items()
+        },
+        shares={
+            (Cell(row.country, row.topic), words.get((row.dimension, row.group), "")): row.shares
+            for row in distributions.cells
+        },
+    )

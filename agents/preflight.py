@@ -18,7 +18,7 @@ from auditor.config import REPLAY, ModelSection
 from auditor.domain import Call, Purpose
 from auditor.errors import AuditorError, ModelSetupError, UnusableModelsError
 from auditor.metrics.stopping import next_interim_look
-from auditor.storage import ledger, semantic_results
+from auditor.storage import costs, ledger
 
 STAGE = "preflight"
 KEYS_PER_LOOKUP = 200
@@ -45,7 +45,7 @@ async def find_capabilities(context: RunContext) -> None:
     """
     calls = await asyncio.to_thread(_plan_calls, context)
     stand_ins = [(call.name, call.purpose.value, call.key) for call in calls if call.purpose is Purpose.PREFLIGHT]
-    await asyncio.to_thread(semantic_results.record_calls, context.db, context.audit_id, stand_ins)
+    await asyncio.to_thread(costs.record_calls, context.db, context.audit_id, stand_ins)
     context.progress.on_calls_planned(STAGE, len(calls), 0)
     failures = await asyncio.gather(*(_send_call(context, call) for call in calls))
     errors = [error for error in failures if error is not None]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection, and_, select
+from sqlalchemy.orm import aliased
 
-from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
-from auditor.domain.comparisons import ComparisonItem
+from auditor.domain import ComparisonChoice, Outcome
+from auditor.domain.comparisons import Comparison, ComparisonItem, Item, ItemSet, Relation
+from auditor.domain.labels import LabelKind
 from auditor.metrics.preference import TIE_TOLERANCE
 from auditor.storage.database import Database
+from auditor.storage.label_units import PART_NAMES, UnitQuery
 from auditor.storage.records import load_records, replace_records
+from auditor.storage.row_writing import table_of
 
 Floats = NDArray[np.float64]
 PREFERENCE_VALUES = {ComparisonChoice.FIRST: 1.0, ComparisonChoice.TIE: 0.5, ComparisonChoice.SECOND: 0.0}
@@ -161,3 +166,25 @@ def compute_people_preferences(item_set: ItemSet) -> Floats:
     scores = np.array([np.nan if item.human is None else item.human for item in item_set.items], dtype=float)
     gaps = scores[:, None] - scores[None, :]
     return np.where(np.isnan(gaps), np.nan, (np.sign(gaps) + 1) / 2)
+
+
+# --- labels -------------------------------------------------------------------------------------------------------
+
+
+def query_label_units(audit_id: int) -> UnitQuery:
+    """Query the comparisons that a judge was asked about in their standard form, in the order of items as shown."""
+    c = table_of(Comparison).c
+    first, second = aliased(table_of(ComparisonItem)), aliased(table_of(ComparisonItem))
+
+    def is_item(item: Any, name: ColumnElement[str]) -> ColumnElement[bool]:
+        """Condition: an item is the one of the comparison with this name."""
+        return and_(item.c.audit_id == c.audit_id, item.c.context == c.context, item.c.item == name)
+
+    key_columns = {name: c[name] for name in PART_NAMES[LabelKind.COMPARISON]}
+    query = (
+        select(*key_columns.values(), first.c.text.label("content_first"), second.c.text.label("content_second"))
+        .join(first, is_item(first, c.item_a))
+        .join(second, is_item(second, c.item_b))
+        .where(c.audit_id == audit_id, c.relation == Relation.STANDARD.value)
+    )
+    return query.distinct(), key_columns

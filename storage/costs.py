@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -29,7 +29,7 @@ from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
 from auditor.storage.row_classes import DerivedRow
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_writing import insert_new, table_of
 from auditor.storage.tables import CallRow
 
 ColumnCollection = ReadOnlyColumnCollection[str, Any]
@@ -295,3 +295,9 @@ def _attempted_calls(audit_id: int) -> Select[Any]:
     return select(attempt.name, attempt.purpose, attempt.key, literal(0)).where(
         attempt.audit_id == audit_id, attempt.name.is_not(None)
     )
+
+
+def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, str]]) -> None:
+    """Store calls as (model name, purpose, key), so that their cost is counted."""
+    rows = [{"audit_id": audit_id, "name": name, "purpose": purpose, "key": key} for name, purpose, key in calls]
+    db.write(lambda connection: insert_new(connection, CallRow, rows))

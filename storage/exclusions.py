@@ -34,7 +34,6 @@ from sqlalchemy import (
 from auditor.config.installed_probes import is_installed, load_probe
 from auditor.domain import (
     AlteredTraceVerdict,
-    Comparison,
     Contest,
     Guess,
     Outcome,
@@ -45,7 +44,7 @@ from auditor.domain import (
     Verdict,
     canonical_json,
 )
-from auditor.domain.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR
+from auditor.domain.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR, Comparison
 from auditor.domain.opinions import Opinion
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.errors import UsageError

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from auditor.config import AuditConfig, LogicProbe
-from auditor.domain import Comparison
+from auditor.config import AuditConfig
+from auditor.config.logic import LogicProbe
+from auditor.domain.comparisons import Comparison
 from auditor.metrics.judge_consistency import ConsistencyMeasures, VoteWeight, consistency_weights, measure_consistency
 from auditor.metrics.logic import JudgeAnswers
 from auditor.storage import comparisons
@@ -56,11 +57,3 @@ def measure_judge_consistency(db: Database, audit_id: int, config: AuditConfig) 
     }
     weights = consistency_weights(consistency_by_judge, config.panel.bench_below)
     return [JudgeConsistency(name, consistency, weights[name]) for name, consistency in consistency_by_judge.items()]
-
-
-def apply_consistency_weights(db: Database, audit_id: int, config: AuditConfig) -> AuditConfig:
-    """Return the config with voting weights by consistency, or unchanged if its panel's weights do not come from it."""
-    if config.panel.weights_from != "logic":
-        return config
-    weights = {measured.judge: measured.weight.weight for measured in measure_judge_consistency(db, audit_id, config)}
-    return config.model_copy(update={"panel": config.panel.model_copy(update={"weights": weights})})

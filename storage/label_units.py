@@ -7,14 +7,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, func, literal, or_, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, func, literal, select
 
-from auditor.domain import Comparison, Outcome, Purpose, Relation, Ruling, Trace, Verdict, canonical_json
-from auditor.domain.comparisons import ComparisonItem
+from auditor.domain import Outcome, Ruling, Trace, Verdict, canonical_json
 from auditor.domain.labels import LabelKind, LabelUnit
-from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.storage.database import Database
+from auditor.storage.probe_answers import find_labelled_probe
 from auditor.storage.row_writing import table_of
 
 NO_MAJORITY = "tie"
@@ -93,7 +91,10 @@ def _iter_units(
     connection: Connection, audit_id: int, kind: LabelKind, unit: LabelUnit | None = None
 ) -> Iterator[tuple[LabelUnit, dict[str, str], str]]:
     """Yield all units of a kind, or the given one if it exists, with attributes and the hash of their text."""
-    query, key_columns = _UNIT_QUERIES[kind](audit_id)
+    if kind is LabelKind.TRACE:
+        query, key_columns = _query_traces(audit_id)
+    else:
+        query, key_columns = find_labelled_probe(kind).query_label_units(audit_id)
     if unit is None:
         query = query.execution_options(yield_per=_ROWS_PER_CHUNK)
     else:
@@ -152,57 +153,6 @@ def _query_traces(audit_id: int) -> UnitQuery:
         imported_text.label("content_text"),
     )
     return query.where(c.audit_id == audit_id, c.outcome == Outcome.OK.value), key_columns
-
-
-def _query_answer_pairs(audit_id: int) -> UnitQuery:
-    """Query the pairs of answers that a judge was asked about.
-
-    Consistency is asked about two samples of the question's own wording, contradiction about two wordings.
-    """
-    c = table_of(PairVerdict).c
-    left, right = aliased(table_of(MoralAnswerRecord)), aliased(table_of(MoralAnswerRecord))
-
-    def is_side(answer: Any, number: ColumnElement[int]) -> ColumnElement[bool]:
-        """Condition: an answer is the side of the pair with this number."""
-        is_sample = and_(c.purpose == Purpose.CONSISTENCY.value, answer.c.wording == 0, answer.c.sample == number)
-        is_wording = and_(c.purpose == Purpose.CONTRADICTION.value, answer.c.wording == number, answer.c.sample == 0)
-        same = and_(answer.c.audit_id == c.audit_id, answer.c.model == c.model, answer.c.question == c.question)
-        return and_(same, or_(is_sample, is_wording))
-
-    key_columns = {name: c[name] for name in PART_NAMES[LabelKind.ANSWER_PAIR]}
-    query = (
-        select(*key_columns.values(), left.c.text.label("content_left"), right.c.text.label("content_right"))
-        .join(left, is_side(left, c.left))
-        .join(right, is_side(right, c.right))
-        .where(c.audit_id == audit_id)
-    )
-    return query.distinct(), key_columns
-
-
-def _query_comparisons(audit_id: int) -> UnitQuery:
-    """Query the comparisons that a judge was asked about in their standard form, in the order of items as shown."""
-    c = table_of(Comparison).c
-    first, second = aliased(table_of(ComparisonItem)), aliased(table_of(ComparisonItem))
-
-    def is_item(item: Any, name: ColumnElement[str]) -> ColumnElement[bool]:
-        """Condition: an item is the one of the comparison with this name."""
-        return and_(item.c.audit_id == c.audit_id, item.c.context == c.context, item.c.item == name)
-
-    key_columns = {name: c[name] for name in PART_NAMES[LabelKind.COMPARISON]}
-    query = (
-        select(*key_columns.values(), first.c.text.label("content_first"), second.c.text.label("content_second"))
-        .join(first, is_item(first, c.item_a))
-        .join(second, is_item(second, c.item_b))
-        .where(c.audit_id == audit_id, c.relation == Relation.STANDARD.value)
-    )
-    return query.distinct(), key_columns
-
-
-_UNIT_QUERIES = {
-    LabelKind.TRACE: _query_traces,
-    LabelKind.ANSWER_PAIR: _query_answer_pairs,
-    LabelKind.COMPARISON: _query_comparisons,
-}
 
 
 def _load_panel_verdicts(connection: Connection, audit_id: int) -> dict[tuple[str, ...], str]:

@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, case, func, select
 
+from auditor.config import AuditConfig
 from auditor.config.installed_probes import load_built_in
+from auditor.config.probe_section import BuiltInProbe
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Outcome
+from auditor.domain.labels import LabelKind
 from auditor.probe_interface import ProbeResult
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
@@ -75,3 +78,20 @@ def list_answering_models(db: Database, audit_id: int, probes: Iterable[str] = t
     queries = [select(c.model).where(c.audit_id == audit_id).distinct() for c in columns if "judge" not in c]
     with db.read() as connection:
         return sorted({name for query in queries for name in connection.execute(query).scalars()})
+
+
+def apply_vote_weights(db: Database, audit_id: int, config: AuditConfig) -> AuditConfig:
+    """Return the config with the votes' weights by the probe that `panel.weights_from` names, or unchanged without."""
+    if config.panel.weights_from is None:
+        return config
+    weights = load_built_in(config.panel.weights_from).measure_vote_weights(db, audit_id, config)
+    return config.model_copy(update={"panel": config.panel.model_copy(update={"weights": weights})})
+
+
+def find_labelled_probe(kind: LabelKind) -> BuiltInProbe:
+    """The built-in probe that labels of a kind are about; LookupError for traces, which belong to none."""
+    probes = (load_built_in(name) for name in BUILT_IN_PROBES)
+    labelled = [probe for probe in probes if probe.label_kind is kind]
+    if not labelled:
+        raise LookupError(kind)
+    return labelled[0]

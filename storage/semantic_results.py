@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy.orm import aliased
 
-from auditor.domain import canonical_json
+from auditor.domain import Purpose, canonical_json
+from auditor.domain.labels import LabelKind
 from auditor.domain.semantic import (
     MoralAnswerRecord,
     MoralQuestion,
@@ -24,10 +26,11 @@ from auditor.domain.semantic import (
     SemanticScoringSettings,
 )
 from auditor.storage.database import Database
+from auditor.storage.label_units import PART_NAMES, UnitQuery
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.records import load_records, replace_records
 from auditor.storage.row_writing import insert_new, table_of
-from auditor.storage.tables import CallRow, VectorRow
+from auditor.storage.tables import VectorRow
 
 
 def replace_questions(db: Database, audit_id: int, questions: Sequence[MoralQuestion]) -> None:
@@ -147,12 +150,6 @@ def _store_facts(facts: SemanticScoringSettings) -> SemanticFacts:
     return SemanticFacts(canonical_json(asdict(facts)))
 
 
-def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, str]]) -> None:
-    """Store calls as (model name, purpose, key), so that their cost is counted."""
-    rows = [{"audit_id": audit_id, "name": name, "purpose": purpose, "key": key} for name, purpose, key in calls]
-    db.write(lambda connection: insert_new(connection, CallRow, rows))
-
-
 # --- vectors ----------------------------------------------------------------------------------------------------
 
 
@@ -181,3 +178,31 @@ def save_vectors(db: Database, revision: str, vectors: Mapping[str, NDArray[np.f
         for text_hash, vector in vectors.items()
     ]
     db.write(lambda connection: insert_new(connection, VectorRow, rows))
+
+
+# --- labels -------------------------------------------------------------------------------------------------------
+
+
+def query_label_units(audit_id: int) -> UnitQuery:
+    """Query the pairs of answers that a judge was asked about.
+
+    Consistency is asked about two samples of the question's own wording, contradiction about two wordings.
+    """
+    c = table_of(PairVerdict).c
+    left, right = aliased(table_of(MoralAnswerRecord)), aliased(table_of(MoralAnswerRecord))
+
+    def is_side(answer: Any, number: ColumnElement[int]) -> ColumnElement[bool]:
+        """Condition: an answer is the side of the pair with this number."""
+        is_sample = and_(c.purpose == Purpose.CONSISTENCY.value, answer.c.wording == 0, answer.c.sample == number)
+        is_wording = and_(c.purpose == Purpose.CONTRADICTION.value, answer.c.wording == number, answer.c.sample == 0)
+        same = and_(answer.c.audit_id == c.audit_id, answer.c.model == c.model, answer.c.question == c.question)
+        return and_(same, or_(is_sample, is_wording))
+
+    key_columns = {name: c[name] for name in PART_NAMES[LabelKind.ANSWER_PAIR]}
+    query = (
+        select(*key_columns.values(), left.c.text.label("content_left"), right.c.text.label("content_right"))
+        .join(left, is_side(left, c.left))
+        .join(right, is_side(right, c.right))
+        .where(c.audit_id == audit_id)
+    )
+    return query.distinct(), key_columns

@@ -25,7 +25,7 @@ from auditor.agents.logic.questions import (
 )
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage, wait_for_answers
-from auditor.domain import ItemSet
+from auditor.domain.comparisons import ItemSet
 from auditor.storage import comparisons
 from auditor.storage.records import save_records
 

@@ -11,9 +11,10 @@ import numpy as np
 from auditor.agents.call_builders import blind_trace
 from auditor.agents.localization import country_name, topic_wording
 from auditor.agents.run_context import RunContext
-from auditor.config import AuditConfig, LogicProbe
-from auditor.domain import ENGLISH, Cell, Item, ItemSet, Outcome, Survey, Trace, canonical_hash, derive_seed
-from auditor.domain.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR
+from auditor.config import AuditConfig
+from auditor.config.logic import LogicProbe
+from auditor.domain import ENGLISH, Cell, Outcome, Survey, Trace, canonical_hash, derive_seed
+from auditor.domain.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR, Item, ItemSet
 from auditor.errors import ConfigError, ImportFileError
 from auditor.storage import results
 from auditor.surveys.languages import native_languages

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from auditor.config import LogicProbe
 from auditor.config.base import PromptForm
+from auditor.config.logic import LogicProbe
 from auditor.models.answer_schemas import BinaryPreference, Preference, ReasonedBinaryPreference, ReasonedPreference
 
 AnswerSchema = type[Preference | ReasonedPreference | BinaryPreference | ReasonedBinaryPreference]

@@ -18,20 +18,10 @@ from auditor.agents.logic.question_forms import (
 )
 from auditor.agents.model_call import build_call, build_logprob_call, effective_temperature
 from auditor.agents.sentence_pairs import letter_logprob_difference
-from auditor.config import AuditConfig, LogicProbe, ModelSection
-from auditor.domain import (
-    Answer,
-    Call,
-    Comparison,
-    ComparisonChoice,
-    ItemSet,
-    LogprobMeasure,
-    Message,
-    Outcome,
-    Purpose,
-    Relation,
-    derive_seed,
-)
+from auditor.config import AuditConfig, ModelSection
+from auditor.config.logic import LogicProbe
+from auditor.domain import Answer, Call, ComparisonChoice, LogprobMeasure, Message, Outcome, Purpose, derive_seed
+from auditor.domain.comparisons import Comparison, ItemSet, Relation
 from auditor.metrics.preference import TIE_TOLERANCE
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.prompts import Prompt, fill_placeholders, load_prompt

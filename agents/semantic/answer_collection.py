@@ -16,7 +16,7 @@ from auditor.config import ModelSection
 from auditor.config.semantic import TASK_QUESTIONS
 from auditor.domain import Answer, Call
 from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, MoralWording
-from auditor.storage import semantic_results
+from auditor.storage import costs, semantic_results
 from auditor.storage.records import save_records
 
 
@@ -131,7 +131,7 @@ async def run_audit_calls(context: RunContext, stage: str, calls: Sequence[Call]
     if not calls:
         return {}
     call_identities = [(call.name, call.purpose.value, call.key) for call in calls]
-    await asyncio.to_thread(semantic_results.record_calls, context.db, context.audit_id, call_identities)
+    await asyncio.to_thread(costs.record_calls, context.db, context.audit_id, call_identities)
     answers = await run_calls(context, stage, calls)
     retake_identities = [
         (call.name, call.purpose.value, answers[call.key].key)
@@ -139,5 +139,5 @@ async def run_audit_calls(context: RunContext, stage: str, calls: Sequence[Call]
         if call.key in answers and answers[call.key].key != call.key
     ]
     if retake_identities:
-        await asyncio.to_thread(semantic_results.record_calls, context.db, context.audit_id, retake_identities)
+        await asyncio.to_thread(costs.record_calls, context.db, context.audit_id, retake_identities)
     return answers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from auditor.config.audit import AuditConfig
 from auditor.config.loader import MAX_CONFIG_BYTES, MODEL_PATH_KEYS, load_config, require_audit_name, resolve_secret
-from auditor.config.logic import LogicProbe
 from auditor.config.model_section import (
     DEFAULT_PROVIDER_CONCURRENCY,
     DEFAULT_SERVER_CONCURRENCY,
@@ -54,7 +53,6 @@ __all__ = [
     "EmbeddingSection",
     "LabelSection",
     "Limits",
-    "LogicProbe",
     "LogprobProbe",
     "ModelSection",
     "NonNegativeFloat",

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from pydantic import ConfigDict, PrivateAttr
 
 from auditor.config.base import ConfigSection
-from auditor.domain import Cell, Purpose
+from auditor.domain import Call, Cell, Purpose
 from auditor.probe_interface import INTERFACE_VERSION, Probe, ProbeAudit
 
 if TYPE_CHECKING:
+    from auditor.agents.run_context import RunContext
     from auditor.config.audit import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
+    from auditor.domain.labels import LabelKind, LabelUnit
+    from auditor.models.simulated.world import PeopleOpinions, World
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.reports.data.judge_quality.pair_labels import Decisions
     from auditor.reports.data.report_model import ReportModel
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
     from auditor.reports.data.requests.sampling_settings import SamplingReport
-    from auditor.reports.document import Section, Table
+    from auditor.reports.document import ListItem, Section, Table, Text
+    from auditor.review.label_item import LabelItem, LabelItemLoader
     from auditor.storage.database import Database
+    from auditor.storage.label_units import UnitQuery
 
 
 class ProbeSettings(ConfigSection):
@@ -76,6 +82,13 @@ class MissingProbe(ConfigSection):
         return self._reason
 
 
+class PageOne(NamedTuple):
+    """Title and findings of page one, a finding for each model."""
+
+    title: str
+    findings: Sequence[ListItem | Text]
+
+
 class BuiltInProbe(Probe[Any, Any]):
     """A probe with records, a stage and a field of the report of its own: the class `PROBE` of its folder.
 
@@ -88,6 +101,7 @@ class BuiltInProbe(Probe[Any, Any]):
         sampled_purpose: purpose of the questions that are asked several times; None if the spread of their answers is
             no result.
         sampled_figures: the figures that depend on this spread, as the beginning of a sentence.
+        label_kind: kind of the labels that people give on the answers; None if they give none.
     """
 
     interface_version = INTERFACE_VERSION
@@ -95,6 +109,7 @@ class BuiltInProbe(Probe[Any, Any]):
     counted_labels: ClassVar[Mapping[str | None, str]]
     sampled_purpose: ClassVar[Purpose | None] = None
     sampled_figures: ClassVar[str] = ""
+    label_kind: ClassVar[LabelKind | None] = None
 
     def list_records(self) -> list[type]:
         """List the classes of the probe's stored records (`auditor.domain.records`)."""
@@ -134,3 +149,45 @@ class BuiltInProbe(Probe[Any, Any]):
     def build_summary_tables(self, report: Report) -> Iterable[Table]:
         """Yield the tables that are printed at the end of a run."""
         return ()
+
+    def build_page_one(self, report: Report) -> PageOne | None:
+        """Build the beginning of page one of an audit without scores; None for none."""
+        return None
+
+    def find_key_finding(self, report: Report) -> ListItem | None:
+        """The finding for page one of any audit; None for none."""
+        return None
+
+    def describe_votes(self, report: Report) -> str:
+        """Describe the probe's effect on the judges' votes, for the section on conflicts; empty for none."""
+        return ""
+
+    def measure_vote_weights(self, db: Database, audit_id: int, config: AuditConfig) -> Mapping[str, float]:
+        """Measure the weights of the judges' votes, by judge: where `panel.weights_from` names the probe."""
+        raise NotImplementedError
+
+    def load_people_opinions(self, audit: ProbeAudit[Any]) -> PeopleOpinions | None:
+        """Load the shares of people's answers that simulated models know; None for none."""
+        return None
+
+    def answer_simulated(self, world: World, call: Call) -> str | None:
+        """Write the answer of a simulated model to a call of the probe, configured or not; None for any other call."""
+        return None
+
+    def query_label_units(self, audit_id: int) -> UnitQuery:
+        """Query the units of `label_kind`, with their parts first and the texts that identify them last."""
+        raise NotImplementedError
+
+    def load_label_item(self, loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
+        """Load a unit of `label_kind` as a rater sees it."""
+        raise NotImplementedError
+
+    def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
+        """Load what judges say of the units of `label_kind`, as people would label them."""
+        raise NotImplementedError
+
+    def recompute_results(self, context: RunContext) -> None:
+        """Compute again what is derived from the stored answers of a run, without a call; by default nothing is."""
+
+    def recompute_imported(self, db: Database, audit_id: int) -> None:
+        """Compute again what is derived from the stored answers of an imported audit; by default nothing is."""

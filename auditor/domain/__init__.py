@@ -29,7 +29,6 @@ from auditor.domain.capabilities import (
     ReasoningSettings,
     TokenLimitParam,
 )
-from auditor.domain.comparisons import Comparison, ComparisonChoice, Item, ItemSet, Relation
 from auditor.domain.conflict_kinds import ConflictKind, ConflictSides
 from auditor.domain.decisions import Decision
 from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell, TopicQuestion
@@ -47,6 +46,7 @@ from auditor.domain.terms import (
     SCORE_MAX,
     SCORE_MIN,
     Cell,
+    ComparisonChoice,
     ConflictState,
     HarmlessAlteration,
     LogprobMeasure,
@@ -75,7 +75,6 @@ __all__ = [
     "Cell",
     "CellScore",
     "Claim",
-    "Comparison",
     "ComparisonChoice",
     "Conflict",
     "ConflictKind",
@@ -87,8 +86,6 @@ __all__ = [
     "Grouping",
     "Guess",
     "HarmlessAlteration",
-    "Item",
-    "ItemSet",
     "LogprobMeasure",
     "Message",
     "Method",
@@ -99,7 +96,6 @@ __all__ = [
     "RatingAction",
     "ReasoningSettings",
     "Region",
-    "Relation",
     "ResponseBody",
     "Restatement",
     "Ruling",

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from auditor.domain.languages import ENGLISH
 from auditor.domain.records import CallKey, Key, LongText, NotStored, stored
-from auditor.domain.terms import Outcome, Purpose
+from auditor.domain.terms import ComparisonChoice, Outcome, Purpose
 
 CELL_SEPARATOR = " · "
 """Between country and topic in the context of a cell whose direct answers are compared."""
@@ -21,21 +21,6 @@ class Relation(StrEnum):
 
     STANDARD = "standard"
     NEGATED = "negated"
-
-
-class ComparisonChoice(StrEnum):
-    """The answer to a comparison: the item shown first, the one shown second, or neither."""
-
-    FIRST = "A"
-    SECOND = "B"
-    TIE = "TIE"
-
-    @property
-    def swapped(self) -> ComparisonChoice:
-        """The same decision with the items in the other order."""
-        if self is ComparisonChoice.TIE:
-            return self
-        return ComparisonChoice.SECOND if self is ComparisonChoice.FIRST else ComparisonChoice.FIRST
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, NamedTuple, Self
 
-from auditor.domain.comparisons import ComparisonChoice
-from auditor.domain.terms import Ruling
+from auditor.domain.terms import ComparisonChoice, Ruling
 
 
 class LabelChoice(NamedTuple):

@@ -160,3 +160,18 @@ class Cell(NamedTuple):
 
     country: str
     topic: str
+
+
+class ComparisonChoice(StrEnum):
+    """The answer to a comparison: the item shown first, the one shown second, or neither."""
+
+    FIRST = "A"
+    SECOND = "B"
+    TIE = "TIE"
+
+    @property
+    def swapped(self) -> ComparisonChoice:
+        """The same decision with the items in the other order."""
+        if self is ComparisonChoice.TIE:
+            return self
+        return ComparisonChoice.SECOND if self is ComparisonChoice.FIRST else ComparisonChoice.FIRST

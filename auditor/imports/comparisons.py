@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from auditor.agents.logic.item_sets import draw_sets, load_item_sets, set_id, short_id
 from auditor.config import require_audit_name
-from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation, canonical_hash
+from auditor.domain import ComparisonChoice, Outcome, canonical_hash
+from auditor.domain.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.errors import ImportFileError, UsageError
 from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
 from auditor.storage import audits, comparisons

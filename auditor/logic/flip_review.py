@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.agents.logic.questions import comparison_prompt_fields
-from auditor.domain import Cell, ComparisonChoice, Conflict, ConflictKind, Relation
+from auditor.domain import Cell, ComparisonChoice, Conflict, ConflictKind
+from auditor.domain.comparisons import Relation
 from auditor.logic.repair import FlippedComparison
 from auditor.storage import audits, results
 from auditor.storage.database import Database

@@ -13,8 +13,10 @@ from auditor import bootstrap
 from auditor.agents.logic.item_sets import build_item_sets
 from auditor.agents.logic.questions import LogicQuestion, build_comparison_call, parse_comparison
 from auditor.agents.semantic.answer_collection import run_audit_calls
-from auditor.config import AuditConfig, LogicProbe, ModelSection
-from auditor.domain import ItemSet, Survey, derive_seed
+from auditor.config import AuditConfig, ModelSection
+from auditor.config.logic import LogicProbe
+from auditor.domain import Survey, derive_seed
+from auditor.domain.comparisons import ItemSet
 from auditor.errors import UsageError
 from auditor.metrics.correlation import spearman
 from auditor.metrics.estimate import Estimate

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain import Comparison, ComparisonChoice, ItemSet, derive_seed
+from auditor.domain import ComparisonChoice, derive_seed
+from auditor.domain.comparisons import Comparison, ItemSet
 from auditor.errors import UsageError
 from auditor.metrics.logic import JudgeAnswers
 from auditor.metrics.preference_repair import RatingMethod, Repair, add_flip_noise, repair

@@ -13,7 +13,8 @@ import numpy as np
 from auditor.agents.logic.item_sets import is_shortened
 from auditor.agents.logic.questions import render_question
 from auditor.atomic_files import open_replacement, write_atomically
-from auditor.domain import Message, Relation
+from auditor.domain import Message
+from auditor.domain.comparisons import Relation
 from auditor.errors import UsageError
 from auditor.logic.repair import RepairedAnswers
 from auditor.logic.repair_stages import RepairStage, StageAnswers

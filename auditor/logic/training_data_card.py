@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from auditor.domain import Relation
+from auditor.domain.comparisons import Relation
 from auditor.logic.repair_stages import StageSummary
 from auditor.logic.repair_summary import RepairSummary
 from auditor.logic.training_data import RepairSettings, TrainingRow

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from auditor.agents.model_call import effective_temperature
-from auditor.config import AuditConfig, LogicProbe
+from auditor.config import AuditConfig
+from auditor.config.logic import LogicProbe
 from auditor.config.semantic import SemanticProbe
 from auditor.replications.departures import describe_departure, format_setting
 from auditor.replications.experiment import Experiment, FigureSource, Part, PublishedSetting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from auditor.config import LogicProbe
+from auditor.config.logic import LogicProbe
 from auditor.metrics.ranking_methods import PAIRS_GREEDY
 from auditor.reports.data.report_schema import Report
 

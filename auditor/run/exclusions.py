@@ -9,6 +9,8 @@ from itertools import groupby
 from typing import TypeVar
 
 from auditor.config import load_stored_config
+from auditor.config.installed_probes import load_built_in
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Method
 from auditor.errors import UsageError
 from auditor.run.audit_handle import open_stored_database
@@ -111,7 +113,6 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
 def recompute_imported_scores(db: Database, audit_id: int) -> None:
     """Compute the scores of an imported audit again: of cells whose samples are stored, and of answers to questions."""
     from auditor.agents.cell_scoring import compute_cell_score  # loads numpy (0.1 s)
-    from auditor.agents.semantic.scoring import rescore_stored_answers
 
     stored = {
         (score.model, score.cell): score for score in results.load_scores(db, audit_id) if score.method == Method.DIRECT
@@ -123,4 +124,5 @@ def recompute_imported_scores(db: Database, audit_id: int) -> None:
         n_planned = len(samples) if score is None else max(score.n_planned, len(samples))
         scores.append(compute_cell_score(*key, samples, n_planned, None, ""))
     save_records(db, audit_id, scores)
-    rescore_stored_answers(db, audit_id)
+    for name in BUILT_IN_PROBES:
+        load_built_in(name).recompute_imported(db, audit_id)

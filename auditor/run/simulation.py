@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from auditor.config import SIMULATED, AuditConfig, ModelSection
-from auditor.domain import Cell, Survey
+from auditor.config.installed_probes import load_built_in
+from auditor.domain import Survey
+from auditor.probe_interface import ProbeAudit
 from auditor.surveys import region_of
 
 if TYPE_CHECKING:
@@ -53,26 +55,7 @@ def _create_world(config: AuditConfig, survey: Survey) -> World:
 
 
 def _load_opinions(config: AuditConfig, survey: Survey) -> PeopleOpinions | None:
-    """The shares of people's answers; None without the probe `distribution`."""
-    if config.probes.distribution is None:
-        return None
-    from auditor.agents.opinion_questions import load_planned_shares
-    from auditor.models.simulated.world import PeopleOpinions
-
-    distributions = load_planned_shares(config, survey)
-    words = {
-        (dimension, group): f"{dimension}: {text}"
-        for dimension, groups in distributions.groups.items()
-        for group, text in groups.items()
-    }
-    return PeopleOpinions(
-        points=[(point.name, point.score) for point in distributions.points],
-        own_points={
-            topic: [(point.name, point.score) for point in scale.points]
-            for topic, scale in distributions.scales.items()
-        },
-        shares={
-            (Cell(row.country, row.topic), words.get((row.dimension, row.group), "")): row.shares
-            for row in distributions.cells
-        },
-    )
+    """The shares of people's answers; None without a probe that asks about them."""
+    audits = {name: ProbeAudit(settings, config, survey) for name, settings in config.probes.stages.items()}
+    opinions = (load_built_in(name).load_people_opinions(audit) for name, audit in audits.items())
+    return next((shares for shares in opinions if shares is not None), None)

@@ -22,7 +22,7 @@ from auditor.agents.semantic.answer_parsing import (
 )
 from auditor.agents.task_answer_parsing import parse_task_trace
 from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict
-from auditor.config import LogicProbe
+from auditor.config.logic import LogicProbe
 from auditor.domain import Answer, Cell, ComparisonChoice, Outcome, Purpose, Ruling, Trace
 from tests.agents.test_call_builders import LONG, SURVEY, trace
 from tests.agents.test_task_answer_parsing import NUMBER, NUMBERS

@@ -32,8 +32,9 @@ from auditor.agents.semantic.call_builders import (
     build_rule_call,
 )
 from auditor.agents.sentence_pairs import build_sentence_pairs
-from auditor.config import AuditConfig, LogicProbe, ModelSection
+from auditor.config import AuditConfig, ModelSection
 from auditor.config.distribution import DistributionProbe
+from auditor.config.logic import LogicProbe
 from auditor.domain import (
     AnswerKind,
     Call,

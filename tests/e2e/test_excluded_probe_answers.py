@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from auditor.config import AuditConfig
-from auditor.domain import Comparison, Outcome, SentencePairScore
+from auditor.domain import Outcome, SentencePairScore
+from auditor.domain.comparisons import Comparison
 from auditor.domain.opinions import Opinion
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict, QuestionScore
 from auditor.imports.moral_answers import import_answers

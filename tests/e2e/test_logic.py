@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
-from auditor.domain import Comparison, ComparisonChoice, Outcome, Relation
+from auditor.domain import ComparisonChoice, Outcome
+from auditor.domain.comparisons import Comparison, Relation
 from auditor.errors import ConfigError
 from auditor.reports.data.logic.schema import LogicReport, LogicRow
 from auditor.reports.output import render_report

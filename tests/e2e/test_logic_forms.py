@@ -13,8 +13,10 @@ import pytest
 
 from auditor.agents.logic.item_sets import draw_sets
 from auditor.agents.logic.questions import LogicQuestion, parse_comparison
-from auditor.config import AuditConfig, LogicProbe
-from auditor.domain import Answer, Comparison, ComparisonChoice, Item, ItemSet, Outcome
+from auditor.config import AuditConfig
+from auditor.config.logic import LogicProbe
+from auditor.domain import Answer, ComparisonChoice, Outcome
+from auditor.domain.comparisons import Comparison, Item, ItemSet
 from auditor.errors import ImportFileError
 from auditor.metrics.preference import decisions
 from auditor.reports.data.logic.schema import LogicReport

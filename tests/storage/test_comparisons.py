@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
+from auditor.domain import ComparisonChoice, Outcome
+from auditor.domain.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.storage import comparisons
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records, save_records

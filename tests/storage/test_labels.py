@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from auditor import failpoints
-from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Purpose, Relation
+from auditor.domain import ComparisonChoice, Outcome, Purpose
+from auditor.domain.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.errors import StorageError

@@ -15,7 +15,7 @@ from auditor.storage.row_writing import table_of
 from auditor.storage.tables import CallRow
 
 CALLS_RECORDED_APART = {CallRow, MoralAnswerRecord, MoralWording, PairVerdict}
-"""Tables of the probe `semantic`, which stores its calls by `semantic_results.record_calls`."""
+"""Tables of the probe `semantic`, which stores its calls by `costs.record_calls`."""
 
 
 def test_every_table_is_append_only_mutable_or_derived() -> None:

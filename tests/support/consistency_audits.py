@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Purpose, Relation
+from auditor.domain import ComparisonChoice, Outcome, Purpose
+from auditor.domain.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.domain.semantic import (
     FOUNDATIONS,
     QUESTION_TEXT,

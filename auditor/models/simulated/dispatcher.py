@@ -7,31 +7,25 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor.config.installed_probes import load_probe
-from auditor.domain import Answer, AnswerForm, Attempt, Call, Capability, Outcome, Purpose, canonical_json
+from auditor.config.installed_probes import load_built_in, load_probe
+from auditor.config.probes import BUILT_IN_PROBES
+from auditor.domain import Answer, AnswerForm, Attempt, Call, Capability, Outcome, canonical_json
 from auditor.domain.review_aspects import SURVEY_REVIEWS, TASK_REVIEWS
 from auditor.domain.terms import PROBE_PURPOSE_PREFIX
 from auditor.models.answer_schemas import (
     BinaryPreference,
-    Choice,
-    Contradiction,
-    MoralAnswer,
     MoralJudgement,
-    OpenAnswer,
-    Paraphrases,
     Preference,
     ReasonedBinaryPreference,
     ReasonedJudgement,
     ReasonedPreference,
-    RuleOfThumb,
     ScoredAnswer,
     StepwiseJudgement,
-    Support,
 )
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.provider_request import ProviderReply
 from auditor.models.review_schemas import BlindGuess, Restated, SidePreference
-from auditor.models.simulated import judgements, moral_answers, opinions, survey_answers
+from auditor.models.simulated import judgements, survey_answers
 from auditor.models.simulated.world import World
 
 CHARS_PER_TOKEN = 4
@@ -73,16 +67,6 @@ def _reasoned_binary_preference(world: World, call: Call) -> dict[str, Any]:
     return {"reasoning": COMPARISON_REASON, **_binary_preference(world, call)}
 
 
-def _moral_answer(world: World, call: Call) -> dict[str, Any]:
-    """A structured answer to a moral question."""
-    return {"answer": moral_answers.answer_question(world, call)}
-
-
-def _rule(world: World, call: Call) -> dict[str, Any]:
-    """A structured rule of thumb."""
-    return {"rule": moral_answers.state_rule(world, call)}
-
-
 STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     MoralJudgement.__name__: _judgement,
     ReasonedJudgement.__name__: _judgement,
@@ -95,15 +79,8 @@ STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     ReasonedPreference.__name__: _reasoned_preference,
     BinaryPreference.__name__: _binary_preference,
     ReasonedBinaryPreference.__name__: _reasoned_binary_preference,
-    MoralAnswer.__name__: _moral_answer,
-    OpenAnswer.__name__: _moral_answer,
-    RuleOfThumb.__name__: _rule,
-    Choice.__name__: moral_answers.choose,
-    Paraphrases.__name__: moral_answers.paraphrase,
-    Support.__name__: moral_answers.judge_support,
-    Contradiction.__name__: moral_answers.judge_contradiction,
 }
-"""What answers each schema; all others are of a task's items."""
+"""What answers each schema; all others are of a probe or a task's items."""
 
 
 class SimulatedDispatcher:
@@ -164,18 +141,13 @@ def answer_text(world: World, call: Call) -> str:
     if call.purpose.value.startswith(PROBE_PURPOSE_PREFIX):
         probe = load_probe(call.purpose.value.removeprefix(PROBE_PURPOSE_PREFIX))
         return probe.call("simulate", call, returns=str)
-    if call.purpose is Purpose.OPINION:
-        return opinions.answer_opinion(world, call)
+    answers = (load_built_in(name).answer_simulated(world, call) for name in BUILT_IN_PROBES)
+    if (text := next((answer for answer in answers if answer is not None), None)) is not None:
+        return text
     if call.measure is not None:
         return survey_answers.answer_logprobs(world, call)
     if call.schema is not None:
         return json.dumps(STRUCTURED_ANSWERS.get(call.schema, _item_answer)(world, call))
-    if call.purpose is Purpose.MORAL:
-        return moral_answers.answer_question(world, call)
-    if call.purpose is Purpose.CONSISTENCY:
-        return moral_answers.say_support(world, call)
-    if call.purpose is Purpose.RULE:
-        return moral_answers.state_rule(world, call)
     if world.survey.task is not None:
         reasoning, answer = survey_answers.answer_item(world, call)
         return f"{reasoning}\nANSWER = {answer}"

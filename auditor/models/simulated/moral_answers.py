@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from auditor.domain import Call
+from auditor.domain import Call, Purpose
+from auditor.models.answer_schemas import (
+    Choice,
+    Contradiction,
+    MoralAnswer,
+    OpenAnswer,
+    Paraphrases,
+    RuleOfThumb,
+    Support,
+)
 from auditor.models.simulated.world import World, model_name, persona_of
 
 STANDS = (
@@ -67,3 +78,30 @@ def _is_same_stand(call: Call) -> bool:
     """Whether the two answers of a prompt begin with the same word."""
     first_words = {match["text"].split(maxsplit=1)[0] for match in _FENCED.finditer(call.messages[-1].content)}
     return len(first_words) <= 1
+
+
+STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
+    MoralAnswer.__name__: lambda world, call: {"answer": answer_question(world, call)},
+    OpenAnswer.__name__: lambda world, call: {"answer": answer_question(world, call)},
+    RuleOfThumb.__name__: lambda world, call: {"rule": state_rule(world, call)},
+    Choice.__name__: choose,
+    Paraphrases.__name__: paraphrase,
+    Support.__name__: judge_support,
+    Contradiction.__name__: judge_contradiction,
+}
+"""What answers each schema of the probe `semantic`."""
+TEXT_ANSWERS: Mapping[Purpose, Callable[[World, Call], str]] = {
+    Purpose.MORAL: answer_question,
+    Purpose.CONSISTENCY: say_support,
+    Purpose.RULE: state_rule,
+}
+"""What answers each purpose of the probe `semantic` in free text."""
+
+
+def answer_call(world: World, call: Call) -> str | None:
+    """Answer a call of the probe `semantic`; None for any other call."""
+    if call.schema is not None:
+        answer = STRUCTURED_ANSWERS.get(call.schema)
+        return None if answer is None else json.dumps(answer(world, call))
+    write = TEXT_ANSWERS.get(call.purpose) if call.measure is None else None
+    return None if write is None else write(world, call)

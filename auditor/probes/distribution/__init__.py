@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from auditor.config.distribution import DistributionProbe
-from auditor.config.probe_section import BuiltInProbe
+from auditor.config.probe_section import BuiltInProbe, PageOne
 from auditor.domain import Purpose
 from auditor.domain.opinions import OpinionMode
 from auditor.domain.records import list_stored
@@ -15,13 +15,14 @@ from auditor.probe_interface import ProbeAudit
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
-    from auditor.domain import Cell
+    from auditor.domain import Call, Cell
+    from auditor.models.simulated.world import PeopleOpinions, World
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
     from auditor.reports.data.distribution.schema import DistributionReport
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
     from auditor.reports.data.requests.sampling_settings import SamplingReport
-    from auditor.reports.document import Section, Table
+    from auditor.reports.document import ListItem, Section, Table
     from auditor.storage.database import Database
 
 
@@ -84,6 +85,29 @@ class Distribution(BuiltInProbe):
         from auditor.reports.sections.distribution import build_summary_tables
 
         return build_summary_tables(report)
+
+    def build_page_one(self, report: Report) -> PageOne | None:
+        from auditor.reports.sections.distribution import TITLE, describe_models
+
+        models = describe_models(report)
+        return None if models is None else PageOne(TITLE, models.items)
+
+    def find_key_finding(self, report: Report) -> ListItem | None:
+        from auditor.reports.sections.distribution import find_key_finding
+
+        return find_key_finding(report)
+
+    def load_people_opinions(self, audit: ProbeAudit[DistributionProbe]) -> PeopleOpinions:
+        from auditor.agents.opinion_questions import load_people_opinions
+
+        return load_people_opinions(audit.config, audit.survey)
+
+    def answer_simulated(self, world: World, call: Call) -> str | None:
+        if call.purpose is not Purpose.OPINION:
+            return None
+        from auditor.models.simulated.opinions import answer_opinion
+
+        return answer_opinion(world, call)
 
 
 PROBE = Distribution

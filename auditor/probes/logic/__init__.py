@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from auditor.config.logic import LogicProbe
 from auditor.config.probe_section import BuiltInProbe
+from auditor.domain.labels import LabelKind
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
 
@@ -14,13 +15,17 @@ if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain import Cell
+    from auditor.domain.labels import LabelUnit
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.reports.data.judge_quality.pair_labels import Decisions
     from auditor.reports.data.logic.schema import LogicReport
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
     from auditor.reports.data.requests.sampling_settings import SamplingReport
     from auditor.reports.document import Section, Table
+    from auditor.review.label_item import LabelItem, LabelItemLoader
     from auditor.storage.database import Database
+    from auditor.storage.label_units import UnitQuery
 
 
 class Logic(BuiltInProbe):
@@ -30,6 +35,7 @@ class Logic(BuiltInProbe):
     noun = "comparison"
     answers_key = "comparisons"
     counted_labels: ClassVar = {None: "comparisons of items"}
+    label_kind = LabelKind.COMPARISON
 
     def list_records(self) -> list[type]:
         from auditor.domain import comparisons
@@ -81,6 +87,31 @@ class Logic(BuiltInProbe):
         from auditor.reports.sections.logic_tables import build_summary_tables
 
         return build_summary_tables(report)
+
+    def describe_votes(self, report: Report) -> str:
+        from auditor.reports.sections.logic_votes import describe_excluded_judges
+
+        return describe_excluded_judges(report.logic)
+
+    def measure_vote_weights(self, db: Database, audit_id: int, config: AuditConfig) -> Mapping[str, float]:
+        from auditor.storage.judge_consistency import measure_judge_consistency
+
+        return {row.judge: row.weight.weight for row in measure_judge_consistency(db, audit_id, config)}
+
+    def query_label_units(self, audit_id: int) -> UnitQuery:
+        from auditor.storage.comparisons import query_label_units
+
+        return query_label_units(audit_id)
+
+    def load_label_item(self, loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
+        from auditor.probes.logic.labels import load_label_item
+
+        return load_label_item(loader, unit)
+
+    def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
+        from auditor.probes.logic.labels import load_pair_decisions
+
+        return load_pair_decisions(db, audit_id)
 
 
 PROBE = Logic

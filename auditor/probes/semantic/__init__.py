@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from auditor.config.probe_section import BuiltInProbe
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Purpose
+from auditor.domain.labels import LabelKind
 from auditor.domain.records import list_stored
 from auditor.probe_interface import ProbeAudit
 
 if TYPE_CHECKING:
+    from auditor.agents.run_context import RunContext
     from auditor.config import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
-    from auditor.domain import Cell
+    from auditor.domain import Call, Cell
+    from auditor.domain.labels import LabelUnit
+    from auditor.models.simulated.world import World
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.reports.data.judge_quality.pair_labels import Decisions
     from auditor.reports.data.report_schema import Report
     from auditor.reports.data.report_source import ReportSource
     from auditor.reports.data.requests.sampling_settings import SamplingReport
     from auditor.reports.data.semantic.schema import SemanticReport
     from auditor.reports.document import Section, Table
+    from auditor.review.label_item import LabelItem, LabelItemLoader
     from auditor.storage.database import Database
+    from auditor.storage.label_units import UnitQuery
 
 
 class Semantic(BuiltInProbe):
@@ -41,6 +48,7 @@ class Semantic(BuiltInProbe):
     )
     sampled_purpose = Purpose.MORAL
     sampled_figures = "Consistency under paraphrase"
+    label_kind = LabelKind.ANSWER_PAIR
 
     def list_records(self) -> list[type]:
         from auditor.domain import semantic
@@ -91,6 +99,38 @@ class Semantic(BuiltInProbe):
         from auditor.reports.sections.semantic import build_summary_tables
 
         return build_summary_tables(report)
+
+    def answer_simulated(self, world: World, call: Call) -> str | None:
+        from auditor.models.simulated.moral_answers import answer_call
+
+        return answer_call(world, call)
+
+    def query_label_units(self, audit_id: int) -> UnitQuery:
+        from auditor.storage.semantic_results import query_label_units
+
+        return query_label_units(audit_id)
+
+    def load_label_item(self, loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
+        from auditor.probes.semantic.labels import load_label_item
+
+        return load_label_item(loader, unit)
+
+    def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
+        from auditor.probes.semantic.labels import load_pair_decisions
+
+        return load_pair_decisions(db, audit_id)
+
+    def recompute_results(self, context: RunContext) -> None:
+        from auditor.agents.semantic.graph import build_scoring_plan
+        from auditor.agents.semantic.scoring import score_audit
+
+        if context.load_semantic_encoder is not None:
+            score_audit(context.db, context.audit_id, build_scoring_plan(context))
+
+    def recompute_imported(self, db: Database, audit_id: int) -> None:
+        from auditor.agents.semantic.scoring import rescore_stored_answers
+
+        rescore_stored_answers(db, audit_id)
 
 
 PROBE = Semantic

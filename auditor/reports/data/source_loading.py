@@ -16,8 +16,7 @@ from auditor.reports.data.report_source import ReportSource
 from auditor.storage import audits, capabilities, costs, count_queries, results, tasks
 from auditor.storage.database import Database
 from auditor.storage.exclusions import load_exclusions
-from auditor.storage.judge_consistency import apply_consistency_weights
-from auditor.storage.probe_answers import list_answering_models
+from auditor.storage.probe_answers import apply_vote_weights, list_answering_models
 from auditor.storage.records import load_records
 from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
 from auditor.storage.votes import load_votes
@@ -83,7 +82,7 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
         records["trace_counts"] = [count for count in records["trace_counts"] if count.model not in people]
     return ReportSource(
         audit=audit,
-        config=None if config is None else apply_consistency_weights(db, audit.id, config),
+        config=None if config is None else apply_vote_weights(db, audit.id, config),
         survey=survey,
         **records,
     )

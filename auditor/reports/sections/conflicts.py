@@ -29,8 +29,8 @@ from auditor.reports.document import (
     Tag,
 )
 from auditor.reports.number_format import format_count, format_number, format_share, format_signed, pluralize
-from auditor.reports.sections.logic_votes import describe_excluded_judges
 from auditor.reports.sections.phrasing import describe_estimate, describe_interval, join_names
+from auditor.reports.sections.probe_sections import describe_probe_votes
 from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, list_columns, make_columns, tabulate
 
 STATE_LABELS = {
@@ -57,7 +57,7 @@ def build_conflicts_section(report: Report) -> Section | None:
         return None
     blocks: list[Block] = [Paragraph(describe_conflicts(report), "finding"), *_build_method_tables(report.conflicts)]
     if report.conflicts.total:
-        voting = " ".join(filter(None, (describe_voting(report.conflicts), describe_excluded_judges(report.logic))))
+        voting = " ".join(filter(None, (describe_voting(report.conflicts), describe_probe_votes(report))))
         blocks += [Paragraph(voting)] if voting else []
         blocks += _build_count_tables(report.conflicts)
         blocks.append(_build_largest_section(report.conflicts))

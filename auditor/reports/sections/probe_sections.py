@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import BaseModel
 
 from auditor.config.installed_probes import load_built_in, load_probe
+from auditor.config.probe_section import BuiltInProbe, PageOne
+from auditor.config.probes import BUILT_IN_PROBES
 from auditor.errors import ProbeError
 from auditor.reports.data.probe_reports import UnavailableProbe
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Callout, Paragraph, Section, Table
+from auditor.reports.document import Callout, ListItem, Paragraph, Section, Table
 
 
 def build_probe_section(probe: str, report: Report) -> Section | None:
@@ -18,6 +20,30 @@ def build_probe_section(probe: str, report: Report) -> Section | None:
     if getattr(report, probe) is None:
         return None
     return load_built_in(probe).build_section(report)
+
+
+def find_page_one(report: Report) -> PageOne | None:
+    """The page one of the first built-in probe that has one, of an audit without scores; None for none."""
+    pages = (probe.build_page_one(report) for probe in _list_reported(report))
+    return None if report.alignment else next((page for page in pages if page is not None), None)
+
+
+def list_key_findings(report: Report) -> list[ListItem]:
+    """List the findings of built-in probes that page one of any audit names."""
+    findings = (probe.find_key_finding(report) for probe in _list_reported(report))
+    return [finding for finding in findings if finding is not None]
+
+
+def describe_probe_votes(report: Report) -> str:
+    """Describe the effects of built-in probes on the judges' votes; empty for none."""
+    return " ".join(filter(None, (probe.describe_votes(report) for probe in _list_reported(report))))
+
+
+def _list_reported(report: Report) -> Iterator[BuiltInProbe]:
+    """Yield the built-in probes that the report has figures of."""
+    for name in BUILT_IN_PROBES:
+        if getattr(report, name) is not None:
+            yield load_built_in(name)
 
 
 def build_installed_sections(report: Report) -> Iterator[Section]:

@@ -26,20 +26,23 @@ from auditor.reports.sections.agreement import summarize_alignment
 from auditor.reports.sections.baselines import summarize_guesses
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.cultural_findings import describe_cultural_finding
-from auditor.reports.sections.distribution import TITLE as DISTRIBUTION_TITLE
-from auditor.reports.sections.distribution import describe_models, find_key_finding
 from auditor.reports.sections.judge_quality import describe_excess
 from auditor.reports.sections.next_steps import list_next_steps
 from auditor.reports.sections.phrasing import SeriesLabels, name_finding
 from auditor.reports.sections.population import list_corrections, summarize_structure
-from auditor.reports.sections.probe_sections import build_probe_section, list_headlines
+from auditor.reports.sections.probe_sections import (
+    build_probe_section,
+    find_page_one,
+    list_headlines,
+    list_key_findings,
+)
 from auditor.reports.sections.task import build_task_section
 from auditor.reports.sections.tiers import describe_closest
 from auditor.reports.sections.weaknesses import list_weaknesses
 
 MAX_FINDINGS = 4
 """Findings of page one, besides the answer."""
-MAX_OPINION_MODELS = 5
+MAX_PROBE_FINDINGS = 5
 NOT_MEASURED = "Nothing has been measured yet."
 SURVEY_TITLE = "Do the models know what people accept?"
 OTHER_TITLE = "What did the audit find?"
@@ -51,32 +54,25 @@ def build_summary_section(report: Report) -> Section:
     has_answer = any(not isinstance(block, Callout) for block in blocks)
     steps = Section("next", "What to do next", [List(list_next_steps(report))])
     blocks = blocks if has_answer else [Paragraph(NOT_MEASURED, "lead"), *blocks]
-    title = SURVEY_TITLE if _has_survey(report) else DISTRIBUTION_TITLE if _has_opinions_only(report) else OTHER_TITLE
+    of_probe = find_page_one(report)
+    title = of_probe.title if of_probe is not None else SURVEY_TITLE if report.audit.survey.title else OTHER_TITLE
     return Section("summary", title, [*blocks, steps], "Summary")
-
-
-def _has_opinions_only(report: Report) -> bool:
-    return not report.alignment and report.distribution is not None
-
-
-def _has_survey(report: Report) -> bool:
-    return bool(report.audit.survey.title) and not _has_opinions_only(report)
 
 
 # --- the parts of page one, in their order ----------------------------------------------------------------------
 
 
 def _build_answer(report: Report) -> Iterator[Block]:
-    """1. The answer, by mean absolute error, with the question; for opinions, a sentence for each model."""
-    if _has_survey(report):
+    """1. The answer, by mean absolute error, with the question; of a probe alone, its findings."""
+    if (of_probe := find_page_one(report)) is not None:
+        yield List(of_probe.findings[:MAX_PROBE_FINDINGS], is_findings=True)
+        if len(of_probe.findings) > MAX_PROBE_FINDINGS:
+            others = pluralize(len(of_probe.findings) - MAX_PROBE_FINDINGS, "more model")
+            yield Paragraph(f"“{of_probe.title}” has {others}.", "note")
+    elif report.audit.survey.title:
         answer = " ".join(filter(None, (describe_closest(report), summarize_alignment(report.alignment))))
         yield Paragraph(answer, "lead")
         yield Paragraph(_describe_question(report), "note")
-    elif _has_opinions_only(report) and (opinions := describe_models(report)) is not None:
-        yield List(opinions.items[:MAX_OPINION_MODELS], is_findings=True)
-        if len(opinions.items) > MAX_OPINION_MODELS:
-            others = pluralize(len(opinions.items) - MAX_OPINION_MODELS, "more model")
-            yield Paragraph(f"“{DISTRIBUTION_TITLE}” has {others}.", "note")
 
 
 def _build_overview(report: Report) -> Iterator[Block]:
@@ -140,7 +136,7 @@ def _build_findings(report: Report) -> Iterator[Block]:
         place = report.cultural_findings.rows[0]
         findings.append(ListItem(name_finding(labels.label(place), describe_cultural_finding(place)), "negative"))
     findings += [ListItem(weakness, "negative") for weakness in list_weaknesses(report)]
-    if (key_finding := find_key_finding(report)) is not None:
+    for key_finding in list_key_findings(report):
         findings.insert(MAX_FINDINGS - 1, key_finding)
     if findings:
         yield Section("summary-findings", "What else was found", [List(findings[:MAX_FINDINGS], is_findings=True)])

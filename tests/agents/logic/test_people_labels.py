@@ -14,7 +14,8 @@ from auditor.agents.logic.people_labels import (
     load_people_labels,
     read_people_labels,
 )
-from auditor.domain import ComparisonChoice, Item, ItemSet
+from auditor.domain import ComparisonChoice
+from auditor.domain.comparisons import Item, ItemSet
 from auditor.errors import ImportFileError
 
 HEADER = "context,item_a,item_b,decision"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from auditor.domain.opinions import OpinionMode
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.document import Column
@@ -53,6 +54,11 @@ class DistributionModelRow(ReportModel):
     total_variation: Annotated[Estimate, Column("Total variation", table="distribution-nominal")]
     jensen_shannon: Annotated[Estimate, Column("Jensen-Shannon distance (bits)", table="distribution-nominal")]
     """Distance in bits."""
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the model answered as single people, so that its spread depends on the sampling settings."""
+        return self.mode == OpinionMode.SAMPLED
 
 
 class DistributionStep(ReportModel):

@@ -8,7 +8,6 @@ from math import inf
 from typing import Literal
 
 from auditor.domain import Method, Purpose
-from auditor.domain.opinions import OpinionMode
 from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.lost_samples import UNKNOWN_SIGN_REASON, has_unknown_sign
@@ -194,7 +193,7 @@ def distribution_estimates(
         estimate: Estimate = getattr(row, field)
         if field == "order_effect":
             estimate = take_absolute(estimate)
-        elif field == "variance_ratio" and row.mode == OpinionMode.SAMPLED and row.model in refusing_models:
+        elif field == "variance_ratio" and row.is_sampled and row.model in refusing_models:
             estimate = Estimate(None, 0, reason=SETTINGS_REASON)
         lost = max(row.unusable, count_lost(report, "distribution", row.model))
         figures.append(GatedFigure(f"{row.model} ({row.mode})", estimate, row.model, lost))

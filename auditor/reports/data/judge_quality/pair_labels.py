@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast, get_args
+from typing import get_args
 
 import numpy as np
 
-from auditor.domain import Comparison, Outcome, Purpose, Relation
 from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit
 from auditor.metrics.judge_accuracy import JudgeQuality, judge_quality
 from auditor.metrics.label_plan import labels_for_half_width
 from auditor.reports.data.judge_quality.label_columns import Bools, LabelColumns, select_columns
 from auditor.reports.data.judge_quality.pair_schema import PairJudgeRow, PairKind, PairLabelsReport, PairQuestion
 from auditor.reports.data.report_source import FloatArray
-from auditor.storage import semantic_results
 from auditor.storage.database import Database
 from auditor.storage.label_draws import load_label_frame, load_label_sample
 from auditor.storage.labels import load_labels
-from auditor.storage.records import load_records
+from auditor.storage.probe_answers import find_labelled_probe
 
 CHANGED_REASON = "pairs were added, removed or changed since the random sample was drawn"
 SUGGESTED_HALF_WIDTH, PLANNED_SD = 0.1, 0.4
@@ -37,6 +35,7 @@ class LabelledPairs:
     """
 
     def __init__(self, db: Database, audit_id: int, kind: LabelKind, labels: Sequence[Label]) -> None:
+        self.kind = kind
         frame = load_label_frame(db, audit_id, kind)
         pairs = () if frame is None else frame.units
         numbers = {stratum: number for number, stratum in enumerate(sorted({stratum for _, stratum in pairs}))}
@@ -104,8 +103,7 @@ def _build_kind(db: Database, audit_id: int, kind: PairKind) -> PairLabelsReport
     if not labels:
         return None
     pairs = LabelledPairs(db, audit_id, LabelKind(kind), labels)
-    load_decisions = _load_pair_decisions if kind == "answer_pair" else _load_comparison_decisions
-    decisions = load_decisions(db, audit_id) if pairs.n_labelled else {}
+    decisions = find_labelled_probe(pairs.kind).load_pair_decisions(db, audit_id) if pairs.n_labelled else {}
     return PairLabelsReport(
         kind=kind,
         pairs=len(pairs.units),
@@ -155,27 +153,3 @@ def _measure_rates(pairs: LabelledPairs, values: Sequence[str], is_decided: Bool
     columns = pairs.select(pairs.shares(["yes"] * len(values)), is_decided)
     verdicts = np.array([value == "yes" for value in values], dtype=np.float64)[columns.rows]
     return judge_quality(verdicts, columns.labels, inclusion=columns.inclusion, strata=columns.strata)
-
-
-def _load_pair_decisions(db: Database, audit_id: int) -> Decisions:
-    """Load the usable verdicts on pairs of answers: yes or no."""
-    decisions: defaultdict[tuple[str, PairQuestion], dict[LabelUnit, str]] = defaultdict(dict)
-    for purpose in (Purpose.CONSISTENCY, Purpose.CONTRADICTION):
-        for verdict in semantic_results.load_pair_verdicts(db, audit_id, purpose.value):
-            if verdict.holds is not None:
-                parts = (purpose.value, verdict.model, verdict.question, str(verdict.left), str(verdict.right))
-                unit = LabelUnit(LabelKind.ANSWER_PAIR, parts)
-                question = cast("PairQuestion", purpose.value)
-                decisions[verdict.judge, question][unit] = "yes" if verdict.holds else "no"
-    return decisions
-
-
-def _load_comparison_decisions(db: Database, audit_id: int) -> Decisions:
-    """Load the judges' first answers to the question that people are shown: its first wording, not negated."""
-    decisions: defaultdict[tuple[str, PairQuestion], dict[LabelUnit, str]] = defaultdict(dict)
-    for row in load_records(db, audit_id, Comparison):
-        is_shown = row.relation is Relation.STANDARD and row.paraphrase == 0 and row.sample == 0
-        if is_shown and row.outcome is Outcome.OK and row.decision is not None:
-            unit = LabelUnit(LabelKind.COMPARISON, (row.context, row.item_a, row.item_b))
-            decisions[row.judge, "comparison"][unit] = row.decision.value
-    return decisions

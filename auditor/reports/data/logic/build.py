@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from auditor.config import LogicProbe
-from auditor.domain import Comparison, ComparisonChoice, Outcome
+from auditor.config.logic import LogicProbe
+from auditor.domain import ComparisonChoice, Outcome
+from auditor.domain.comparisons import Comparison
 from auditor.metrics.averaging import Averaging
 from auditor.metrics.logic import (
     JudgeAnswers,

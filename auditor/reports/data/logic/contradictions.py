@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from auditor.domain import ItemSet
+from auditor.domain.comparisons import ItemSet
 from auditor.metrics.cycles import minimum_feedback_arcs, shortest_cycles
 from auditor.metrics.preference import preference_graph
 from auditor.metrics.preference_repair import repair

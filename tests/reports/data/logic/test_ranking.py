@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain import Item, ItemSet
+from auditor.domain.comparisons import Item, ItemSet
 from auditor.reports.data.logic.ranking import build_ranking_rows
 from auditor.storage.comparisons import ItemSetAnswers
 

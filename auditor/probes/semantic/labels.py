@@ -1,0 +1,73 @@
+"""Labels on pairs of answers: a pair as a rater sees it, and what the judges say of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import cast
+
+from auditor.agents.semantic.call_builders import build_pair_call
+from auditor.domain import Purpose
+from auditor.domain.labels import LabelKind, LabelUnit
+from auditor.reports.data.judge_quality.pair_labels import Decisions
+from auditor.reports.data.judge_quality.pair_schema import PairQuestion
+from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader, stand_in_judge
+from auditor.review.side_order import hash_to_fraction
+from auditor.storage import semantic_results
+from auditor.storage.database import Database
+
+SUPPORT_QUESTION = "Does the first answer support the second?"
+CONTRADICTION_QUESTION = "Do the two answers contradict each other?"
+SYMMETRIC_PURPOSES = (Purpose.CONTRADICTION,)
+"""Purposes whose question has the same answer for both orders of the two texts."""
+
+
+def load_label_item(loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
+    """Load a pair of answers; a symmetric question shows half of the pairs in the other order."""
+    purpose_name, model, question_id, left, right = unit.parts
+    purpose = Purpose(purpose_name)
+    question = SUPPORT_QUESTION if purpose is Purpose.CONSISTENCY else CONTRADICTION_QUESTION
+    texts = [_find_answer(loader, purpose, model, question_id, int(number)) for number in (left, right)]
+    moral_question = next(iter(semantic_results.load_questions(loader.db, loader.audit.id, question_id)), None)
+    verdicts = semantic_results.load_pair_verdicts(
+        loader.db, loader.audit.id, purpose.value, [question_id], model=model
+    )
+    keys = [v.key for v in verdicts if (v.left, v.right) == (int(left), int(right)) and v.key is not None]
+    is_swapped = purpose in SYMMETRIC_PURPOSES and _is_swapped(loader, unit)
+    messages = [] if is_swapped else loader.find_messages(sorted(keys))
+    if not messages:
+        if moral_question is None or None in texts:
+            return LabelItem(
+                unit, question, missing=NO_SUCH_UNIT if moral_question is None else "An answer has no text."
+            )
+        first, second = reversed(texts) if is_swapped else texts
+        call = build_pair_call(loader.config, stand_in_judge(), purpose, moral_question.text, first or "", second or "")
+        messages = call.messages
+    return loader.fill_in(unit, question, messages)
+
+
+def _find_answer(loader: LabelItemLoader, purpose: Purpose, model: str, question_id: str, number: int) -> str | None:
+    """Return an answer's text: a sample of the question for consistency, a wording for contradiction."""
+    for answer in semantic_results.load_answers(loader.db, loader.audit.id, [question_id], model=model):
+        position = (answer.wording, answer.sample)
+        asked_position = (0, number) if purpose is Purpose.CONSISTENCY else (number, answer.sample)
+        if position == asked_position:
+            return answer.text
+    return None
+
+
+def _is_swapped(loader: LabelItemLoader, unit: LabelUnit) -> bool:
+    """Whether this rater sees the right answer first: so for half of the units, by a hash."""
+    return hash_to_fraction("label side", loader.audit.name, loader.rater, *unit.parts) < 0.5
+
+
+def load_pair_decisions(db: Database, audit_id: int) -> Decisions:
+    """Load the usable verdicts on pairs of answers: yes or no."""
+    decisions: defaultdict[tuple[str, PairQuestion], dict[LabelUnit, str]] = defaultdict(dict)
+    for purpose in (Purpose.CONSISTENCY, Purpose.CONTRADICTION):
+        for verdict in semantic_results.load_pair_verdicts(db, audit_id, purpose.value):
+            if verdict.holds is not None:
+                parts = (purpose.value, verdict.model, verdict.question, str(verdict.left), str(verdict.right))
+                unit = LabelUnit(LabelKind.ANSWER_PAIR, parts)
+                question = cast("PairQuestion", purpose.value)
+                decisions[verdict.judge, question][unit] = "yes" if verdict.holds else "no"
+    return decisions
