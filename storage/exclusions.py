@@ -231,15 +231,15 @@ def _is_selected(
     conditions: list[ColumnElement[bool]] = []
     is_of_probe = selection.probe in (None, kind.probe) or record_class is ProbeResult
     if is_of_probe and (selection.sample is None or record_class is Trace):
-        own = [c[kind.model] == selection.model] if selection.model is not None else []
-        own += [c.probe == selection.probe] if record_class is ProbeResult and selection.probe is not None else []
-        own += [
+        matches = [c[kind.model] == selection.model] if selection.model is not None else []
+        matches += [c.probe == selection.probe] if record_class is ProbeResult and selection.probe is not None else []
+        matches += [
             _is_about(record_class, name, value)
             for name, value in (("country", selection.country), ("topic", selection.topic))
             if value is not None
         ]
-        own += [c.sample == selection.sample] if selection.sample is not None else []
-        conditions.append(and_(*own))
+        matches += [c.sample == selection.sample] if selection.sample is not None else []
+        conditions.append(and_(*matches))
     if selection.probe in (None, DIRECT):
         conditions += _is_derived(connection, audit_id, record_class, selection)
     return and_(c.audit_id == audit_id, or_(*conditions)) if conditions else None
