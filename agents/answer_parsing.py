@@ -118,22 +118,6 @@ def merge_repaired_trace(trace: Trace, repaired_trace: Trace, mode: str) -> Trac
     )
 
 
-def merge_repeated_trace(trace: Trace, repeated_trace: Trace) -> Trace:
-    """Replace an unusable trace by the one from the answer to the same question asked again, if that is usable.
-
-    Args:
-        trace: parsed from the first answer, and from the repair of it.
-        repeated_trace: parsed from the second answer.
-
-    Returns:
-        A trace with the keys of the first calls, the key of the repeat, and the first outcome.
-    """
-    merged = trace
-    if repeated_trace.outcome is Outcome.OK:
-        merged = replace(repeated_trace, key=trace.key, repair_key=trace.repair_key)
-    return replace(merged, repeat_key=repeated_trace.key, first_outcome=trace.outcome)
-
-
 def is_refusal(text: str, language: str) -> bool:
     """Whether a text matches a known phrase of refusal, in the given language (ISO 639-1 code) or in English."""
     return bool(_find_refusals(text, language))

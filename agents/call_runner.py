@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from auditor.agents.run_context import RunContext
 from auditor.domain import Answer, Call, Outcome
@@ -14,6 +15,23 @@ from auditor.storage import ledger
 
 REPEATABLE_OUTCOMES = frozenset({Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED})
 """Outcomes of recorded answers that can be asked for again. Failed requests are sent again by every run."""
+
+
+class RepeatableRecord(Protocol):
+    """A record that was read from the answer to a call; its class has the fields `repeat_key` and `first_outcome`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the answer was read."""
+
+    @property
+    def key(self) -> str | None:
+        """Key of the call."""
+
+
+R = TypeVar("R", bound=RepeatableRecord)
 
 
 async def run_calls(
@@ -120,6 +138,42 @@ async def repeat_calls(context: RunContext, stage: str, calls: Sequence[tuple[Ca
         for key, call in repeats.items()
         if call.key in answers and answers[call.key].outcome.is_answer
     }
+
+
+async def repeat_unusable(
+    context: RunContext, stage: str, asked: Sequence[tuple[Call, R]], read: Callable[[int, Answer], R]
+) -> list[R]:
+    """Ask for unusable answers again where the user wants that, or did in an earlier run; see `repeat_calls`.
+
+    Args:
+        context: the run's context.
+        stage: name of the stage, for progress.
+        asked: the calls, each with what was read from its answer.
+        read: reads a second answer, given the position of its call.
+
+    Returns:
+        The records in the same order.
+    """
+    answers = await repeat_calls(context, stage, [(call, record.outcome) for call, record in asked])
+    return [
+        merge_repeated(record, read(position, answers[call.key])) if call.key in answers else record
+        for position, (call, record) in enumerate(asked)
+    ]
+
+
+def merge_repeated(record: R, second: R) -> R:
+    """Replace a record of an unusable answer by that of the same question asked again, if that is usable.
+
+    Args:
+        record: read from the first answer, and from the repair of it.
+        second: read from the second answer.
+
+    Returns:
+        A record with the keys of the first calls, the key of the repeat, and the first outcome.
+    """
+    merged = second if second.outcome is Outcome.OK else record
+    first_keys = {name: getattr(record, name) for name in ("key", "repair_key") if hasattr(record, name)}
+    return replace(merged, **first_keys, repeat_key=second.key, first_outcome=record.outcome)
 
 
 async def _run_queue(

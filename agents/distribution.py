@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
-from auditor.agents.call_runner import run_calls
+from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
 from auditor.agents.opinion_answers import build_repair_call, merge_repaired_opinion, parse_opinion
 from auditor.agents.opinion_questions import (
     OpinionQuestion,
@@ -146,4 +146,18 @@ async def _collect_opinions(
         if call.key in repair_answers:
             repaired = parse(asked[position], call, repair_answers[call.key])
             collected[position] = merge_repaired_opinion(collected[position], repaired)
-    return collected
+    second_answers = await repeat_calls(
+        context,
+        STAGE,
+        [
+            (request.call, opinion.outcome)
+            for request, opinion in zip(asked, collected, strict=True)
+            if request.call is not None
+        ],
+    )
+    return [
+        merge_repeated(opinion, parse(request, request.call, second_answers[request.call.key]))
+        if request.call is not None and request.call.key in second_answers
+        else opinion
+        for request, opinion in zip(asked, collected, strict=True)
+    ]

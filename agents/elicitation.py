@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from auditor.agents.answer_parsing import merge_repaired_trace, merge_repeated_trace, parse_trace
+from auditor.agents.answer_parsing import merge_repaired_trace, parse_trace
 from auditor.agents.call_builders import build_direct_call
-from auditor.agents.call_runner import REPEATABLE_OUTCOMES, repeat_calls, run_calls
+from auditor.agents.call_runner import REPEATABLE_OUTCOMES, repeat_unusable, run_calls
 from auditor.agents.cell_scoring import texts_by_language
 from auditor.agents.localization import first_samples, language_of_sample, question_prompt_fields
 from auditor.agents.run_context import RunContext
@@ -151,28 +151,16 @@ async def _take_samples(
         else trace
         for (_, trace), call in zip(traces, repair_calls, strict=True)
     ]
-    final_traces = await _repeat_unusable(
-        context, [(call, trace) for (call, _), trace in zip(traces, repaired_traces, strict=True)]
-    )
+
+    def read(position: int, answer: Answer) -> Trace:
+        """Parse the second answer to a call."""
+        call, trace = traces[position]
+        return _parse_sample(context, call, answer, trace.model, trace.cell, trace.sample)
+
+    repaired = [(call, trace) for (call, _), trace in zip(traces, repaired_traces, strict=True)]
+    final_traces = await repeat_unusable(context, STAGE, repaired, read)
     await asyncio.to_thread(save_records, context.db, context.audit_id, final_traces)
     return {(final_trace.model, final_trace.cell, final_trace.sample): final_trace for final_trace in final_traces}
-
-
-async def _repeat_unusable(context: RunContext, traces: Sequence[tuple[Call, Trace]]) -> list[Trace]:
-    """Ask for unusable answers again where the user wants that, or did in an earlier run; see `repeat_calls`.
-
-    Args:
-        traces: each call with the trace of its answer, repaired if it was.
-    """
-    answers = await repeat_calls(context, STAGE, [(call, trace.outcome) for call, trace in traces])
-    return [
-        trace
-        if call.key not in answers
-        else merge_repeated_trace(
-            trace, _parse_sample(context, call, answers[call.key], trace.model, trace.cell, trace.sample)
-        )
-        for call, trace in traces
-    ]
 
 
 class _Arrivals:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
 from auditor.agents.audit_state import AuditState, Batch
-from auditor.agents.call_runner import run_calls
+from auditor.agents.call_runner import repeat_calls, run_calls
 from auditor.agents.run_context import RunContext
-from auditor.agents.sentence_pairs import build_sentence_pairs, parse_sentence_pair_score
+from auditor.agents.sentence_pairs import SentencePair, build_sentence_pairs, parse_sentence_pair_score
 from auditor.agents.stages import branch_node
 from auditor.config import ModelSection
-from auditor.domain import LogprobMeasure, Outcome
+from auditor.domain import Answer, LogprobMeasure, Outcome, SentencePairScore
 from auditor.models.continuation import check_scoring_weights
 from auditor.models.logprobs import supported_measures
 from auditor.storage.records import save_records
@@ -72,9 +74,18 @@ async def score_logprobs(state: LogprobBatch, runtime: Runtime[RunContext]) -> A
         for cell in cells
         for pair in build_sentence_pairs(model, cell, measure_by_model[model.name])
     ]
-    answers = await run_calls(context, STAGE, [call for pair, _ in requests for call in pair.calls])
+    calls = [call for pair, _ in requests for call in pair.calls]
+    answers = await run_calls(context, STAGE, calls)
+    second_answers = await repeat_calls(
+        context, STAGE, [(call, answers[call.key].outcome) for call in calls if call.key in answers]
+    )
     pair_scores = [
-        parse_sentence_pair_score(pair, model_name, measure_by_model[model_name], answers)
+        _merge_repeated(
+            pair,
+            second_answers,
+            parse_sentence_pair_score(pair, model_name, measure_by_model[model_name], answers),
+            parse_sentence_pair_score(pair, model_name, measure_by_model[model_name], answers | second_answers),
+        )
         for pair, model_name in requests
     ]
     await asyncio.to_thread(
@@ -84,3 +95,27 @@ async def score_logprobs(state: LogprobBatch, runtime: Runtime[RunContext]) -> A
         [pair_score for pair_score in pair_scores if pair_score],
     )
     return {}
+
+
+def _merge_repeated(
+    pair: SentencePair,
+    second_answers: Mapping[str, Answer],
+    score: SentencePairScore | None,
+    second: SentencePairScore | None,
+) -> SentencePairScore | None:
+    """The score of a pair, one or both of whose calls were repeated; None if an answer is missing.
+
+    Args:
+        second_answers: by key of the first call.
+        score: from the first answers.
+        second: from the second answers, and from the first ones of calls that were not repeated.
+    """
+    repeat_keys = [
+        second_answers[call.key].key if call is not None and call.key in second_answers else None
+        for call in (pair.call, pair.swapped_call)
+    ]
+    if score is None or second is None or not any(repeat_keys):
+        return score
+    merged = second if second.outcome is Outcome.OK else score
+    repeat_key, swapped_repeat_key = repeat_keys
+    return replace(merged, repeat_key=repeat_key, swapped_repeat_key=swapped_repeat_key, first_outcome=score.outcome)

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from auditor.agents.call_builders import blind_trace, build_review_call
-from auditor.agents.call_runner import repeat_calls, run_calls
+from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
 from auditor.agents.conflict_resolution import collect_votes, outcome_can_change
 from auditor.agents.run_context import RunContext
-from auditor.agents.verdict_parsing import build_shorter_call, merge_repeated_verdict, parse_verdict, review_schema
+from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict, review_schema
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, Conflict, Outcome, Ruling, Trace, Verdict, derive_seed
 from auditor.metrics.votes import can_still_change, min_majority
@@ -143,7 +143,7 @@ async def _ask_judges(context: RunContext, assignments: Sequence[Assignment]) ->
     repeated = [position for position, (_, call) in enumerate(asked) if call.key in second_answers]
     second_verdicts = await _parse_verdicts(context, [asked[position] for position in repeated], second_answers)
     for position, second_verdict in zip(repeated, second_verdicts, strict=True):
-        verdicts[position] = merge_repeated_verdict(verdicts[position], second_verdict)
+        verdicts[position] = merge_repeated(verdicts[position], second_verdict)
     return verdicts
 
 

@@ -131,13 +131,14 @@ def reread_results(db: Database, audit: Audit) -> list[Rereading]:
 def _reread_probe(db: Database, audit_id: int, probe: InstalledProbe) -> Rereading:
     """Read the answers of one probe again."""
     rows = load_records(db, audit_id, ProbeResult, probe=probe.name)
+    rows = [row for row in rows if row.outcome is not Outcome.EXCLUDED]
     present = [row for row in rows if row.reader_version == probe.probe.reader_version and row.key is not None]
-    keys = [row.key for row in present if row.key is not None]
+    keys = [key for row in present if (key := _key_of_result(row)) is not None]
     answers, requests = ledger.load_answers(db, keys), ledger.load_requests(db, keys)
     changed = []
     n_read = 0
     for row in present:
-        answer = answers.get(row.key or "")
+        answer = answers.get(_key_of_result(row) or "")
         if answer is None:
             continue  # a failed request has no recorded answer; a usable row without one is counted elsewhere
         n_read += 1
@@ -147,6 +148,11 @@ def _reread_probe(db: Database, audit_id: int, probe: InstalledProbe) -> Rereadi
         if (reread.outcome, _to_json(reread.value)) != (row.outcome, _to_json(row.value)):
             changed.append(row)
     return Rereading(probe.name, n_read, len(rows) - len(present), changed)
+
+
+def _key_of_result(row: ProbeResult) -> str | None:
+    """Key of the call whose answer the row shows: the second one if it is usable and the first was not."""
+    return row.repeat_key if row.repeat_key is not None and row.outcome is Outcome.OK else row.key
 
 
 def _to_json(value: Any) -> str:

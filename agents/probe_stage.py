@@ -14,12 +14,13 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
-from auditor.agents.call_runner import run_calls
+from auditor.agents.call_runner import merge_repeated, repeat_calls, run_calls
 from auditor.agents.nodes import save_scores
 from auditor.agents.probe_questions import build_probe_call, open_probe_audit, read_answer
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage, wait_for_answers
 from auditor.config.installed_probes import InstalledProbe, load_probe
+from auditor.domain import Outcome
 from auditor.models.thinking import strip_thinking
 from auditor.probe_interface import Needs, ProbeAnswer, ProbeAudit, ProbeResult, Question, Turn, Unit
 from auditor.storage.records import save_records
@@ -98,15 +99,29 @@ async def _collect_results(
             for model, _, question in asked
         ]
         answers = await run_calls(context, probe.name, calls)
+        places = {
+            position: ProbeAnswer(model, question.unit, question.sample, turn, calls[position].request_text, "")
+            for position, (model, _, question) in enumerate(asked)
+            if calls[position].key in answers
+        }
+        results = {
+            position: read_answer(probe, place, calls[position].schema, answers[calls[position].key])
+            for position, place in places.items()
+        }
+        second_answers = await repeat_calls(
+            context, probe.name, [(calls[position], result.outcome) for position, result in results.items()]
+        )
         conversations: list[tuple[str, list[Turn]]] = []
-        for (model, turns, question), call in zip(asked, calls, strict=True):
-            if (answer := answers.get(call.key)) is None:
-                continue
-            place = ProbeAnswer(model, question.unit, question.sample, turn, call.request_text, "")
-            result = read_answer(probe, place, call.schema, answer)
-            collected.append(result)
+        for position, result in results.items():
+            (model, turns, question), call = asked[position], calls[position]
+            answer, final_result = answers[call.key], result
+            if call.key in second_answers:
+                second = read_answer(probe, places[position], call.schema, second_answers[call.key])
+                final_result = merge_repeated(result, second)
+                answer = second_answers[call.key] if second.outcome is Outcome.OK else answer
+            collected.append(final_result)
             if answer.outcome.is_answer and answer.text:
-                conversations.append((model, [*turns, Turn(question, strip_thinking(answer.text), result)]))
+                conversations.append((model, [*turns, Turn(question, strip_thinking(answer.text), final_result)]))
         if turn + 1 == probe.probe.max_turns:
             break
         asked = []

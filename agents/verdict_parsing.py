@@ -68,15 +68,6 @@ def parse_verdict(
     )
 
 
-def merge_repeated_verdict(verdict: Verdict, repeated_verdict: Verdict) -> Verdict:
-    """Replace an unusable verdict by that of the same judge asked again, if that is usable.
-
-    It has the key of the first call, the key of the repeat, and the first outcome.
-    """
-    merged = repeated_verdict if repeated_verdict.outcome is Outcome.OK else verdict
-    return replace(merged, key=verdict.key, repeat_key=repeated_verdict.key, first_outcome=verdict.outcome)
-
-
 def build_shorter_call(call: Call, answer: Answer, max_words: int, max_chars: int) -> Call | None:
     """Build the call that asks a judge for a shorter justification; None if not needed, or without a valid verdict.
 

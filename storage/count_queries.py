@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Integer,
     Select,
@@ -14,10 +15,17 @@ from sqlalchemy import (
     cast,
     func,
     literal,
+    not_,
+    null,
+    or_,
     select,
+    true,
 )
 
-from auditor.domain import Cell, Outcome, Ruling, SentencePairScore, Trace, Verdict
+from auditor.domain import Cell, Outcome, Purpose, Ruling, SentencePairScore, Trace, Verdict
+from auditor.domain.comparisons import Comparison
+from auditor.domain.opinions import Opinion
+from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.probe_interface import ProbeResult
 from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database
@@ -85,6 +93,21 @@ class RepeatCount(NamedTuple):
     answered: int
 
 
+class ProbeRepeatCount(NamedTuple):
+    """Number of questions of a probe with a stage of its own that were asked again; see `RepeatCount`.
+
+    Attributes:
+        stage, method: as of the probe's coverage.
+    """
+
+    stage: str
+    method: str | None
+    model: str
+    first_outcome: str
+    n: int
+    answered: int
+
+
 def count_trace_repeats(db: Database, audit_id: int) -> list[RepeatCount]:
     """Count an audit's direct questions that were asked again by model, cell and first outcome."""
     return _count_repeats(db, audit_id, table_of(Trace))
@@ -93,6 +116,40 @@ def count_trace_repeats(db: Database, audit_id: int) -> list[RepeatCount]:
 def count_verdict_repeats(db: Database, audit_id: int) -> list[RepeatCount]:
     """Count an audit's reviews that were asked for again by judge, model judged, cell and first outcome."""
     return _count_repeats(db, audit_id, table_of(Verdict))
+
+
+def count_sentence_pair_repeats(db: Database, audit_id: int) -> list[RepeatCount]:
+    """Count an audit's sentence pairs that were measured again by model, cell and first outcome."""
+    return _count_repeats(db, audit_id, table_of(SentencePairScore))
+
+
+def count_probe_repeats(db: Database, audit_id: int) -> list[ProbeRepeatCount]:
+    """Count the questions of probes with a stage of their own that were asked again, by what their coverage counts."""
+    answer, comparison, verdict, opinion, result = (
+        table_of(record_class).c for record_class in (MoralAnswerRecord, Comparison, PairVerdict, Opinion, ProbeResult)
+    )
+    semantic, no_method = literal("semantic"), null()
+    # Answers to a question as it stands count where no others were asked for.
+    has_wordings = select(answer.audit_id).where(answer.audit_id == audit_id, answer.wording > 0).exists()
+    is_counted = or_(answer.wording > 0, not_(has_wordings))
+    is_judged = verdict.purpose == Purpose.CONSISTENCY.value
+    # Stage, method, model, first outcome, outcome; and a condition.
+    kinds: list[tuple[tuple[Any, ...], ColumnElement[bool]]] = [
+        ((semantic, literal("answers"), answer.model, answer.first_outcome, answer.outcome), is_counted),
+        ((semantic, literal("rules"), answer.model, answer.rot_first_outcome, answer.rot_outcome), true()),
+        ((semantic, literal("judgements"), verdict.model, verdict.first_outcome, verdict.outcome), is_judged),
+        ((literal("logic"), no_method, comparison.judge, comparison.first_outcome, comparison.outcome), true()),
+        ((literal("distribution"), opinion.mode, opinion.model, opinion.first_outcome, opinion.outcome), true()),
+        ((result.probe, no_method, result.model, result.first_outcome, result.outcome), true()),
+    ]
+    counts: list[ProbeRepeatCount] = []
+    for (*group, outcome), condition in kinds:
+        query = select(*group, func.count(), count_if(outcome == Outcome.OK.value)).where(
+            group[-1].table.c.audit_id == audit_id, group[-1].is_not(None), outcome != Outcome.EXCLUDED.value, condition
+        )
+        columns = [column for column in group if isinstance(column, Column)]
+        counts += fetch_rows(db, ProbeRepeatCount._make, query.group_by(*columns).order_by(*columns))
+    return counts
 
 
 def _count_repeats(db: Database, audit_id: int, table: Table) -> list[RepeatCount]:

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from auditor.agents.audit_state import AuditState, Batch, BranchResult, split_into_batches
-from auditor.agents.call_runner import run_calls
+from auditor.agents.call_runner import repeat_unusable, run_calls
 from auditor.agents.logic.item_sets import TRACE_ITEMS, build_item_sets
 from auditor.agents.logic.people_labels import LabelledPair, find_people_decision, load_people_labels
 from auditor.agents.logic.questions import (
@@ -25,7 +25,8 @@ from auditor.agents.logic.questions import (
 )
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage, wait_for_answers
-from auditor.domain.comparisons import ItemSet
+from auditor.domain import Answer
+from auditor.domain.comparisons import Comparison, ItemSet
 from auditor.storage import comparisons
 from auditor.storage.records import save_records
 
@@ -96,19 +97,17 @@ async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
     ]
     labels = await asyncio.to_thread(load_people_labels, probe.people)
     answers = await run_calls(context, STAGE, [call for call, _, _ in requests])
-    new_comparisons = [
-        parse_comparison(
-            answers[call.key],
-            probe,
-            judge,
-            plan.sets[question.set_index],
-            question,
-            find_people_decision(labels, _name_items(plan.sets[question.set_index], question)),
-            call.request_text,
-        )
-        for call, judge, question in requests
-        if call.key in answers
-    ]
+    asked = [request for request in requests if request[0].key in answers]
+
+    def read(position: int, answer: Answer) -> Comparison:
+        """Parse an answer to the call at a position of `asked`."""
+        call, judge, question = asked[position]
+        item_set = plan.sets[question.set_index]
+        people = find_people_decision(labels, _name_items(item_set, question))
+        return parse_comparison(answer, probe, judge, item_set, question, people, call.request_text)
+
+    first_comparisons = [(call, read(position, answers[call.key])) for position, (call, _, _) in enumerate(asked)]
+    new_comparisons = await repeat_unusable(context, STAGE, first_comparisons, read)
     await asyncio.to_thread(save_records, context.db, context.audit_id, new_comparisons)
     return {}
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from auditor.agents.call_runner import run_calls
+from auditor.agents.call_runner import repeat_calls, repeat_unusable, run_calls
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_rule
 from auditor.agents.semantic.call_builders import build_answer_call, build_rule_call, semantic_probe
 from auditor.agents.semantic.given_answers import load_task_answers
 from auditor.config import ModelSection
 from auditor.config.semantic import TASK_QUESTIONS
-from auditor.domain import Answer, Call
-from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, MoralWording
+from auditor.domain import Answer, Call, Outcome
+from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, MoralWording, PairVerdict
 from auditor.storage import costs, semantic_results
 from auditor.storage.records import save_records
+
+R = TypeVar("R", MoralAnswerRecord, PairVerdict)
 
 
 class _PlannedAnswer(NamedTuple):
@@ -54,15 +56,17 @@ async def collect_answers(
         for planned in _plan_answers(context, model, wordings[question])
     ]
     answers = await run_audit_calls(context, "answer", [planned.call for planned in planned_answers])
-    answer_records = []
-    for planned in planned_answers:
-        if planned.call.key in answers:
-            answer = answers[planned.call.key]
-            outcome, text = parse_answer(answer, probe.mode)
-            question, number = planned.wording.question, planned.wording.number or 0
-            answer_records.append(
-                MoralAnswerRecord(planned.model, question, number, planned.sample, outcome, text, answer.key)
-            )
+    asked = [planned for planned in planned_answers if planned.call.key in answers]
+
+    def read(position: int, answer: Answer) -> MoralAnswerRecord:
+        """Parse an answer to the call at a position of `asked`."""
+        planned = asked[position]
+        outcome, text = parse_answer(answer, probe.mode)
+        question, number = planned.wording.question, planned.wording.number or 0
+        return MoralAnswerRecord(planned.model, question, number, planned.sample, outcome, text, answer.key)
+
+    first_records = [(planned.call, read(i, answers[planned.call.key])) for i, planned in enumerate(asked)]
+    answer_records = await repeat_audit_calls(context, "answer", first_records, read)
     texts = {(wording.question, wording.number): wording.text for group in wordings.values() for wording in group}
     answer_records = await add_rules_of_thumb(context, answer_records, texts)
     for model in given_models:
@@ -123,7 +127,51 @@ async def add_rules_of_thumb(
             rule_answer = rule_answers[call.key]
             outcome, rule = parse_rule(rule_answer, probe.mode, call.messages[0].content)
             updated_answers[index] = replace(answers[index], rot=rule, rot_outcome=outcome, rot_key=rule_answer.key)
+    await _repeat_unusable_rules(context, calls, updated_answers)
     return updated_answers
+
+
+async def _repeat_unusable_rules(
+    context: RunContext, calls: Mapping[int, Call], answers: list[MoralAnswerRecord]
+) -> None:
+    """Ask again for unusable rules of thumb where the user wants that, and change the answers in place.
+
+    Args:
+        calls: for rules of thumb, by position of the answer.
+    """
+    outcomes = [(call, answers[index].rot_outcome) for index, call in calls.items()]
+    second_answers = await repeat_calls(context, "rule", [(call, outcome) for call, outcome in outcomes if outcome])
+    for index, call in calls.items():
+        if call.key not in second_answers:
+            continue
+        answer, second = answers[index], second_answers[call.key]
+        outcome, rule = parse_rule(second, semantic_probe(context.config).mode, call.messages[0].content)
+        answers[index] = replace(
+            answer,
+            rot=rule if outcome is Outcome.OK else answer.rot,
+            rot_outcome=outcome if outcome is Outcome.OK else answer.rot_outcome,
+            rot_repeat_key=second.key,
+            rot_first_outcome=answer.rot_outcome,
+        )
+    await _record_repeats(context, [(call, answers[index].rot_repeat_key) for index, call in calls.items()])
+
+
+async def repeat_audit_calls(
+    context: RunContext, stage: str, asked: Sequence[tuple[Call, R]], read: Callable[[int, Answer], R]
+) -> list[R]:
+    """Do what `repeat_unusable` does, and record the calls so that their cost is attributed to the audit."""
+    records = await repeat_unusable(context, stage, asked, read)
+    await _record_repeats(
+        context, [(call, record.repeat_key) for (call, _), record in zip(asked, records, strict=True)]
+    )
+    return records
+
+
+async def _record_repeats(context: RunContext, calls: Iterable[tuple[Call, str | None]]) -> None:
+    """Record the calls that were repeated, each with the key of the repeat; None for those that were not."""
+    identities = [(call.name, call.purpose.value, key) for call, key in calls if key is not None]
+    if identities:
+        await asyncio.to_thread(costs.record_calls, context.db, context.audit_id, identities)
 
 
 async def run_audit_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:

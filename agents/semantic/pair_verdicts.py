@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from auditor.agents.run_context import RunContext
-from auditor.agents.semantic.answer_collection import run_audit_calls
+from auditor.agents.semantic.answer_collection import repeat_audit_calls, run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_pair_verdict
 from auditor.agents.semantic.call_builders import build_pair_call, is_paper_form
 from auditor.config.semantic import ConsistencySection, SemanticProbe
-from auditor.domain import Call, Purpose
+from auditor.domain import Answer, Call, Purpose
 from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, PairVerdict, QuestionScore
 from auditor.storage import semantic_results
 from auditor.storage.probe_answers import list_answering_models
@@ -121,13 +121,16 @@ async def _judge_pairs(
         if pair[0].question in texts
     ]
     answers = await run_audit_calls(context, purpose.value, [call for call, _ in requests])
-    is_paper, verdicts = is_paper_form(context.config, purpose), []
-    for call, (first, _, left, right) in requests:
-        if call.key in answers:
-            answer = answers[call.key]
-            outcome, holds, reason = parse_pair_verdict(
-                answer, purpose, is_paper_form=is_paper, request=call.request_text
-            )
-            key = (judge_name, purpose.value, first.model, first.question, left, right)
-            verdicts.append(PairVerdict(*key, outcome, holds, reason, answer.key))
+    is_paper = is_paper_form(context.config, purpose)
+    asked = [request for request in requests if request[0].key in answers]
+
+    def read(position: int, answer: Answer) -> PairVerdict:
+        """Parse an answer to the call at a position of `asked`."""
+        call, (first, _, left, right) = asked[position]
+        outcome, holds, reason = parse_pair_verdict(answer, purpose, is_paper_form=is_paper, request=call.request_text)
+        key = (judge_name, purpose.value, first.model, first.question, left, right)
+        return PairVerdict(*key, outcome, holds, reason, answer.key)
+
+    first_verdicts = [(call, read(position, answers[call.key])) for position, (call, _) in enumerate(asked)]
+    verdicts = await repeat_audit_calls(context, purpose.value, first_verdicts, read)
     await asyncio.to_thread(save_records, context.db, context.audit_id, verdicts)

@@ -96,8 +96,9 @@ def run(
     Recorded answers are never requested again, so a run that was stopped, or one with more cells, only sends what is
     missing. With --limit, cells beyond the limit are not planned, so they do not count as missing.
 
-    --ask-again repeats questions to models and reviews by judges, each at most once. Figures use a usable second
-    answer; coverage and the share of refusals count the first one, and page one of the report says how many there are.
+    --ask-again repeats questions to models, of all probes, and reviews by judges, each at most once. Figures use a
+    usable second answer; coverage and the share of refusals count the first one, and page one of the report says how
+    many there are.
 
     Exit codes: 0 finished; 1 not started; 2 invalid command or configuration; 4 no usable answer from some or all
     models, with the main reason; 130 interrupted, with everything saved.

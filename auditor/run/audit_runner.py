@@ -53,8 +53,8 @@ def run_audit(
         signals: whether SIGINT, SIGTERM and SIGHUP stop the run with everything saved; only from the main thread.
         preflight: whether to find out what all models accept before other calls are sent.
         rediscover: whether to find out again what models accept, if a call to them is left.
-        ask_again: recorded answers with this outcome (`refused`, `truncated` or `unparsed`) to direct questions and to
-            reviews are asked for again, once each; None for none.
+        ask_again: recorded answers with this outcome (`refused`, `truncated` or `unparsed`) to the questions of all
+            probes and to reviews are asked for again, once each; None for none.
         ask_again_models: names of the models and judges that are asked again; all if empty.
 
     Raises:

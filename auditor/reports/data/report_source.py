@@ -20,6 +20,7 @@ from auditor.storage.costs import CallCounts, UnreturnedCallCount
 from auditor.storage.count_queries import (
     JudgeVerdictCounts,
     OutcomeCount,
+    ProbeRepeatCount,
     RepeatCount,
 )
 from auditor.storage.exclusions import Exclusion
@@ -47,6 +48,8 @@ class ReportSource:
     judge_counts: Sequence[JudgeVerdictCounts] = ()
     trace_repeats: Sequence[RepeatCount] = ()
     verdict_repeats: Sequence[RepeatCount] = ()
+    sentence_pair_repeats: Sequence[RepeatCount] = ()
+    probe_repeats: Sequence[ProbeRepeatCount] = ()
     exclusions: Sequence[Exclusion] = ()
     call_counts: Sequence[CallCounts] = ()
     failed_attempt_counts: Sequence[UnreturnedCallCount] = ()

@@ -41,6 +41,8 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "exclusions": load_exclusions,
     "trace_repeats": count_queries.count_trace_repeats,
     "verdict_repeats": count_queries.count_verdict_repeats,
+    "sentence_pair_repeats": count_queries.count_sentence_pair_repeats,
+    "probe_repeats": count_queries.count_probe_repeats,
     "sentence_pair_counts": count_queries.count_sentence_pairs,
     "failed_attempt_counts": costs.count_unreturned_calls,
     "probe_models": list_answering_models,

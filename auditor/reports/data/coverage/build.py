@@ -30,6 +30,7 @@ def build_coverage_report(source: ReportSource, probe_stages: Sequence[StageCove
         probe_stages: coverage of probes with a stage of their own. Answers that belong to no cell are counted by model
             only.
     """
+    probe_stages = [_count_first_outcomes(stage, source) for stage in probe_stages]
     cell_stages = measure_coverage(source)
     all_stages = [*cell_stages, *probe_stages]
     judge_stages = [stage for stage in [_judge_coverage(source)] if stage.planned or stage.recorded]
@@ -80,6 +81,16 @@ def find_undocumented_finish_reasons(calls: Iterable[CallCounts]) -> list[Finish
     return [
         FinishReasonRow(name=name, reason=reason, answers=n) for (name, reason), n in sorted(answers_by_reason.items())
     ]
+
+
+def _count_first_outcomes(stage: StageCoverage, source: ReportSource) -> StageCoverage:
+    """Coverage of a probe whose answers count by their first outcome where a question was asked again."""
+    repeats = [
+        UnitRepeatCount(CoverageUnit(count.model, "", ""), count.first_outcome, count.n, count.answered)
+        for count in source.probe_repeats
+        if (count.stage, count.method) == (stage.stage, stage.method)
+    ]
+    return StageCoverage.of_first_outcomes(stage.stage, stage.method, stage.planned, stage.recorded, repeats)
 
 
 def _unit_names(stage_coverage: StageCoverage) -> list[str]:

@@ -14,6 +14,7 @@ from auditor.reports.data.coverage.stage_coverage import (
     UnitRepeatCount,
 )
 from auditor.reports.data.report_source import ReportSource
+from auditor.storage.count_queries import RepeatCount
 
 
 def measure_score_coverage(source: ReportSource) -> list[StageCoverage]:
@@ -35,7 +36,9 @@ def _score_coverage(source: ReportSource, method: str) -> StageCoverage:
             UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
             for count in source.sentence_pair_counts
         ]
-        return StageCoverage("direct", method, _planned_samples(source, method), outcome_counts)
+        planned = _planned_samples(source, method)
+        repeats = list(map(_to_unit_repeats, source.sentence_pair_repeats))
+        return StageCoverage.of_first_outcomes("direct", method, planned, outcome_counts, repeats)
     return _imported_score_coverage(source, method)
 
 
@@ -49,13 +52,14 @@ def _trace_coverage(source: ReportSource) -> StageCoverage:
     for count in outcome_counts:
         n_recorded[count.unit] += count.n
     planned = _planned_samples(source, Method.DIRECT) or dict(n_recorded)
-    repeats = [
-        UnitRepeatCount(
-            CoverageUnit(count.model, count.country, count.topic), count.first_outcome, count.n, count.answered
-        )
-        for count in source.trace_repeats
-    ]
+    repeats = list(map(_to_unit_repeats, source.trace_repeats))
     return StageCoverage.of_first_outcomes("direct", Method.DIRECT.value, planned, outcome_counts, repeats)
+
+
+def _to_unit_repeats(count: RepeatCount) -> UnitRepeatCount:
+    """Convert a count of a cell's questions that were asked again."""
+    unit = CoverageUnit(count.model, count.country, count.topic)
+    return UnitRepeatCount(unit, count.first_outcome, count.n, count.answered)
 
 
 def _imported_score_coverage(source: ReportSource, method: str) -> StageCoverage:
