@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -13,8 +12,9 @@ from auditor.agents.localization import country_name, topic_wording
 from auditor.agents.run_context import RunContext
 from auditor.config import AuditConfig
 from auditor.config.logic import LogicProbe
-from auditor.domain import ENGLISH, Cell, Outcome, Survey, Trace, canonical_hash, derive_seed
+from auditor.domain import ENGLISH, Cell, Outcome, Survey, Trace, derive_seed
 from auditor.domain.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR, Item, ItemSet
+from auditor.domain.identifiers import short_id
 from auditor.errors import ConfigError, ImportFileError
 from auditor.storage import results
 from auditor.surveys.languages import native_languages
@@ -22,8 +22,6 @@ from auditor.surveys.row_reader import read_rows
 
 TOPIC_ITEMS, TRACE_ITEMS = "topics", "traces"
 ACCEPTABILITY = "acceptability"
-MAX_ID_LENGTH = 120
-_SHORTENED_ID = re.compile(r".{0,60} … [0-9a-f]{10}", re.DOTALL)
 
 
 def build_item_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
@@ -141,18 +139,6 @@ def load_item_sets(file: Path, relation: str, language: str = ENGLISH) -> list[I
     return [
         ItemSet(set_id(context), context, relation, tuple(items.values()), language) for context, items in sets.items()
     ]
-
-
-def short_id(text: str) -> str:
-    """Make an id of at most `MAX_ID_LENGTH` characters from a text: the text, or its beginning and part of its hash."""
-    if len(text) <= MAX_ID_LENGTH:
-        return text
-    return f"{' '.join(text[:60].split())} … {canonical_hash(text)[:10]}"
-
-
-def is_shortened(id_: str) -> bool:
-    """Whether `short_id` made an id from a longer text."""
-    return _SHORTENED_ID.fullmatch(id_) is not None
 
 
 def set_id(context: str) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.agents.logic.item_sets import set_id, short_id
+from auditor.agents.logic.item_sets import set_id
 from auditor.domain import ComparisonChoice
 from auditor.domain.comparisons import ItemSet, Relation
+from auditor.domain.identifiers import short_id
 from auditor.errors import ImportFileError, did_you_mean
 from auditor.surveys.enum_cells import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_rows

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+MAX_ID_LENGTH = 120
+_SHORTENED_ID = re.compile(r".{0,60} … [0-9a-f]{10}", re.DOTALL)
 
 
 def method_side_name(model: str, method: str) -> str:
@@ -41,3 +45,15 @@ def derive_seed(seed: int, *identity: object) -> int:
     """Derive a seed in [0, 2**31) from the audit's seed and the values that identify one sample."""
     digest = hashlib.sha256(canonical_json([seed, *map(str, identity)]).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
+
+
+def short_id(text: str) -> str:
+    """Make an id of at most `MAX_ID_LENGTH` characters from a text: the text, or its beginning and part of its hash."""
+    if len(text) <= MAX_ID_LENGTH:
+        return text
+    return f"{' '.join(text[:60].split())} … {canonical_hash(text)[:10]}"
+
+
+def is_shortened(id_: str) -> bool:
+    """Whether `short_id` made an id from a longer text."""
+    return _SHORTENED_ID.fullmatch(id_) is not None

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.agents.logic.item_sets import draw_sets, load_item_sets, set_id, short_id
+from auditor.agents.logic.item_sets import draw_sets, load_item_sets, set_id
 from auditor.config import require_audit_name
 from auditor.domain import ComparisonChoice, Outcome, canonical_hash
 from auditor.domain.comparisons import Comparison, Item, ItemSet, Relation
+from auditor.domain.identifiers import short_id
 from auditor.errors import ImportFileError, UsageError
 from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
 from auditor.storage import audits, comparisons

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 import numpy as np
 
-from auditor.agents.logic.item_sets import is_shortened
 from auditor.agents.logic.questions import render_question
 from auditor.atomic_files import open_replacement, write_atomically
 from auditor.domain import Message
 from auditor.domain.comparisons import Relation
+from auditor.domain.identifiers import is_shortened
 from auditor.errors import UsageError
 from auditor.logic.repair import RepairedAnswers
 from auditor.logic.repair_stages import RepairStage, StageAnswers

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from auditor.agents.logic.item_sets import short_id
 from auditor.domain.comparisons import Relation
+from auditor.domain.identifiers import short_id
 from auditor.errors import UsageError
 from auditor.imports.comparisons import import_comparisons
 from auditor.logic.repair import list_flips, repair_comparisons

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from fnmatch import fnmatchcase
 from functools import partial
 
+import grimp
 import pytest
 
 from auditor.agents.graph import build_graph
@@ -72,38 +74,59 @@ class TestBuiltInProbes:
 
 
 MODULES_OF_PROBES = {
-    "distribution": (
-        *("auditor.config.distribution", "auditor.domain.opinions", "auditor.storage.opinions"),
-        *("auditor.agents.distribution", "auditor.agents.opinion_*", "auditor.prompts.opinion_wording"),
-        *("auditor.cost_estimation.distribution_calls", "auditor.imports.opinions", "auditor.cli.opinion_imports"),
-        *(
-            "auditor.models.simulated.opinions",
-            "auditor.reports.data.distribution*",
-            "auditor.reports.sections.distribution*",
-        ),
-    ),
-    "semantic": (
-        *("auditor.config.semantic", "auditor.domain.semantic", "auditor.storage.semantic_results"),
-        *("auditor.agents.semantic*", "auditor.prompts.moral_questions", "auditor.cost_estimation.semantic_calls"),
-        *(
-            "auditor.imports.moral_answers",
-            "auditor.imports.published.questions",
-            "auditor.models.simulated.moral_answers",
-        ),
-        *(
-            "auditor.reports.data.semantic*",
-            "auditor.reports.sections.semantic",
-            "auditor.reports.sections.consistency_*",
-        ),
-        *("auditor.reports.sections.judged_consistency", "auditor.reports.sections.self_comparisons"),
-        *("auditor.reports.sections.experiments.*", "auditor.cost_estimation.experiment_calls"),
-        *(f"auditor.experiments.{name}" for name in ("accuracy", "judgements", "rules", "temperature")),
-    ),
-    "logic": (
-        *("auditor.config.logic", "auditor.domain.comparisons", "auditor.storage.comparisons"),
-        *("auditor.agents.logic*", "auditor.prompts.comparison_wording", "auditor.cost_estimation.logic_calls"),
-        *("auditor.imports.comparisons", "auditor.imports.published.rankings", "auditor.logic*", "auditor.cli.logic*"),
-        *("auditor.reports.data.logic*", "auditor.reports.sections.logic*"),
-    ),
+    "distribution": """
+        agents.distribution agents.opinion_* cli.opinion_imports config.distribution cost_estimation.distribution_calls
+        domain.opinions imports.opinions models.simulated.opinions prompts.opinion_wording reports.data.distribution*
+        reports.sections.distribution* storage.opinions
+    """,
+    "semantic": """
+        agents.semantic* config.semantic cost_estimation.experiment_calls cost_estimation.semantic_calls domain.semantic
+        experiments.accuracy
+        experiments.judgements experiments.rules experiments.temperature imports.moral_answers
+        imports.published.questions models.simulated.moral_answers prompts.moral_questions reports.data.semantic*
+        reports.sections.consistency_* reports.sections.experiments.answer_counts
+        reports.sections.experiments.consistency* reports.sections.experiments.human_judgements
+        reports.sections.judged_consistency reports.sections.semantic storage.semantic_results
+    """,
+    "logic": """
+        agents.logic* cli.logic* config.logic cost_estimation.logic_calls domain.comparisons imports.comparisons
+        imports.published.rankings logic logic.* prompts.comparison_wording reports.data.logic* reports.sections.logic*
+        storage.comparisons storage.judge_consistency
+    """,
 }
-"""Patterns of the modules that are parts of a probe, outside its folder."""
+"""Patterns of the modules below `auditor` that are parts of a built-in probe, outside its folder."""
+LAYERS_ABOVE_PROBES = ("cli", "replications", "probes")
+"""Packages that may import parts of probes."""
+IMPORTS_WITHOUT_HOOK = {
+    *(("config.probes", name) for name in BUILT_IN_PROBES),
+    *(("reports.data.report_schema", name) for name in BUILT_IN_PROBES),
+    *(("storage.exclusions", name) for name in BUILT_IN_PROBES),
+    ("experiments.registry", "semantic"),
+    ("imports.published.registry", "logic"),
+    ("imports.published.registry", "semantic"),
+}
+"""Modules of the core that import a part of a probe, with the probe's name. A hook in `BuiltInProbe` removes an entry;
+none may be added."""
+
+
+def find_probe(module: str) -> str | None:
+    """Name of the built-in probe that a module is a part of; None for the core."""
+    return next(
+        (
+            probe
+            for probe, patterns in MODULES_OF_PROBES.items()
+            if any(fnmatchcase(module, f"auditor.{pattern}") for pattern in patterns.split())
+        ),
+        None,
+    )
+
+
+def test_core_imports_no_further_part_of_a_probe() -> None:
+    graph = grimp.build_graph("auditor", exclude_type_checking_imports=True, cache_dir=None)
+    imports = set()
+    for module in graph.modules:
+        probe = find_probe(module)
+        for importer in graph.find_modules_that_directly_import(module) if probe is not None else ():
+            if find_probe(importer) is None and importer.split(".")[1] not in LAYERS_ABOVE_PROBES:
+                imports.add((importer.removeprefix("auditor."), probe))
+    assert imports == IMPORTS_WITHOUT_HOOK

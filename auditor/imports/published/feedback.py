@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from auditor.agents.logic.item_sets import short_id
+from auditor.domain.identifiers import short_id
 from auditor.imports.published.records import SourceRecord, read_records, select_split
 from auditor.imports.published.rows import ConversionOptions, PublishedDataset, PublishedDecision, PublishedItem
 
