@@ -11,6 +11,7 @@ import errno
 import gc
 import os
 import re
+import signal
 import sys
 from contextlib import suppress
 from io import StringIO
@@ -20,6 +21,8 @@ UNEXPECTED_ERROR_PREFIX = "auditor failed unexpectedly"
 """Start of the message for an error in auditor itself. The tests search the output of commands for it."""
 DEBUG_VARIABLE = "AUDITOR_DEBUG"
 MAX_MESSAGE_LENGTH = 300
+INTERRUPTED = 130
+"""Exit code of an interrupted command, as a shell reports SIGINT: 128 + 2."""
 ENVIRONMENT_ERRNOS = frozenset(
     getattr(errno, name)
     for name in (
@@ -46,14 +49,30 @@ def main() -> None:
     _ensure_standard_streams()
     is_debugging = "--debug" in sys.argv or os.environ.get(DEBUG_VARIABLE, "0") not in ("", "0")
     sys.argv[1:] = _move_program_options([argument for argument in sys.argv[1:] if argument != "--debug"])
+    _interrupt_at_once()
     try:
-        code = _run_app()
+        if (code := _run_app()) == INTERRUPTED:  # typer returns this code for an interrupt, and prints nothing
+            raise KeyboardInterrupt
         sys.stdout.flush()
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - the last resort
         code = _report_error(_root_cause(error), is_debugging=is_debugging)
     sys.exit(code)
+
+
+def _interrupt_at_once() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt wherever the program is.
+
+    asyncio replaces only Python's own handler: by one that waits for a task, which may be loading weights for seconds.
+    """
+
+    def raise_interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with suppress(ValueError):  # not in the main thread, where no signal arrives
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if SIGINT is ignored, as by nohup
+            signal.signal(signal.SIGINT, raise_interrupt)
 
 
 def _move_program_options(words: list[str]) -> list[str]:
@@ -203,7 +222,7 @@ def _print_error(error: BaseException, *, is_debugging: bool) -> int:
         _print_traceback(error)
     if isinstance(error, KeyboardInterrupt):
         print_message("stopped.")
-        return 130  # as a shell reports SIGINT: 128 + 2
+        return INTERRUPTED
     if isinstance(error, AuditorError):
         print_error(error)
         return error.exit_code

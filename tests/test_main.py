@@ -88,7 +88,7 @@ def test_the_traceback_is_printed_in_debug_mode(
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "stopped.\n"),
         (BaseExceptionGroup("g", [TypeError(), KeyboardInterrupt()]), 130, "stopped.\n"),
         (ExceptionGroup("g", [SurveyError("no survey.", "Add one.")]), 1, "auditor: no survey. Add one.\n"),
         (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, ""),

@@ -82,6 +82,7 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
     yield plan_check
     if plan_check.state == "FAIL":
         return
+    yield from _check_countries(config)
     for model in config.models_by_name.values():
         yield from _check_model(model, is_called_locally=config.run.engine == "local")
     yield from _check_secret_lengths(config)
@@ -116,6 +117,15 @@ def _describe_plan(config: AuditConfig) -> str:
         plan_parts += [f"{len(cells)} cells", f"{sum(cells.values()) * len(config.models)} samples"]
     plan_parts += check_probe_input(config, survey)
     return f"{config.name}: {', '.join(plan_parts)}"
+
+
+def _check_countries(config: AuditConfig) -> Iterator[DoctorCheck]:
+    """Warn of countries of the survey that are unknown."""
+    from auditor.run import describe_survey_problems, load_planned_survey
+
+    problem, _, how_to_fix = describe_survey_problems(config, load_planned_survey(config)).partition(" How to fix: ")
+    if problem:
+        yield DoctorCheck("warn", "countries", problem, how_to_fix)
 
 
 def _describe_cluster(config: AuditConfig) -> str:

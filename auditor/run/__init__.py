@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from auditor.run.fingerprints import describe_environment, fingerprint
     from auditor.run.model_access import run_with_models
     from auditor.run.storage_location import locate_audit, locate_storage, resolve_storage_url
-    from auditor.run.survey_plan import EMPTY_SURVEY, check_probe_input, load_planned_survey
+    from auditor.run.survey_plan import EMPTY_SURVEY, check_probe_input, describe_survey_problems, load_planned_survey
 
 __all__ = [
     "EMPTY_SURVEY",
@@ -26,6 +26,7 @@ __all__ = [
     "AuditHandle",
     "check_probe_input",
     "describe_environment",
+    "describe_survey_problems",
     "direct_encoder_loader",
     "fingerprint",
     "finish_audit",
@@ -58,6 +59,6 @@ if not TYPE_CHECKING:
             "fingerprints": ("describe_environment", "fingerprint"),
             "model_access": ("run_with_models",),
             "storage_location": ("locate_audit", "locate_storage", "resolve_storage_url"),
-            "survey_plan": ("EMPTY_SURVEY", "check_probe_input", "load_planned_survey"),
+            "survey_plan": ("EMPTY_SURVEY", "check_probe_input", "describe_survey_problems", "load_planned_survey"),
         },
     )

@@ -113,7 +113,7 @@ def run_with_models(
             repeated,
         ) as context:
             try:
-                with stop_on_signals(context.stop_event) if signals else nullcontext():
+                with stop_on_signals(context.stop_event, reporter.on_notice) if signals else nullcontext():
                     return await work(context)
             except asyncio.CancelledError:
                 db.outages.stop_waiting()

@@ -33,6 +33,13 @@ def load_planned_survey(config: AuditConfig) -> Survey:
     return planned_survey if whole_survey is None else add_donors(planned_survey, whole_survey)
 
 
+def describe_survey_problems(config: AuditConfig, survey: Survey) -> str:
+    """Say which countries of a config's survey file are unknown; empty if there are none, or it is no survey."""
+    from auditor.surveys.checks import describe_unknown_countries  # loads difflib
+
+    return "" if config.survey is None else describe_unknown_countries(survey)
+
+
 def _load_configured_survey(config: AuditConfig) -> tuple[Survey, Survey | None]:
     """The survey with all cells of its countries and topics, the task with all its items, or an empty survey.
 

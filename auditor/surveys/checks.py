@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from auditor.domain import Survey, SurveyCell
-from auditor.surveys.countries import country_code
+from auditor.surveys.countries import country_code, suggest_country
 from auditor.surveys.regions import region_of
 from auditor.surveys.survey_facts import SurveyFacts
+from auditor.text_safety import truncate_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +68,24 @@ def _check_countries(survey: Survey) -> Iterator[str]:
     ]
     if ungrouped_countries:
         yield f"{_format_names(ungrouped_countries)}: not in any region of the grouping 'western'."
+
+
+def describe_unknown_countries(survey: Survey) -> str:
+    """Say which countries of a survey are not known, with the most similar known name; empty if all are known."""
+    unknown_countries = [country for country in survey.countries if country_code(country) is None]
+    if not unknown_countries:
+        return ""
+    names = []
+    for country in unknown_countries[:MAX_NAMES_SHOWN]:
+        suggestion = suggest_country(country)
+        names.append(f"'{truncate_text(country)}'" + (f" (did you mean {suggestion}?)" if suggestion else ""))
+    n_more = len(unknown_countries) - len(names)
+    more = f" and {n_more} more" if n_more else ""
+    return (
+        f"Unknown {'country' if len(unknown_countries) == 1 else 'countries'} in the survey: {', '.join(names)}{more}. "
+        "Without a known country, figures by region are missing, and only the name itself is hidden from judges. "
+        "How to fix: Use English names or ISO 3166 codes."
+    )
 
 
 def _check_similar_names(survey: Survey) -> Iterator[str]:

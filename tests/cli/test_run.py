@@ -111,3 +111,20 @@ def test_a_dry_run_does_not_change_a_database(server: FakeServer, tmp_path: Path
     assert "3 direct calls will not be repeated" in dry_run.stdout
     assert (tmp_path / "auditor.db").read_bytes() == contents
     assert len(server.requests) == n_requests
+
+
+def test_unknown_countries_of_a_survey_file_are_named_before_anything_is_paid(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    rows = [f"{country},divorce,0.1" for country in ("Germny", "Atlantis", "Japan")]
+    (tmp_path / "own.csv").write_text("\n".join(["country,topic,score", *rows]), encoding="utf-8")
+    path = write_config(server, tmp_path, survey={"source": str(tmp_path / "own.csv")}, **DIRECT_ONLY)
+    message = "Unknown countries in the survey: 'Germny' (did you mean Germany?), 'Atlantis'."
+    for command in (("estimate", path), ("run", path, "--dry-run"), ("run", path, "--no-preflight")):
+        assert message in auditor(*command, cwd=tmp_path).stderr, command
+    checks = json.loads(auditor("doctor", path, "--json", cwd=tmp_path).stdout)
+    [check] = [check for check in checks if check["name"] == "countries"]
+    assert check["state"] == "warn"
+    assert check["found"].startswith(message)
+    known = write_config(server, tmp_path, **DIRECT_ONLY)
+    assert "Unknown" not in auditor("estimate", known, cwd=tmp_path).stderr

@@ -99,10 +99,10 @@ def run_until_signal(storage: str, log: Path, environment: dict[str, str], n_sig
     bootstrap.prepare_environment()
     stop_events: list[threading.Event] = []
 
-    def keep_event(stop_event: threading.Event) -> AbstractContextManager[None]:
+    def keep_event(stop_event: threading.Event, on_notice: Callable[[str], None]) -> AbstractContextManager[None]:
         """Keep the event of the run, which its handler of signals sets."""
         stop_events.append(stop_event)
-        return signals.stop_on_signals(stop_event)
+        return signals.stop_on_signals(stop_event, on_notice)
 
     def stop_the_run(number: int) -> None:
         """Send the signals, and wait for the handler."""
