@@ -8,11 +8,11 @@ from sqlalchemy import Connection, func, select, update
 
 from auditor.domain import Conflict, Rating, Trace, Verdict
 from auditor.domain.audit_records import Audit
+from auditor.domain.labels import LabelEntry
 from auditor.errors import UsageError
 from auditor.storage.audits import deleted_name, find_audit
-from auditor.storage.call_tables import BatchRow
+from auditor.storage.call_records import ProviderBatch
 from auditor.storage.database import Database
-from auditor.storage.label_tables import LabelRow
 from auditor.storage.ledger import utc_now
 from auditor.storage.probe_answers import count_probe_answers, name_answers
 from auditor.storage.row_classes import DerivedRow, MutableRow
@@ -39,7 +39,7 @@ class AuditContents(NamedTuple):
 
 def count_contents(db: Database, audit_id: int) -> AuditContents:
     """Count what an audit has."""
-    batches = table_of(BatchRow)
+    batches = table_of(ProviderBatch)
     is_open = (batches.c.audit_id == audit_id) & batches.c.submitted_at.is_not(None) & batches.c.ended_at.is_(None)
     with db.read() as connection:
         return AuditContents(
@@ -50,7 +50,7 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
             },
             conflicts=_count_rows(connection, Conflict, audit_id),
             decisions=_count_rows(connection, Rating, audit_id),
-            labels=_count_rows(connection, LabelRow, audit_id),
+            labels=_count_rows(connection, LabelEntry, audit_id),
             open_batches=int(connection.execute(select(func.count()).select_from(batches).where(is_open)).scalar_one()),
         )
 

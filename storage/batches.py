@@ -7,46 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from auditor.domain import Capability
-from auditor.storage.call_tables import BatchRow
-from auditor.storage.capabilities import parse_capability, serialize_capability
+from auditor.storage.call_records import ProviderBatch
 from auditor.storage.database import Database
 from auditor.storage.ledger import find_answered_keys, utc_now
-from auditor.storage.row_writing import table_of
+from auditor.storage.records import write_records
+from auditor.storage.row_writing import select_records, table_of
 from auditor.storage.writer import Job
-
-KEY_SEPARATOR = " "
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderBatch:
-    """One batch of calls.
-
-    Attributes:
-        tag: our unique name for the batch.
-        model_name: name of the model in the audit.
-        remote_id: the provider's id of the batch; None until it is known.
-        call_keys: ledger keys of the calls.
-        reserved_usd: upper limit of what the batch may cost, in US dollars.
-        prepared_at: when it was recorded, in UTC.
-        capability: what its calls were requested under.
-    """
-
-    id: int
-    audit_id: int
-    tag: str
-    model_name: str
-    remote_id: str | None
-    call_keys: tuple[str, ...]
-    reserved_usd: float
-    prepared_at: datetime
-    capability: Capability = field(default_factory=Capability)
 
 
 async def record_prepared_batch(
@@ -60,39 +32,31 @@ async def record_prepared_batch(
     capability: Capability,
 ) -> ProviderBatch:
     """Record that a batch is about to be submitted; durable when this returns."""
-    prepared_at = utc_now()
-    columns = {
-        "audit_id": audit_id,
-        "tag": tag,
-        "name": model_name,
-        "reserved_usd": reserved_usd,
-        "prepared_at": prepared_at,
-        "capability": serialize_capability(capability),
-    }
-    batch_row = {**columns, "n": len(call_keys), "calls": KEY_SEPARATOR.join(call_keys)}
-
-    def job(connection: Connection) -> int:
-        inserted_key = connection.execute(insert(table_of(BatchRow)).values(batch_row)).inserted_primary_key
-        assert inserted_key is not None
-        return int(inserted_key[0])
-
-    batch_id = await _wait_until_durable(db, job)
-    return ProviderBatch(
-        batch_id,
-        audit_id,
-        tag,
-        model_name,
-        None,
-        tuple(call_keys),
-        reserved_usd,
-        datetime.fromisoformat(prepared_at),
-        capability,
+    batch = ProviderBatch(
+        id=0,
+        audit_id=audit_id,
+        tag=tag,
+        model_name=model_name,
+        remote_id=None,
+        n_calls=len(call_keys),
+        call_keys=tuple(call_keys),
+        reserved_usd=reserved_usd,
+        prepared_at=datetime.now(UTC),
+        capability=capability,
     )
+
+    def job(connection: Connection) -> ProviderBatch:
+        write_records(connection, audit_id, ProviderBatch, [batch], is_new=True)
+        [stored_batch] = select_records(connection, ProviderBatch, table_of(ProviderBatch).c.tag == tag)
+        return stored_batch
+
+    stored_batch: ProviderBatch = await _wait_until_durable(db, job)
+    return stored_batch
 
 
 async def record_submitted_batch(db: Database, batch: ProviderBatch, remote_id: str) -> None:
     """Record the provider's id of a batch, and that it was submitted now."""
-    table = table_of(BatchRow)
+    table = table_of(ProviderBatch)
     statement = update(table).where(table.c.id == batch.id).values(remote=remote_id, submitted_at=utc_now())
     await _wait_until_durable(db, lambda connection: connection.execute(statement))
 
@@ -105,19 +69,19 @@ async def record_ended_batch(db: Database, batch: ProviderBatch, outcome: str) -
         batch: the batch.
         outcome: how it ended, such as `collected`.
     """
-    table = table_of(BatchRow)
+    table = table_of(ProviderBatch)
     statement = update(table).where(table.c.id == batch.id).values(ended_at=utc_now(), how=outcome)
     await _wait_until_durable(db, lambda connection: connection.execute(statement))
 
 
 def load_open_batches(db: Database, audit_id: int | None = None) -> list[ProviderBatch]:
     """Load the batches that have not ended, oldest first, of one audit or of all."""
-    table = table_of(BatchRow)
-    query = select(table).where(table.c.ended_at.is_(None)).order_by(table.c.id)
+    table = table_of(ProviderBatch)
+    conditions: list[ColumnElement[bool]] = [table.c.ended_at.is_(None)]
     if audit_id is not None:
-        query = query.where(table.c.audit_id == audit_id)
+        conditions.append(table.c.audit_id == audit_id)
     with db.read() as connection:
-        return [_parse_batch(row) for row in connection.execute(query).mappings()]
+        return select_records(connection, ProviderBatch, *conditions, order_by=[table.c.id])
 
 
 class UncollectedBatch(NamedTuple):
@@ -147,24 +111,9 @@ def load_uncollected_batches(db: Database, audit_id: int) -> list[UncollectedBat
 
 def load_remote_ids(db: Database) -> set[str]:
     """Load the providers' ids of all batches of the database, ended or not."""
-    table = table_of(BatchRow)
+    table = table_of(ProviderBatch)
     with db.read() as connection:
         return set(connection.execute(select(table.c.remote).where(table.c.remote.is_not(None))).scalars())
-
-
-def _parse_batch(row: RowMapping) -> ProviderBatch:
-    """Convert a row to a `ProviderBatch`; the call keys are stored as one text."""
-    return ProviderBatch(
-        id=row["id"],
-        audit_id=row["audit_id"],
-        tag=row["tag"],
-        model_name=row["name"],
-        remote_id=row["remote"],
-        call_keys=tuple(row["calls"].split(KEY_SEPARATOR)),
-        reserved_usd=row["reserved_usd"],
-        prepared_at=datetime.fromisoformat(row["prepared_at"]),
-        capability=Capability() if row["capability"] is None else parse_capability(row["capability"]),
-    )
 
 
 async def _wait_until_durable(db: Database, job: Job[Any]) -> Any:

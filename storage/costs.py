@@ -25,12 +25,11 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.domain.records import CallKey
 from auditor.domain.terms import PROBE_PURPOSE_PREFIX
-from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow
+from auditor.storage.call_records import Dispatch, NotedCall, StoredAnswer, StoredAttempt
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
 from auditor.storage.row_classes import DerivedRow
 from auditor.storage.row_writing import insert_new, table_of
-from auditor.storage.tables import CallRow
 
 ColumnCollection = ReadOnlyColumnCollection[str, Any]
 
@@ -126,7 +125,7 @@ class UnreturnedCallCount(NamedTuple):
 
 def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
     """Count an audit's calls by model, purpose, cost and what served them, in this order."""
-    calls, answers = _join_attempts(select_audit_calls(audit_id)), table_of(AnswerRow)
+    calls, answers = _join_attempts(select_audit_calls(audit_id)), table_of(StoredAnswer)
     call, answer = calls.c, answers.c
     group = (call.name, call.purpose, _call_cost(call, answer))
     serving_columns = (answer.served_model, answer.fingerprint, answer.altered)
@@ -165,7 +164,7 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
 
 def find_largest_costs(db: Database, audit_id: int) -> dict[str, float]:
     """Find the cost of an audit's most expensive request to each model, in US dollars, by the model's name."""
-    attempt = table_of(AttemptRow).c
+    attempt = table_of(StoredAttempt).c
     query = select(attempt.name, func.max(attempt.cost_usd)).where(attempt.audit_id == audit_id).group_by(attempt.name)
     return {name: cost for name, cost in fetch_rows(db, tuple, query) if name is not None and cost is not None}
 
@@ -174,7 +173,7 @@ def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:
     """Sum the cost of all requests of an audit. A call that serves several models or purposes is counted once."""
     calls, answers = (
         _join_attempts(select(select_audit_calls(audit_id).c.key).distinct().subquery()),
-        table_of(AnswerRow),
+        table_of(StoredAnswer),
     )
     call, answer = calls.c, answers.c
     cost = _call_cost(call, answer)
@@ -197,7 +196,7 @@ def _join_attempts(calls: Subquery) -> Subquery:
     Args:
         calls: with a column `key`; its other columns are passed through.
     """
-    attempt = table_of(AttemptRow).c
+    attempt = table_of(StoredAttempt).c
     return (
         select(
             *calls.c,
@@ -210,7 +209,7 @@ def _join_attempts(calls: Subquery) -> Subquery:
             func.sum(attempt.prompt_tokens).label("prompt_tokens"),
             func.sum(attempt.completion_tokens).label("completion_tokens"),
         )
-        .select_from(calls.outerjoin(table_of(AttemptRow), attempt.key == calls.c.key))
+        .select_from(calls.outerjoin(table_of(StoredAttempt), attempt.key == calls.c.key))
         .group_by(*calls.c)
         .subquery()
     )
@@ -232,7 +231,7 @@ def _is_unpriced(call: ColumnCollection, answer: ColumnCollection) -> ColumnElem
 
 def load_mean_answer_lengths(db: Database) -> list[MeanAnswerLength]:
     """Mean lengths of all recorded answers by model and purpose, in this order."""
-    c = table_of(AnswerRow).c
+    c = table_of(StoredAnswer).c
     n = func.count(c.completion_tokens)
     query = select(c.model, c.purpose, n, func.sum(c.completion_tokens)).group_by(c.model, c.purpose).having(n > 0)
     with db.read() as connection:
@@ -242,7 +241,7 @@ def load_mean_answer_lengths(db: Database) -> list[MeanAnswerLength]:
 
 def count_unreturned_calls(db: Database, audit_id: int) -> list[UnreturnedCallCount]:
     """Count an audit's calls that were sent and have not returned, by model and purpose; some may be in flight."""
-    table = table_of(DispatchRow)
+    table = table_of(Dispatch)
     group = (table.c.name, table.c.purpose)
     query = select(*group, func.count()).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
     return fetch_rows(db, UnreturnedCallCount._make, query)
@@ -255,7 +254,7 @@ def select_audit_calls(audit_id: int) -> Subquery:
     """
     all_calls = union_all(
         *_referenced_calls(audit_id),
-        _noted_calls(table_of(CallRow), audit_id),
+        _noted_calls(table_of(NotedCall), audit_id),
         _attempted_calls(audit_id),
     ).subquery()
     call = all_calls.c
@@ -285,13 +284,13 @@ def _referenced_calls(audit_id: int) -> Iterator[Select[Any]]:
 
 
 def _noted_calls(table: Table, audit_id: int) -> Select[Any]:
-    """Select the calls that a probe has recorded itself (`CallRow`)."""
+    """Select the calls that a probe has recorded itself (`NotedCall`)."""
     return select(table.c.name, table.c.purpose, table.c.key, literal(1)).where(table.c.audit_id == audit_id)
 
 
 def _attempted_calls(audit_id: int) -> Select[Any]:
     """Select the calls for which an audit sent requests, whether or not its results use them."""
-    attempt = table_of(AttemptRow).c
+    attempt = table_of(StoredAttempt).c
     return select(attempt.name, attempt.purpose, attempt.key, literal(0)).where(
         attempt.audit_id == audit_id, attempt.name.is_not(None)
     )
@@ -300,4 +299,4 @@ def _attempted_calls(audit_id: int) -> Select[Any]:
 def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, str]]) -> None:
     """Store calls as (model name, purpose, key), so that their cost is counted."""
     rows = [{"audit_id": audit_id, "name": name, "purpose": purpose, "key": key} for name, purpose, key in calls]
-    db.write(lambda connection: insert_new(connection, CallRow, rows))
+    db.write(lambda connection: insert_new(connection, NotedCall, rows))

@@ -27,7 +27,7 @@ from auditor.domain.comparisons import Comparison
 from auditor.domain.opinions import Opinion
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.probe_interface import ProbeResult
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import ANSWER_RECORDS
 from auditor.storage.row_writing import table_of
@@ -182,7 +182,7 @@ def count_shortened_traces(db: Database, audit_id: int, max_chars: int) -> dict[
         max_chars: maximum length of a text that a judge is shown. Traces shorter than a tenth of it are not checked:
             masking makes a text at most `MAX_LABEL_GROWTH` times longer.
     """
-    trace, verdict, answer = (table_of(row_class) for row_class in (Trace, Verdict, AnswerRow))
+    trace, verdict, answer = (table_of(row_class) for row_class in (Trace, Verdict, StoredAnswer))
     trace_key = ("audit_id", "model", "country", "topic", "sample")
     was_shortened = (
         select(literal(1))
@@ -263,7 +263,7 @@ def fetch_rows(db: Database, make_record: Callable[[Iterable[Any]], T], query: S
 def count_missing_answers(db: Database, audit_id: int) -> int:
     """Count usable traces, verdicts and answers of probes that have a call's key but no recorded answer."""
     n_missing = 0
-    answers = table_of(AnswerRow)
+    answers = table_of(StoredAnswer)
     for record_class in (Trace, Verdict, ProbeResult, *ANSWER_RECORDS.values()):
         table = table_of(record_class)
         query = (

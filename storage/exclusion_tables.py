@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Column, ForeignKey, Text
 from sqlmodel import Field
 
-from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, audit_id_column
+from auditor.storage.row_classes import AppendOnlyRow, DerivedRow
 
 
 class ExclusionRow(AppendOnlyRow, table=True):
@@ -35,7 +35,7 @@ class ExcludedContentRow(DerivedRow, table=True):
     """
 
     __tablename__ = "excluded_content"
-    audit_id: int = Field(sa_column=audit_id_column())
+    audit_id: int = Field(sa_column=Column(ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True))
     source: str = Field(primary_key=True)
     row: str = Field(sa_column=Column(Text, primary_key=True))
     content: str = Field(sa_column=Column(Text, nullable=False))

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, FromClause, Select, Table, func, literal, 
 from auditor.domain import Outcome, SentencePairScore, Trace, Verdict
 from auditor.domain.records import CallKey
 from auditor.probe_interface import ProbeResult
-from auditor.storage.call_tables import AnswerRow, AttemptRow
+from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.costs import select_audit_calls
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database
@@ -92,7 +92,7 @@ def count_model_outcomes(
 
 def count_unsent_calls(db: Database, audit_id: int) -> int:
     """Count an audit's calls that were not sent since their model was stopped: failures without any request."""
-    attempted_keys = select(table_of(AttemptRow).c.key)
+    attempted_keys = select(table_of(StoredAttempt).c.key)
     keys = union(
         *(
             select(table.c.key).where(
@@ -113,7 +113,7 @@ def count_failed_requests(db: Database, audit_id: int) -> list[FailedRequestCoun
 
     Requests of programs before revision 6 name no audit: those of calls that the audit's results refer to count.
     """
-    attempts = table_of(AttemptRow)
+    attempts = table_of(StoredAttempt)
     is_nameless = select(attempts.c.id).where(attempts.c.audit_id.is_(None)).limit(1)
     nameless = fetch_rows(db, lambda row: next(iter(row)), is_nameless)
     return fetch_rows(db, FailedRequestCount._make, _failed_requests_query(audit_id, has_nameless=bool(nameless)))
@@ -126,7 +126,7 @@ def _failed_requests_query(audit_id: int, *, has_nameless: bool) -> Select[Any]:
         audit_id: the audit's id.
         has_nameless: whether any request names no audit; only then all of the audit's calls have to be read.
     """
-    attempts, answers = table_of(AttemptRow), table_of(AnswerRow)
+    attempts, answers = table_of(StoredAttempt), table_of(StoredAnswer)
     attempt, source = attempts.c, cast(FromClause, attempts)
     name: ColumnElement[str | None] = attempt.name
     is_of_audit: ColumnElement[bool] = attempt.audit_id == audit_id

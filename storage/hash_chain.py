@@ -14,21 +14,22 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Insert, RowMapping, Select, Table, insert, select
 
 from auditor.domain import Rating, canonical_hash
-from auditor.storage.call_tables import AnswerRow, ChainLinkRow
+from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
+from auditor.storage.call_records import ChainLink, StoredAnswer
 from auditor.storage.database import Database
 from auditor.storage.exclusion_tables import ExclusionRow
-from auditor.storage.label_tables import LabelDrawRow, LabelRow, SampledUnitRow
-from auditor.storage.row_writing import table_of
+from auditor.storage.row_classes import conversion_of
+from auditor.storage.row_writing import coerce_values, table_of
 
 START_DIGEST = "0" * 64
 LINKS_PER_QUERY = 500
 """Of how many links at a time the rows are loaded: a query for each takes longer than hashing its row."""
 CHAINED_TABLES: dict[str, tuple[type, str]] = {
-    "answer": (AnswerRow, "key"),
+    "answer": (StoredAnswer, "key"),
     "rating": (Rating, "id"),
-    "label_draw": (LabelDrawRow, "id"),
-    "sampled_unit": (SampledUnitRow, "id"),
-    "label": (LabelRow, "id"),
+    "label_draw": (LabelDraw, "id"),
+    "sampled_unit": (DrawnUnit, "id"),
+    "label": (LabelEntry, "id"),
     "exclusion": (ExclusionRow, "id"),
 }
 """Row class and key column of each kind of record in the chain."""
@@ -56,6 +57,18 @@ class ChainCheck(NamedTuple):
     breaks: Sequence[ChainBreak]
 
 
+def append_entry(connection: Connection, audit_id: int, entry: object) -> int:
+    """Append a record to the log of an audit, and its link; return its id."""
+    record_class = type(entry)
+    table = table_of(record_class)
+    [values] = conversion_of(record_class).to_rows([entry], audit_id=audit_id)
+    statement = insert(table).returning(*table.c)
+    row = connection.execute(statement, coerce_values(record_class, values)).mappings().one()
+    # RETURNING of SQLite gives an integral value of a float column as int, a later SELECT gives it as float.
+    append_links(connection, table.name, [coerce_values(record_class, dict(row))])
+    return int(row["id"])
+
+
 def append_links(connection: Connection, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Append a link for each of some rows that were inserted in the same transaction, in this order.
 
@@ -81,7 +94,7 @@ def append_links(connection: Connection, kind: str, rows: Sequence[Mapping[str, 
 @functools.cache
 def _link_statements() -> tuple[Select[Any], Insert]:
     """Statements that select the last link and insert links. Cached: building them takes longer than executing them."""
-    table = table_of(ChainLinkRow)
+    table = table_of(ChainLink)
     return select(table.c.digest).order_by(table.c.id.desc()).limit(1), insert(table)
 
 
@@ -122,7 +135,7 @@ def _find_unlinked_rows(
 
 def _load_linked_rows(connection: Connection) -> Iterator[tuple[RowMapping, RowMapping | None]]:
     """Yield each link in order with the row that it refers to, or None if the row no longer exists."""
-    table = table_of(ChainLinkRow)
+    table = table_of(ChainLink)
     for links in connection.execute(select(table).order_by(table.c.id)).mappings().partitions(LINKS_PER_QUERY):
         keys = [_parse_row_id(link["kind"], link["row"]) for link in links]
         rows = {kind: _load_rows(connection, kind, links, keys) for kind in {link["kind"] for link in links}}
@@ -180,7 +193,7 @@ def _number_variants(kind: str, row: RowMapping) -> Iterator[dict[str, Any]]:
 
 def contains_head(db: Database, head: str) -> bool:
     """Whether a head that was noted earlier is a digest of the chain, or its start."""
-    table = table_of(ChainLinkRow)
+    table = table_of(ChainLink)
     with db.read() as connection:
         link_id = connection.execute(select(table.c.id).where(table.c.digest == head).limit(1)).scalar_one_or_none()
     return link_id is not None or head == START_DIGEST

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, func, literal, select
 
-from auditor.domain import Outcome, Ruling, Trace, Verdict, canonical_json
+from auditor.domain import Outcome, Ruling, Trace, Verdict
 from auditor.domain.labels import LabelKind, LabelUnit
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import find_labelled_probe
@@ -40,16 +39,6 @@ class LabelableUnit(NamedTuple):
     unit: LabelUnit
     attributes: Mapping[str, str]
     content: str
-
-
-def format_unit(unit: LabelUnit) -> str:
-    """Format the parts of a unit as stored: a canonical JSON list."""
-    return canonical_json(list(unit.parts))
-
-
-def parse_unit(kind: LabelKind, text: str) -> LabelUnit:
-    """Parse a unit as stored; the reverse of `format_unit`."""
-    return LabelUnit(kind, tuple(json.loads(text)))
 
 
 def load_labelable_units(db: Database, audit_id: int, kind: LabelKind) -> list[LabelableUnit]:

@@ -6,53 +6,26 @@ one that was labelled. `label_draws` has the samples.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from enum import StrEnum
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
-from sqlalchemy import Connection, RowMapping, func, insert, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
-from auditor.domain import canonical_json
-from auditor.domain.labels import Label, LabelKind, LabelUnit
+from auditor.domain.labels import Label, LabelAction, LabelEntry, LabelKind, LabelUnit
 from auditor.errors import StorageError
 from auditor.failpoints import failpoint
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.label_draws import load_label_sample as load_label_sample
-from auditor.storage.label_tables import LabelRow
-from auditor.storage.label_units import format_unit, load_contents, parse_unit
-from auditor.storage.ledger import utc_now
+from auditor.storage.label_units import load_contents
 from auditor.storage.rating_log import write_log
-from auditor.storage.row_writing import coerce_values, table_of
+from auditor.storage.records import read_records
+from auditor.storage.row_writing import select_records, table_of
 
 REVIEW_SOURCE = "review"
 """`Label.source` of labels made in the review screen, which alone can be undone there."""
 _ROWS_PER_PAGE = 20
-
-
-class LabelAction(StrEnum):
-    """What a row of the log records."""
-
-    LABEL = "label"
-    UNDO = "undo"
-
-
-class LabelEntry(NamedTuple):
-    """One row of the log.
-
-    Attributes:
-        of: id of the row that an undo reverts; None for a label.
-        label: of an undo, the label that was undone.
-        content: hash of the unit's text when it was labelled.
-    """
-
-    id: int
-    act: LabelAction
-    of: int | None
-    label: Label
-    content: str
 
 
 def append_label(db: Database, audit_id: int, label: Label) -> LabelEntry:
@@ -80,13 +53,8 @@ def undo_label(db: Database, audit_id: int, kind: LabelKind, rater: str) -> Labe
         last = _find_last_undoable(connection, audit_id, kind, rater)
         if last is None:
             return None
-        values = _label_columns(audit_id, last.label, last.content) | {
-            "act": LabelAction.UNDO.value,
-            "of": last.id,
-            "duration_s": None,
-            "labelled_at": utc_now(),
-        }
-        _insert_row(connection, values)
+        label = replace(last.label, duration_s=None, labelled_at=datetime.now(UTC))
+        _append(connection, audit_id, LabelEntry(0, audit_id, LabelAction.UNDO, last.id, label, last.content))
         return last.label
 
     return write_log(db, job)
@@ -123,16 +91,16 @@ def load_new_entries(db: Database, audit_id: int, kind: LabelKind, after_id: int
     Args:
         after_id: 0 for all rows.
     """
-    table = table_of(LabelRow)
+    table = table_of(LabelEntry)
     with db.read() as connection:
         if not after_id:
             last_id = connection.execute(select(func.max(table.c.id))).scalar_one() or 0
             entries = _load_entries(connection, audit_id, kind)
             return [entry for entry in entries if entry.id <= last_id], last_id
         # A condition on the audit would make SQLite search all labels of the audit instead of the last ids.
-        rows = connection.execute(select(table).where(table.c.id > after_id).order_by(table.c.id)).mappings().all()
-    entries = [_parse_entry(row) for row in rows if (row["audit_id"], row["kind"]) == (audit_id, kind.value)]
-    return entries, rows[-1]["id"] if rows else after_id
+        entries = select_records(connection, LabelEntry, table.c.id > after_id, order_by=[table.c.id])
+    last_id = entries[-1].id if entries else after_id
+    return [entry for entry in entries if (entry.audit_id, entry.label.unit.kind) == (audit_id, kind)], last_id
 
 
 # --- inside a transaction ---------------------------------------------------------------------------------------
@@ -146,37 +114,15 @@ def _append_label(connection: Connection, audit_id: int, label: Label) -> LabelE
             f"the audit has no such {label.unit.kind.noun} any more: {', '.join(label.unit.parts)}.",
             "The audit was run again since. Close the review, and open it again.",
         )
-    values = _label_columns(audit_id, label, content)
-    return LabelEntry(_insert_row(connection, values), LabelAction.LABEL, None, label, content)
+    entry = LabelEntry(0, audit_id, LabelAction.LABEL, None, label, content)
+    return replace(entry, id=_append(connection, audit_id, entry))
 
 
-def _label_columns(audit_id: int, label: Label, content: str) -> dict[str, Any]:
-    """Columns of a label's row, without its id."""
-    return {
-        "audit_id": audit_id,
-        "kind": label.unit.kind.value,
-        "unit": format_unit(label.unit),
-        "rater": label.rater,
-        "act": LabelAction.LABEL.value,
-        "of": None,
-        "value": label.value,
-        "aspects": canonical_json(dict(label.aspects)),
-        "note": label.note,
-        "content": content,
-        "text_hash": label.text_hash,
-        "duration_s": label.duration_s,
-        "source": label.source,
-        "labelled_at": label.labelled_at.isoformat(timespec="milliseconds"),
-    }
-
-
-def _insert_row(connection: Connection, values: Mapping[str, Any]) -> int:
-    """Insert a row and its link in the hash chain; return its id."""
-    table = table_of(LabelRow)
-    row = connection.execute(insert(table).returning(*table.c), coerce_values(LabelRow, values)).mappings().one()
+def _append(connection: Connection, audit_id: int, entry: LabelEntry) -> int:
+    """Append an entry to the log and the hash chain; return its id."""
+    entry_id = hash_chain.append_entry(connection, audit_id, entry)
     failpoint("label")
-    hash_chain.append_links(connection, "label", [coerce_values(LabelRow, dict(row))])
-    return int(row["id"])
+    return entry_id
 
 
 def _find_last_undoable(connection: Connection, audit_id: int, kind: LabelKind, rater: str) -> LabelEntry | None:
@@ -184,45 +130,25 @@ def _find_last_undoable(connection: Connection, audit_id: int, kind: LabelKind, 
 
     Rows are read from the last one back, so that the cost grows with the undos in a row, not with the labels.
     """
-    c = table_of(LabelRow).c
+    c = table_of(LabelEntry).c
     of_rater = c.audit_id == audit_id, c.kind == kind.value, c.rater == rater, c.source == REVIEW_SOURCE
-    query = select(table_of(LabelRow)).where(*of_rater).order_by(c.id.desc()).limit(_ROWS_PER_PAGE)
     undone: set[int] = set()
-    first_id = None
-    while rows := connection.execute(query if first_id is None else query.where(c.id < first_id)).mappings().all():
-        for row in rows:
-            entry = _parse_entry(row)
+    before: list[ColumnElement[bool]] = []
+    while entries := select_records(
+        connection, LabelEntry, *of_rater, *before, order_by=[c.id.desc()], limit=_ROWS_PER_PAGE
+    ):
+        for entry in entries:
             if entry.act is LabelAction.UNDO:
                 undone.add(entry.of or 0)
             elif entry.id not in undone:
                 return entry
-        first_id = rows[-1]["id"]
+        before = [c.id < entries[-1].id]
     return None
 
 
 def _load_entries(connection: Connection, audit_id: int, kind: LabelKind | None) -> list[LabelEntry]:
     """Load rows of the log, oldest first, of one kind or all."""
-    table = table_of(LabelRow)
-    query = select(table).where(table.c.audit_id == audit_id).order_by(table.c.id)
-    if kind is not None:
-        query = query.where(table.c.kind == kind.value)
-    return [_parse_entry(row) for row in connection.execute(query).mappings()]
-
-
-def _parse_entry(row: RowMapping) -> LabelEntry:
-    """Convert a row of the log to an entry."""
-    label = Label(
-        unit=parse_unit(LabelKind(row["kind"]), row["unit"]),
-        rater=row["rater"],
-        value=row["value"],
-        labelled_at=datetime.fromisoformat(row["labelled_at"]),
-        aspects=json.loads(row["aspects"]),
-        note=row["note"],
-        text_hash=row["text_hash"],
-        duration_s=row["duration_s"],
-        source=row["source"],
-    )
-    return LabelEntry(row["id"], LabelAction(row["act"]), row["of"], label, row["content"])
+    return read_records(connection, audit_id, LabelEntry, kind=kind and kind.value)
 
 
 def _select_undoable(entries: Iterable[LabelEntry]) -> list[LabelEntry]:

@@ -15,12 +15,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, insert, select
-from sqlmodel import SQLModel
 
 from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
 from auditor.storage import hash_chain
-from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
+from auditor.storage.call_records import Dispatch, Payload, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.row_classes import conversion_of
 from auditor.storage.row_writing import coerce_values, make_storable, table_of
@@ -30,6 +29,7 @@ ZLIB_LOOKAHEAD_BYTES = 262
 """Bytes of zlib's window that are used for its look-ahead (MIN_LOOKAHEAD in zlib)."""
 _ANSWER_FIELDS = conversion_of(Answer).column_names
 """Fields of an answer that are columns of its row."""
+_ATTEMPT_FIELDS = conversion_of(Attempt).column_names
 MAX_KEYS_PER_QUERY = 500
 """Maximum number of keys in one query; old versions of SQLite allow 999 variables."""
 
@@ -42,7 +42,7 @@ def utc_now() -> str:
 def load_answers(db: Database, keys: Iterable[str]) -> dict[str, Answer]:
     """Load the recorded answers of calls by key, without their attempts; calls without an answer are left out."""
     answers: dict[str, Answer] = {}
-    table = table_of(AnswerRow)
+    table = table_of(StoredAnswer)
     remaining_keys = iter(keys)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
@@ -61,7 +61,7 @@ class RecordedRequest(NamedTuple):
 def load_requests(db: Database, keys: Iterable[str]) -> dict[str, RecordedRequest]:
     """Load what the recorded answers of calls were asked, by key; calls without an answer are left out."""
     requests: dict[str, RecordedRequest] = {}
-    c = table_of(AnswerRow).c
+    c = table_of(StoredAnswer).c
     remaining_keys = iter(keys)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
@@ -75,7 +75,7 @@ def load_requests(db: Database, keys: Iterable[str]) -> dict[str, RecordedReques
 def find_answered_keys(db: Database, keys: Iterable[str]) -> set[str]:
     """Return those keys that have a recorded answer."""
     answered_keys: set[str] = set()
-    table = table_of(AnswerRow)
+    table = table_of(StoredAnswer)
     remaining_keys = iter(keys)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
@@ -117,13 +117,13 @@ async def record_answer(
     """
     make_update = functools.partial(_update_after_return, call, run_id=run_id, audit_id=audit_id)
     try:
-        answer_row = coerce_values(AnswerRow, _answer_columns(call, answer)) if answer.outcome.is_answer else None
+        answer_row = coerce_values(StoredAnswer, _answer_columns(call, answer)) if answer.outcome.is_answer else None
         await db.writer.write(make_update(answer, answer_row))
         return answer
     except UnstorableError as error:
         failure = _unstorable_answer(answer, error)
         failure_update = make_update(failure, None)
-        attempts = [make_storable(AttemptRow, attempt) for attempt in failure_update.attempts]
+        attempts = [make_storable(StoredAttempt, attempt) for attempt in failure_update.attempts]
         await db.writer.write(replace(failure_update, attempts=attempts))
         return failure
 
@@ -146,7 +146,7 @@ def _unstorable_answer(answer: Answer, error: UnstorableError) -> Answer:
     attempts = list(answer.attempts)
     if attempts:
         attempts[-1] = replace(attempts[-1], outcome=Outcome.SERVER_ERROR, error=reason)
-    cost = make_storable(AnswerRow, {"cost_usd": answer.cost_usd})["cost_usd"]
+    cost = make_storable(StoredAnswer, {"cost_usd": answer.cost_usd})["cost_usd"]
     return Answer(answer.key, Outcome.SERVER_ERROR, cost_usd=cost, error=reason, attempts=tuple(attempts))
 
 
@@ -186,14 +186,14 @@ class _LedgerUpdate(GroupedJob):
             (dispatch["run"], dispatch["key"]): dispatch for dispatch in (job.dispatched for job in jobs) if dispatch
         }
         _delete_dispatches(connection, [*(job.returned_call for job in jobs if job.returned_call), *dispatched])
-        _insert_rows(connection, DispatchRow, list(dispatched.values()))
+        _insert_rows(connection, Dispatch, list(dispatched.values()))
         payloads = {digest: {"digest": digest, "data": data} for job in jobs for digest, data in job.payloads.items()}
-        new_payloads = _select_new_rows(connection, PayloadRow, "digest", payloads)
-        _insert_rows(connection, PayloadRow, [row | {"data": compress_payload(row["data"])} for row in new_payloads])
-        _insert_rows(connection, AttemptRow, [attempt for job in jobs for attempt in job.attempts])
+        new_payloads = _select_new_rows(connection, Payload, "digest", payloads)
+        _insert_rows(connection, Payload, [row | {"data": compress_payload(row["data"])} for row in new_payloads])
+        _insert_rows(connection, StoredAttempt, [attempt for job in jobs for attempt in job.attempts])
         answer_rows = {job.answer["key"]: job.answer for job in reversed(jobs) if job.answer}
-        new_answers = _select_new_rows(connection, AnswerRow, "key", dict(reversed(answer_rows.items())))
-        _insert_rows(connection, AnswerRow, new_answers)
+        new_answers = _select_new_rows(connection, StoredAnswer, "key", dict(reversed(answer_rows.items())))
+        _insert_rows(connection, StoredAnswer, new_answers)
         hash_chain.append_links(connection, "answer", new_answers)
 
 
@@ -213,19 +213,19 @@ def compress_payload(data: bytes) -> bytes:
 @functools.cache
 def _delete_dispatches_statement() -> Delete:
     """Statement that deletes one run's dispatches of calls; its parameters are `of`, the run's id, and `keys`."""
-    table = table_of(DispatchRow)
+    table = table_of(Dispatch)
     return delete(table).where(table.c.run == bindparam("of"), table.c.key.in_(bindparam("keys", expanding=True)))
 
 
 @functools.cache
-def _known_keys_statement(row_class: type[SQLModel], key_column: str) -> Select[Any]:
+def _known_keys_statement(row_class: type, key_column: str) -> Select[Any]:
     """Statement that selects which of the values bound to `keys` a key column already holds."""
     column = table_of(row_class).c[key_column]
     return select(column).where(column.in_(bindparam("keys", expanding=True)))
 
 
 @functools.cache
-def _insert_statement(row_class: type[SQLModel]) -> Insert:
+def _insert_statement(row_class: type) -> Insert:
     return insert(table_of(row_class))
 
 
@@ -239,7 +239,7 @@ def _delete_dispatches(connection: Connection, calls: Sequence[tuple[str, str]])
 
 
 def _select_new_rows(
-    connection: Connection, row_class: type[SQLModel], key_column: str, rows: Mapping[str, dict[str, Any]]
+    connection: Connection, row_class: type, key_column: str, rows: Mapping[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return those rows whose key is not stored yet. Safe from races, since a transaction is the only writer."""
     if not rows:
@@ -248,7 +248,7 @@ def _select_new_rows(
     return [row for key, row in rows.items() if key not in stored_keys]
 
 
-def _insert_rows(connection: Connection, row_class: type[SQLModel], rows: list[dict[str, Any]]) -> None:
+def _insert_rows(connection: Connection, row_class: type, rows: list[dict[str, Any]]) -> None:
     """Insert rows; does nothing without any."""
     if rows:
         connection.execute(_insert_statement(row_class), rows)
@@ -277,25 +277,16 @@ def _answer_columns(call: Call, answer: Answer) -> dict[str, object]:
 
 def _attempt_columns(call: Call, attempt: Attempt, audit_id: int | None = None) -> dict[str, object]:
     """Build the row of one request of a call; `audit_id` is the audit that it is charged to, None for none."""
-    return {
+    return {name: getattr(attempt, name) for name in _ATTEMPT_FIELDS} | {
         "key": call.key,
-        "number": attempt.number,
         "model": call.model,
         "purpose": call.purpose.value,
         "started_at": attempt.started_at.isoformat(timespec="milliseconds"),
-        "latency_s": attempt.latency_s,
         "outcome": attempt.outcome.value,
-        "http_status": attempt.http_status,
-        "error": attempt.error,
-        "retry_after_s": attempt.retry_after_s,
         "size": attempt.body.size if attempt.body else None,
         "payload": attempt.body.digest if attempt.body else None,
         "audit_id": audit_id,
         "name": call.name,
-        "prompt_tokens": attempt.prompt_tokens,
-        "completion_tokens": attempt.completion_tokens,
-        "cost_usd": attempt.cost_usd,
-        "estimated": attempt.estimated,
     }
 
 
@@ -306,7 +297,7 @@ def _parse_answer(row: RowMapping) -> Answer:
 
 def load_payload(db: Database, digest: str) -> bytes | None:
     """Load the beginning of a server's response by its SHA-256; None if none is stored."""
-    table = table_of(PayloadRow)
+    table = table_of(Payload)
     with db.read() as connection:
         compressed = connection.execute(select(table.c.data).where(table.c.digest == digest)).scalar_one_or_none()
     return None if compressed is None else zlib.decompress(compressed)

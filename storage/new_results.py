@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, FromClause, Select, String, and_, cast, func, literal, null, select
 
 from auditor.domain import Outcome, Ruling, Trace, Verdict
-from auditor.storage.call_tables import AnswerRow, AttemptRow
+from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
 
@@ -47,7 +47,7 @@ def load_new_results(db: Database, audit_id: int, since: str) -> Iterator[NewRes
 
 def _new_scores_query(audit_id: int, since: str) -> Select[Any]:
     """Query of the traces whose answer was recorded at or after `since`; columns in order of `NewResult`."""
-    traces, answers = table_of(Trace), table_of(AnswerRow)
+    traces, answers = table_of(Trace), table_of(StoredAnswer)
     trace, attempt = traces.c, _attempt_alias()
     query = select(
         literal(""),
@@ -68,7 +68,7 @@ def _new_verdicts_query(audit_id: int, since: str) -> Select[Any]:
 
     Key, number and start are those of the call that gave the trace, not of the call of the judge.
     """
-    verdicts, traces, answers = table_of(Verdict), table_of(Trace), table_of(AnswerRow)
+    verdicts, traces, answers = table_of(Verdict), table_of(Trace), table_of(StoredAnswer)
     verdict, trace, attempt = verdicts.c, traces.c, _attempt_alias()
     same_trace = [verdict[name] == trace[name] for name in ("audit_id", "model", "country", "topic", "sample")]
     query = select(
@@ -90,12 +90,12 @@ def _new_verdicts_query(audit_id: int, since: str) -> Select[Any]:
 
 
 def _attempt_alias() -> FromClause:
-    return table_of(AttemptRow).alias("last")
+    return table_of(StoredAttempt).alias("last")
 
 
 def _is_last_attempt(key: ColumnElement[str], attempt: FromClause) -> ColumnElement[bool]:
     """Condition: the attempt is the last one of the call with this key."""
-    any_attempt = table_of(AttemptRow).alias("other")
+    any_attempt = table_of(StoredAttempt).alias("other")
     last_id = (
         select(func.max(any_attempt.c.id))
         .where(any_attempt.c.key == key)

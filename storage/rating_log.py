@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from auditor.domain import Cell, Conflict, ConflictKind, ConflictSides, Decision, Rating, RatingAction
 from auditor.errors import StorageError
+from auditor.storage import hash_chain
 from auditor.storage.conflict_status import (
     CONFLICT_KEY_COLUMNS,
     RATED_COLUMNS,
@@ -22,7 +23,6 @@ from auditor.storage.conflict_status import (
     rated_content,
 )
 from auditor.storage.database import Database
-from auditor.storage.results import insert_rating
 from auditor.storage.row_classes import conversion_of
 from auditor.storage.row_writing import table_of
 from auditor.storage.writer import Job, T
@@ -231,7 +231,7 @@ def empty_rating(key: ConflictKey, content: RatedContent, rater: str) -> Rating:
 
 def insert_entry(connection: Connection, audit_id: int, rating: Rating) -> RatingEntry:
     """Append a rating to the log and the hash chain, and return it with the new row's id."""
-    return RatingEntry(insert_rating(connection, audit_id, rating), rating)
+    return RatingEntry(hash_chain.append_entry(connection, audit_id, rating), rating)
 
 
 def _load_rated_content(connection: Connection, audit_id: int, key: ConflictKey) -> RatedContent | None:

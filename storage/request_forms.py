@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import func, literal, select
 
 from auditor.domain import Outcome, Purpose, Trace
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.count_queries import fetch_rows
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
@@ -42,11 +42,11 @@ class Alteration(NamedTuple):
 
 def load_direct_alterations(db: Database, audit_id: int) -> list[Alteration]:
     """Ways in which each model's direct questions were sent, in the order of the models' names."""
-    trace, answer = table_of(Trace).c, table_of(AnswerRow).c
+    trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
     query = (
         select(trace.model, literal(Purpose.DIRECT.value), answer.altered)
         .distinct()
-        .select_from(table_of(Trace).join(table_of(AnswerRow), answer.key == trace.key))
+        .select_from(table_of(Trace).join(table_of(StoredAnswer), answer.key == trace.key))
         .where(trace.audit_id == audit_id)
         .order_by(trace.model, answer.altered.nulls_first())
     )
@@ -55,11 +55,11 @@ def load_direct_alterations(db: Database, audit_id: int) -> list[Alteration]:
 
 def load_scores_by_form(db: Database, audit_id: int) -> list[FormScore]:
     """Mean scores of an audit's direct answers by model, form and cell, in this order; free texts have no form."""
-    trace, answer = table_of(Trace).c, table_of(AnswerRow).c
+    trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
     group = (trace.model, answer.form, trace.country, trace.topic)
     query = (
         select(*group, func.avg(trace.score), func.count())
-        .select_from(table_of(Trace).join(table_of(AnswerRow), answer.key == trace.key))
+        .select_from(table_of(Trace).join(table_of(StoredAnswer), answer.key == trace.key))
         .where(trace.audit_id == audit_id, trace.outcome == Outcome.OK.value, trace.score.is_not(None))
         .where(answer.form.is_not(None))
         .group_by(*group)

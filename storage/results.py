@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, select
 
 from auditor.domain import (
     Cell,
@@ -22,11 +22,10 @@ from auditor.domain import (
     Trace,
     Verdict,
 )
-from auditor.storage import audits, hash_chain
+from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.records import load_records, replace_records, write_records
-from auditor.storage.row_classes import conversion_of
-from auditor.storage.row_writing import coerce_values, table_of
+from auditor.storage.row_writing import table_of
 
 CLAIM_KINDS = [kind.value for kind in ConflictKind if kind.spec.sides is ConflictSides.CLAIMS]
 """Kinds of conflicts that a user's command queues; a run neither makes nor deletes them."""
@@ -90,16 +89,6 @@ def replace_claim_conflicts(
         replace_records(connection, audit_id, Claim, claims)
 
     db.write(job)
-
-
-def insert_rating(connection: Connection, audit_id: int, rating: Rating) -> int:
-    """Append a person's rating to the table and its link to the hash chain; return its id."""
-    table = table_of(Rating)
-    [values] = conversion_of(Rating).to_rows([rating], audit_id=audit_id)
-    row = connection.execute(insert(table).returning(*table.c), coerce_values(Rating, values)).mappings().one()
-    # RETURNING of SQLite gives an integral value of a float column as int, a later SELECT gives it as float.
-    hash_chain.append_links(connection, "rating", [coerce_values(Rating, dict(row))])
-    return int(row["id"])
 
 
 def load_traces(

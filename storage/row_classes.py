@@ -6,7 +6,7 @@ import functools
 import json
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from inspect import getdoc, isclass, signature
@@ -31,13 +31,14 @@ from sqlalchemy.ext.declarative import DeferredReflection
 from sqlalchemy.types import TypeEngine
 from sqlmodel import Field, SQLModel
 
-from auditor.domain import Purpose, canonical_json
+from auditor.domain import canonical_json
 from auditor.domain.records import (
     CallKey,
     ColumnMark,
     References,
     RowOwner,
     RowPolicy,
+    StoredAs,
     table_declaration,
 )
 
@@ -90,16 +91,6 @@ _WORDS = String().with_variant(ServerText(collation="C"), "postgresql")
 _LONG_TEXT = Text().with_variant(ServerText(collation="C"), "postgresql")
 
 
-def call_key_column(purpose: Purpose | None, name_column: str) -> Any:
-    """A column with keys of calls, which count towards the audit's cost; see `CallKey`."""
-    return Field(default=None, sa_column_kwargs={"info": {CallKey: CallKey(purpose, name_column)}})
-
-
-def audit_id_column() -> Column[int]:
-    """Part of a primary key: the audit that a row belongs to, and is deleted with."""
-    return Column(ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True)
-
-
 @functools.cache
 def row_class_of(record_class: type) -> type[SQLModel]:
     """The SQLModel class of the rows of a record, with its table; made by the first call.
@@ -134,19 +125,33 @@ def make_columns(record_class: type) -> list[Column[Any]]:
         TypeError: the class has no declaration, or a field has a type that cannot be stored.
     """
     declaration = table_declaration(record_class)
-    columns: list[Column[Any]] = []
-    if declaration.owner in (RowOwner.AUDIT, RowOwner.PROBE):
-        columns.append(Column("audit_id", ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True))
-    elif declaration.owner is RowOwner.AUDIT_LOG:
-        columns.append(Column("id", Integer(), primary_key=True))
-        columns.append(Column("audit_id", ForeignKey("audit.id"), nullable=False))
-    if declaration.owner is RowOwner.PROBE:
-        columns.append(Column("probe", _WORDS, primary_key=True))
-    for record_field in _stored_fields(record_class):
-        columns += record_field.make_columns()
+    columns = list(_OWNER_COLUMNS[declaration.owner]())
+    layout = _Layout.of(record_class)
+    columns += [stored.make_column() for stored in layout.fields if ColumnMark.OWNERS not in stored.marks]
+    columns.sort(key=lambda column: (*declaration.first_columns, column.name).index(column.name))
     if declaration.position is not None:
         columns.insert(declaration.position, Column("position", Integer(), nullable=False))
     return columns
+
+
+def _id_column() -> Column[Any]:
+    return Column("id", Integer(), primary_key=True)
+
+
+def _audit_column(*, is_owned: bool = True, is_key: bool = True, is_indexed: bool = False) -> Column[Any]:
+    """Column of the audit that a row belongs to; `is_owned`: the row is deleted with it."""
+    audit = ForeignKey("audit.id", ondelete="CASCADE" if is_owned else None)
+    return Column("audit_id", audit, primary_key=is_key, nullable=False, index=is_indexed or None)
+
+
+_OWNER_COLUMNS: Mapping[RowOwner, Callable[[], Sequence[Column[Any]]]] = {
+    RowOwner.AUDIT: lambda: [_audit_column()],
+    RowOwner.AUDIT_LOG: lambda: [_id_column(), _audit_column(is_owned=False, is_key=False)],
+    RowOwner.AUDIT_NUMBERED: lambda: [_id_column(), _audit_column(is_key=False, is_indexed=True)],
+    RowOwner.PROBE: lambda: [_audit_column(), Column("probe", _WORDS, primary_key=True)],
+    RowOwner.DATABASE: lambda: [],
+    RowOwner.DATABASE_NUMBERED: lambda: [_id_column()],
+}
 
 
 # --- fields -----------------------------------------------------------------------------------------------------
@@ -154,67 +159,75 @@ def make_columns(record_class: type) -> list[Column[Any]]:
 
 @dataclass(frozen=True)
 class _StoredField:
-    """A field of a record: its type without `None` and marks, and what these said.
+    """A field with one column: its type without `None` and marks, and what these said.
 
     Attributes:
+        path: attribute of the record with the value, such as `cell.country`.
         default: of the field; None if it has none.
     """
 
-    name: str
+    path: str
     type: Any
     is_optional: bool
     marks: tuple[Any, ...]
     default: Any
 
     @property
-    def parts(self) -> Mapping[str, Any]:
-        """Types of the parts of a named tuple, which has a column for each, by name; empty for another type."""
-        return get_type_hints(self.type) if isclass(self.type) and hasattr(self.type, "_fields") else {}
+    def _stored_as(self) -> StoredAs:
+        return next((mark for mark in self.marks if isinstance(mark, StoredAs)), StoredAs())
+
+    @functools.cached_property
+    def column_name(self) -> str:
+        return self._stored_as.name or self.path.rpartition(".")[2]
+
+    @functools.cached_property
+    def is_key(self) -> bool:
+        return ColumnMark.KEY in self.marks
+
+    def make_column(self) -> Column[Any]:
+        """Make the field's column."""
+        foreign_keys = [
+            ForeignKey(mark.column, ondelete="CASCADE" if mark.is_owned else None)
+            for mark in self.marks
+            if isinstance(mark, References)
+        ]
+        return Column(
+            self.column_name,
+            self._column_type,
+            *foreign_keys,
+            primary_key=self.is_key,
+            nullable=not self.is_key and (self.is_optional or ColumnMark.NULLABLE in self.marks),
+            unique=ColumnMark.UNIQUE in self.marks or None,
+            index=ColumnMark.INDEXED in self.marks or None,
+            info={type(mark): mark for mark in self.marks if isinstance(mark, CallKey)},
+        )
 
     @property
-    def paths(self) -> list[str]:
-        """Attributes of a record with the values of the columns."""
-        return [f"{self.name}.{part}" for part in self.parts] or [self.name]
-
-    @property
-    def column_names(self) -> list[str]:
-        return list(self.parts) or [self.name]
-
-    def make_columns(self) -> Iterator[Column[Any]]:
-        """Yield the column of the field, or those of the parts of its type."""
-        is_key = ColumnMark.KEY in self.marks
-        for name, part_type in (self.parts or {self.name: self.type}).items():
-            foreign_keys = [
-                ForeignKey(mark.column, ondelete="CASCADE" if mark.is_owned else None)
-                for mark in self.marks
-                if isinstance(mark, References)
-            ]
-            yield Column(
-                name,
-                self._column_type(part_type),
-                *foreign_keys,
-                primary_key=is_key,
-                nullable=not is_key and (self.is_optional or ColumnMark.NULLABLE in self.marks),
-                unique=ColumnMark.UNIQUE in self.marks or None,
-                index=ColumnMark.INDEXED in self.marks or None,
-                default=self.default if isinstance(self.default, str | int | float) else None,
-                info={type(mark): mark for mark in self.marks if isinstance(mark, CallKey)},
-            )
-
-    def _column_type(self, value_type: Any) -> TypeEngine[Any]:
-        if column_type := _COLUMN_TYPES.get(value_type):
+    def _column_type(self) -> TypeEngine[Any]:
+        if column_type := _COLUMN_TYPES.get(self.type):
             return column_type
         if (
-            value_type is Any
-            or get_origin(value_type) in (Literal, Mapping, tuple)
-            or issubclass(value_type, str | datetime)
+            self._stored_as.write
+            or self.type is Any
+            or get_origin(self.type) in (Literal, Mapping, tuple)
+            or issubclass(self.type, str | datetime)
         ):
             return _LONG_TEXT if ColumnMark.LONG_TEXT in self.marks else _WORDS
-        raise TypeError(f"values of the type {value_type} cannot be stored: field '{self.name}'")
+        raise TypeError(f"values of the type {self.type} cannot be stored: field '{self.path}'")
 
-    @property
-    def write(self) -> Callable[[Any], Any] | None:
+    def write_all(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Convert values to those of the column."""
+        if self.is_key and self.is_optional:
+            return [value or "" for value in values]
+        if self._write is None:
+            return values
+        return [None if value is None else self._write(value) for value in values]
+
+    @functools.cached_property
+    def _write(self) -> Callable[[Any], Any] | None:
         """Function that converts a value to that of its column; None if it is stored as it is."""
+        if self._stored_as.write:
+            return self._stored_as.write
         if self.type is Any:
             return canonical_json
         if get_origin(self.type) is Mapping:
@@ -226,6 +239,8 @@ class _StoredField:
     @property
     def read(self) -> Callable[[Any], Any] | None:
         """Function that converts the value of the column back; None if it stays as it is."""
+        if self._stored_as.read:
+            return self._stored_as.read
         if self.type is Any or get_origin(self.type) is Mapping:
             return json.loads
         if get_origin(self.type) is tuple:
@@ -237,16 +252,66 @@ class _StoredField:
         return None
 
 
-def _stored_fields(record_class: type[Any]) -> Sequence[_StoredField]:
-    """The fields of a record that have columns, in order."""
+@dataclass(frozen=True)
+class _Layout:
+    """The fields of a record that have columns, those of its parts among them, in order.
+
+    Attributes:
+        parts: of each part, the index of its first field, the number of its own fields, and what makes it of their
+            values; parts of parts before them, and later ones first, so that no replaced part moves another.
+        make: what makes the record of the values of its own fields.
+    """
+
+    fields: Sequence[_StoredField]
+    parts: Sequence[tuple[int, int, Callable[..., Any]]]
+    make: Callable[..., Any]
+
+    @classmethod
+    def of(cls, record_class: type[Any], prefix: str = "", outer_marks: tuple[Any, ...] = ()) -> _Layout:
+        """The layout of a class; `prefix` and `outer_marks` are the path and the marks of a part."""
+        stored_fields: list[_StoredField] = []
+        parts: list[tuple[int, int, Callable[..., Any]]] = []
+        names = []
+        for name, hint, default in _iter_fields(record_class):
+            value_type, is_optional, marks = _split_hint(hint)
+            if ColumnMark.NOT_STORED in marks:
+                continue
+            names.append(name)
+            marks = (*outer_marks, *marks)
+            if _is_part(value_type, marks):
+                part, start = cls.of(value_type, f"{prefix}{name}.", marks), len(stored_fields)
+                parts += [(start + first, n_fields, make) for first, n_fields, make in part.parts]
+                parts.append((start, part.n_fields, part.make))
+                stored_fields += part.fields
+            else:
+                stored_fields.append(_StoredField(prefix + name, value_type, is_optional, marks, default))
+        parts.sort(key=lambda part: -part[0])
+        is_positional = names == list(signature(record_class).parameters)
+        make = record_class if is_positional else lambda *values: record_class(**dict(zip(names, values, strict=True)))
+        return cls(stored_fields, parts, make)
+
+    @property
+    def n_fields(self) -> int:
+        """Number of the record's own fields."""
+        return len(self.fields) - sum(n_fields - 1 for _, n_fields, _ in self.parts)
+
+
+def _is_part(value_type: Any, marks: tuple[Any, ...]) -> bool:
+    """Whether a field of this type has a column for each field of its value."""
+    is_record = isclass(value_type) and (is_dataclass(value_type) or hasattr(value_type, "_fields"))
+    return is_record and not any(isinstance(mark, StoredAs) and mark.write for mark in marks)
+
+
+def _iter_fields(record_class: type[Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, annotation and default, None without one, of each field of a dataclass or a named tuple."""
     hints = get_type_hints(record_class, include_extras=True)
-    stored_fields = []
-    for record_field in fields(record_class):
-        value_type, is_optional, marks = _split_hint(hints[record_field.name])
-        default = None if record_field.default is MISSING else record_field.default
-        if ColumnMark.NOT_STORED not in marks:
-            stored_fields.append(_StoredField(record_field.name, value_type, is_optional, marks, default))
-    return stored_fields
+    if is_dataclass(record_class):
+        for record_field in fields(record_class):
+            default = None if record_field.default is MISSING else record_field.default
+            yield record_field.name, hints[record_field.name], default
+    else:
+        for name in record_class._fields:
+            yield name, hints[name], record_class._field_defaults.get(name)
 
 
 def _split_hint(hint: Any) -> tuple[Any, bool, tuple[Any, ...]]:
@@ -269,56 +334,53 @@ class RecordConversion(Generic[R]):
     """Converts records of a class to rows and back.
 
     Attributes:
-        column_names: of a record's fields, in the order of `to_record`'s values; those of its owner are not among them.
+        column_names: of a record's fields, in the order of `to_record`'s values.
     """
 
     def __init__(self, record_class: type[R]) -> None:
-        self._record_class = record_class
-        stored_fields = _stored_fields(record_class)
-        self.column_names = [name for stored in stored_fields for name in stored.column_names]
-        paths = [path for stored in stored_fields for path in stored.paths]
+        layout = _Layout.of(record_class)
+        self.column_names = [stored.column_name for stored in layout.fields]
+        self._make, self._parts = layout.make, layout.parts
+        self._written = [stored for stored in layout.fields if ColumnMark.OWNERS not in stored.marks]
+        paths = [stored.path for stored in self._written]
         get_values = attrgetter(*paths)
         self._get_values = get_values if len(paths) > 1 else lambda record: (get_values(record),)
-        self._field_names = [stored.name for stored in stored_fields]
-        self._is_positional = self._field_names == list(signature(record_class).parameters)
-        self._writers = [(stored.name, stored.write) for stored in stored_fields if stored.write]
-        readers = enumerate(stored.read for stored in stored_fields)
+        readers = enumerate(stored.read for stored in layout.fields)
         self._readers = [(i, read) for i, read in readers if read]
         self._defaults = [
             (i, stored.default)
-            for i, stored in enumerate(stored_fields)
+            for i, stored in enumerate(layout.fields)
             if ColumnMark.NULLABLE in stored.marks and stored.default is not None
         ]
-        self._tuples = [
-            (self.column_names.index(stored.column_names[0]), len(stored.parts), stored.type)
-            for stored in reversed(stored_fields)  # an earlier one does not move a later one
-            if stored.parts
-        ]
+        self._key_texts = [i for i, stored in enumerate(layout.fields) if stored.is_key and stored.is_optional]
 
     def to_rows(self, records: Iterable[R], **owner: int | str) -> list[dict[str, Any]]:
-        """Convert records to rows: values by column, after the same values of the owner's columns for each."""
-        names, owner_values = (*owner, *self.column_names), tuple(owner.values())
-        rows = [dict(zip(names, (*owner_values, *self._get_values(record)), strict=True)) for record in records]
-        for name, write in self._writers:
-            for row in rows:
-                if row[name] is not None:
-                    row[name] = write(row[name])
-        return rows
+        """Convert records to rows: values by column, after the same values of the owner's columns for each.
+
+        Optional columns that are empty in all rows are left out, which saves time when they are inserted.
+        """
+        rows = list(map(self._get_values, records))
+        columns: dict[str, Sequence[Any]] = {name: [value] * len(rows) for name, value in owner.items()}
+        for stored, values in zip(self._written, zip(*rows, strict=True), strict=False):
+            if stored.is_key or values[0] is not None or values.count(None) < len(rows):
+                columns[stored.column_name] = stored.write_all(values)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_record(self, row: Sequence[Any]) -> R:
         """Convert the values of `column_names` to a record."""
         values = list(row)
-        for start, length, tuple_class in self._tuples:
-            values[start : start + length] = [tuple_class(*values[start : start + length])]
         for i, read in self._readers:
             if values[i] is not None:
                 values[i] = read(values[i])
         for i, default in self._defaults:
             if values[i] is None:
                 values[i] = default
-        if self._is_positional:
-            return self._record_class(*values)
-        return self._record_class(**dict(zip(self._field_names, values, strict=True)))
+        for i in self._key_texts:
+            values[i] = values[i] or None
+        for start, n_fields, make in self._parts:
+            values[start : start + n_fields] = [make(*values[start : start + n_fields])]
+        record: R = self._make(*values)
+        return record
 
 
 _conversions: dict[type, RecordConversion[Any]] = {}

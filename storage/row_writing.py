@@ -1,16 +1,18 @@
-"""Write rows of the tables: values in the types of their columns, and rows whose key exists."""
+"""Rows of the tables: values in the types of their columns, rows whose key exists, and the records of rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
-from sqlalchemy import Column, Connection, Insert, Table, delete, insert
+from sqlalchemy import Column, ColumnElement, Connection, Insert, Table, delete, insert, select
 
 from auditor.domain.records import is_stored
 from auditor.errors import UnstorableError
-from auditor.storage.row_classes import row_class_of
+from auditor.storage.row_classes import conversion_of, row_class_of
+
+R = TypeVar("R")
 
 
 def table_of(record_class: type) -> Table:
@@ -19,6 +21,19 @@ def table_of(record_class: type) -> Table:
     table = row_class.__table__  # type: ignore[attr-defined]
     assert isinstance(table, Table)
     return table
+
+
+def select_records(
+    connection: Connection,
+    record_class: type[R],
+    *conditions: ColumnElement[bool],
+    order_by: Iterable[ColumnElement[Any]] = (),
+    limit: int | None = None,
+) -> list[R]:
+    """Load the records of a class that meet all conditions on the columns of their table."""
+    table, conversion = table_of(record_class), conversion_of(record_class)
+    query = select(*(table.c[name] for name in conversion.column_names)).where(*conditions)
+    return list(map(conversion.to_record, connection.execute(query.order_by(*order_by).limit(limit))))
 
 
 def coerce_values(record_class: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,20 +102,28 @@ def replace_rows(connection: Connection, record_class: type[Any], audit_id: int,
 
 
 def insert_rows(connection: Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
-    """Insert rows whose keys are new; columns that are empty in all rows are left out, which saves half of the time."""
-    used = [name for name in values[0] if any(row[name] is not None for row in values)] if values else []
-    if used:
-        connection.execute(insert(table_of(record_class)), [{name: row[name] for name in used} for row in values])
+    """Insert rows whose keys are new."""
+    if values:
+        connection.execute(insert(table_of(record_class)), values)
 
 
-def upsert(connection: Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
-    """Insert rows; a row whose key exists is replaced."""
+def upsert(
+    connection: Connection,
+    record_class: type[Any],
+    values: list[dict[str, Any]],
+    column_names: Iterable[str] | None = None,
+) -> None:
+    """Insert rows; a row whose key exists is replaced.
+
+    Args:
+        column_names: of the columns that are replaced, also by nothing; None for those that the rows have.
+    """
     if not values:
         return
     table = table_of(record_class)
     key_names = [column.name for column in table.primary_key]
     statement = _insert_statement(connection, record_class)
-    updates = {name: statement.excluded[name] for name in values[0] if name not in key_names}
+    updates = {name: statement.excluded[name] for name in column_names or values[0] if name not in key_names}
     connection.execute(statement.on_conflict_do_update(index_elements=key_names, set_=updates), values)
 
 

@@ -25,12 +25,12 @@ from auditor.domain.semantic import (
     SemanticFacts,
     SemanticScoringSettings,
 )
+from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database
 from auditor.storage.label_units import PART_NAMES, UnitQuery
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.records import load_records, replace_records
 from auditor.storage.row_writing import insert_new, table_of
-from auditor.storage.tables import VectorRow
 
 
 def replace_questions(db: Database, audit_id: int, questions: Sequence[MoralQuestion]) -> None:
@@ -161,7 +161,7 @@ def load_vectors(db: Database, revision: str, text_hashes: Iterable[str]) -> dic
         revision: of the embedding model.
         text_hashes: SHA-256 of the texts.
     """
-    c = table_of(VectorRow).c
+    c = table_of(TextVector).c
     vectors: dict[str, NDArray[np.float32]] = {}
     remaining_hashes = iter(text_hashes)
     with db.read() as connection:
@@ -177,7 +177,7 @@ def save_vectors(db: Database, revision: str, vectors: Mapping[str, NDArray[np.f
         {"revision": revision, "text": text_hash, "values": vector.astype("<f4").tobytes()}
         for text_hash, vector in vectors.items()
     ]
-    db.write(lambda connection: insert_new(connection, VectorRow, rows))
+    db.write(lambda connection: insert_new(connection, TextVector, rows))
 
 
 # --- labels -------------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from sqlalchemy import Boolean, Float, Integer, RowMapping, Select, Table, selec
 from sqlmodel import SQLModel
 
 from auditor.domain import Verdict
+from auditor.domain.labels import LabelEntry
 from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.storage.database import Database
-from auditor.storage.label_tables import LabelRow
 from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, MutableRow
 from auditor.storage.row_writing import table_of
 from auditor.storage.tables import VERSION_TABLE
@@ -25,7 +25,7 @@ _DATABASE_TABLE_DESCRIPTIONS = {
 }
 SHARED_TABLES = ("answer", "attempt")
 """Tables that audits share; of these, the rows of the audit's calls are dumped."""
-ASPECT_TABLES = (table_of(Verdict).name, table_of(LabelRow).name)
+ASPECT_TABLES = (table_of(Verdict).name, table_of(LabelEntry).name)
 """Tables with a column of aspects as JSON."""
 
 

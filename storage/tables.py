@@ -1,4 +1,4 @@
-"""All tables of the database: importing this module loads every row class and sets the types of texts.
+"""All tables of the database: importing this module makes every row class.
 
 Times are ISO 8601 in UTC; unknown numbers are NULL, never 0. The table `answer` is the ledger: it is shared by all
 audits of a database, and its key covers all that determines an answer. Most other tables belong to one audit each and
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Column, LargeBinary, String, Text
-from sqlmodel import AutoString, Field, SQLModel
+from sqlalchemy import String, Text
+from sqlmodel import AutoString, SQLModel
 
 from auditor.config.installed_probes import load_built_in
 from auditor.config.probes import BUILT_IN_PROBES
@@ -31,12 +31,23 @@ from auditor.domain import (
     Verdict,
 )
 from auditor.domain.audit_records import Audit
+from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.probe_interface import ProbeResult
-from auditor.storage import call_tables as call_tables
 from auditor.storage import exclusion_tables as exclusion_tables
-from auditor.storage import label_tables as label_tables
+from auditor.storage.call_records import (
+    ChainLink,
+    Dispatch,
+    LimitChange,
+    NotedCall,
+    Payload,
+    ProviderBatch,
+    StoredAnswer,
+    StoredAttempt,
+    StoredCapability,
+    TextVector,
+)
 from auditor.storage.migrations import find_latest_revision
-from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, ServerText, audit_id_column, row_class_of
+from auditor.storage.row_classes import ServerText, row_class_of
 
 SCHEMA_VERSION = find_latest_revision()
 """Number of the latest revision in `migrations/versions`; each revision adds one."""
@@ -45,6 +56,17 @@ VERSION_TABLE = "auditor_version"
 """Table that holds the database's revision; its presence marks a database of auditor."""
 
 RECORDS: Sequence[type] = (
+    StoredAnswer,
+    StoredAttempt,
+    Payload,
+    LimitChange,
+    StoredCapability,
+    Dispatch,
+    ProviderBatch,
+    ChainLink,
+    LabelDraw,
+    DrawnUnit,
+    LabelEntry,
     Audit,
     SurveyCell,
     TaskItem,
@@ -60,30 +82,12 @@ RECORDS: Sequence[type] = (
     Conflict,
     Rating,
     ProbeResult,
+    NotedCall,
+    TextVector,
 )
 """Classes of records with a table, in the order in which exports list the tables."""
 for _record_class in RECORDS:
     row_class_of(_record_class)
-
-
-class CallRow(DerivedRow, table=True):
-    """One call of a probe that keeps its answers elsewhere; `name` is who was asked. Here for what it cost."""
-
-    __tablename__ = "call"
-    audit_id: int = Field(sa_column=audit_id_column())
-    name: str = Field(primary_key=True)
-    purpose: str = Field(primary_key=True)
-    key: str = Field(primary_key=True)
-
-
-class VectorRow(AppendOnlyRow, table=True):
-    """A text's embedding, shared by all audits: 32-bit floats, little end first."""
-
-    __tablename__ = "vector"
-    revision: str = Field(primary_key=True)
-    text: str = Field(primary_key=True)
-    """SHA-256 of the text."""
-    values: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
 for _name in BUILT_IN_PROBES:

@@ -11,7 +11,7 @@ from itertools import islice
 from sqlalchemy import RowMapping, select
 
 from auditor.domain import Message, total_cost
-from auditor.storage.call_tables import AnswerRow, AttemptRow
+from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.row_writing import table_of
@@ -49,7 +49,7 @@ def load_transcripts(db: Database, keys: Iterable[str]) -> dict[str, CallTranscr
     """Load the transcripts of calls by key; calls that were never sent are left out."""
     transcripts: dict[str, CallTranscript] = {}
     remaining_keys = iter(keys)
-    answers, attempts = table_of(AnswerRow), table_of(AttemptRow)
+    answers, attempts = table_of(StoredAnswer), table_of(StoredAttempt)
     with db.read() as connection:
         while chunk := list(islice(remaining_keys, MAX_KEYS_PER_QUERY)):
             attempts_by_key: defaultdict[str, list[RowMapping]] = defaultdict(list)

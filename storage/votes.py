@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Integer, Select, case, func, select, type_coerce
 
 from auditor.domain import Outcome, Ruling, Trace, Verdict
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
 
@@ -157,7 +157,7 @@ def _combine_trace_keys(
 
 def _votes_query(audit_id: int) -> Select[Any]:
     """Select an audit's `ok` verdicts in order of judge and trace, with the time when the answer was recorded."""
-    verdicts, answers = table_of(Verdict), table_of(AnswerRow)
+    verdicts, answers = table_of(Verdict), table_of(StoredAnswer)
     texts = (verdicts.c.judge, verdicts.c.model, verdicts.c.country, verdicts.c.topic)
     valid = case((verdicts.c.ruling == Ruling.VALID.value, 1), else_=0)
     always = type_coerce(verdicts.c.always, Integer)  # converting each to bool takes longer than reading it

@@ -12,8 +12,10 @@ from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, Capabilit
 from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.reports.data.cost.forecast import ForecastRange
 from auditor.storage import audits
-from auditor.storage.capabilities import current_capabilities, load_capability_history
+from auditor.storage.call_records import StoredCapability
+from auditor.storage.capabilities import current_capabilities
 from auditor.storage.database import Database
+from auditor.storage.records import load_records
 
 
 def discovery_check(db: Database | None, audit_name: str) -> Callable[[Call], bool]:
@@ -24,7 +26,7 @@ def discovery_check(db: Database | None, audit_name: str) -> Callable[[Call], bo
         audit_name: the audit.
     """
     audit = audits.find_audit(db, audit_name) if db else None
-    history = load_capability_history(db, audit.id) if db and audit else []
+    history = load_records(db, audit.id, StoredCapability) if db and audit else []
     stored = {key: entry.capability for key, entry in current_capabilities(history).items()}
     return CapabilityRegistry(MemoryCapabilityStore(stored)).needs_discovery
 

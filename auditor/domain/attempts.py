@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from auditor.domain.records import LongText, NotStored
 from auditor.domain.terms import Outcome
 
 
@@ -40,9 +41,9 @@ class Attempt:
     latency_s: float
     outcome: Outcome
     http_status: int | None = None
-    error: str | None = None
+    error: LongText[str | None] = None
     retry_after_s: float | None = None
-    body: ResponseBody | None = None
+    body: NotStored[ResponseBody | None] = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cost_usd: float | None = None

@@ -12,7 +12,7 @@ from auditor.domain.attempts import Attempt
 from auditor.domain.capabilities import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
 from auditor.domain.identifiers import canonical_hash
 from auditor.domain.languages import ENGLISH
-from auditor.domain.records import NotStored
+from auditor.domain.records import Key, LongText, NotStored
 from auditor.domain.terms import Cell, LogprobMeasure, Outcome, Purpose
 
 
@@ -143,19 +143,19 @@ class Answer:
         reasoning_tokens: the part of `completion_tokens` that is hidden reasoning; None if the provider does not say.
     """
 
-    key: str
+    key: Key[str]
     outcome: Outcome
-    text: str | None = None
+    text: LongText[str | None] = None
     finish_reason: str | None = None
     served_model: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
     cost_usd: float | None = None
-    error: str | None = None
+    error: LongText[str | None] = None
     attempts: NotStored[tuple[Attempt, ...]] = ()
     fingerprint: str | None = None
-    sent: str | None = None
+    sent: LongText[str | None] = None
     altered: str | None = None
     capability: str | None = None
     form: AnswerForm | None = None

@@ -10,6 +10,7 @@ from typing import Any
 
 MAX_ID_LENGTH = 120
 _SHORTENED_ID = re.compile(r".{0,60} … [0-9a-f]{10}", re.DOTALL)
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def method_side_name(model: str, method: str) -> str:
@@ -25,7 +26,7 @@ def parse_method_side(side: str) -> tuple[str, str]:
 
 def canonical_json(value: Any) -> str:
     """Serialize to JSON with sorted keys, without spaces or NaN, so that equal values have equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def canonical_hash(value: Any) -> str:

@@ -6,12 +6,15 @@ not decisions on conflicts, which are the cases that judges could not resolve.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
+from auditor.domain.identifiers import canonical_json
+from auditor.domain.records import LongText, Owners, References, RowOwner, RowPolicy, StoredAs, stored
 from auditor.domain.terms import ComparisonChoice, Ruling
 
 
@@ -79,7 +82,82 @@ class LabelUnit(NamedTuple):
     """
 
     kind: LabelKind
-    parts: tuple[str, ...]
+    parts: Annotated[tuple[str, ...], StoredAs("unit")]
+
+
+Stratum = tuple[str, ...]
+
+
+def _pack_strata(strata: Sequence[Stratum]) -> str:
+    values = list(dict.fromkeys(strata))
+    index = {stratum: i for i, stratum in enumerate(values)}
+    return canonical_json({"values": values, "index": [index[stratum] for stratum in strata]})
+
+
+def _unpack_strata(text: str) -> tuple[Stratum, ...]:
+    packed = json.loads(text)
+    values = [tuple(stratum) for stratum in packed["values"]]
+    return tuple(values[i] for i in packed["index"])
+
+
+@stored("label_draw", RowPolicy.APPEND_ONLY, RowOwner.AUDIT_LOG)
+@dataclass(frozen=True, slots=True)
+class LabelDraw:
+    """How a random sample of units to label was drawn; the last one of an audit and kind is in force.
+
+    `stratify` is a JSON list. `strata` has the stratum of every unit that could be drawn, as JSON: `values`, and
+    `index` by unit. `population` is the number of these units, `population_hash` the hash of the units and their texts.
+
+    Attributes:
+        id: of the draw; 0 if it is not stored yet.
+        source: "review", or the name of the file from which the sample was imported.
+        stratify: names of the attributes that make the strata; empty if the sample was imported.
+        strata: stratum of every unit that could be drawn, in order of the units' parts; empty if imported.
+        drawn_at: UTC, ISO 8601; set when it is stored.
+    """
+
+    id: Owners[int]
+    kind: LabelKind
+    source: str
+    seed: int
+    stratify: tuple[str, ...]
+    strata: LongText[Annotated[tuple[Stratum, ...], StoredAs(None, _pack_strata, _unpack_strata)]]
+    population: int
+    population_hash: str
+    drawn_at: str = ""
+
+
+@stored(
+    "sampled_unit",
+    RowPolicy.APPEND_ONLY,
+    RowOwner.AUDIT_LOG,
+    indexes={"ix_sampled_unit_draw": ("draw",)},
+    first_columns=("id", "audit_id", "draw", "position", "unit", "stratum", "n_in_stratum", "inclusion", "content"),
+)
+@dataclass(frozen=True, slots=True)
+class DrawnUnit:
+    """A unit of a drawn sample. `unit` is its identity as a JSON list, `content` the hash of its text when drawn.
+
+    `inclusion` is set in an imported sample only. A drawn unit has the drawn share of its stratum, which may grow.
+
+    A twin of `SampledUnit`, which has what follows from the draw and its other units: the kind of unit and the
+    probability of each.
+
+    Attributes:
+        parts, stratum, n_in_stratum: as in `SampledUnit`.
+        content: hash of the unit's text.
+        inclusion: its probability in an imported sample, in (0, 1]; None if it was drawn here.
+        draw, position, drawn_at: id of the `LabelDraw`, place in its order, and UTC in ISO 8601; set when it is stored.
+    """
+
+    parts: Annotated[tuple[str, ...], StoredAs("unit")]
+    stratum: Stratum
+    n_in_stratum: int
+    content: str
+    inclusion: float | None = None
+    draw: Annotated[int, References("label_draw.id")] = 0
+    position: int = 0
+    drawn_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +199,41 @@ class Label:
     text_hash: str | None = None
     duration_s: float | None = None
     source: str = "review"
+
+
+class LabelAction(StrEnum):
+    """What a row of the log of labels records."""
+
+    LABEL = "label"
+    UNDO = "undo"
+
+
+@stored(
+    "label",
+    RowPolicy.APPEND_ONLY,
+    RowOwner.AUDIT_LOG,
+    indexes={"ix_label_audit": ("audit_id", "kind", "rater")},
+    first_columns=(
+        "id", "audit_id", "kind", "unit", "rater", "act", "of", "value", "aspects", "note", "content", "text_hash",
+        "duration_s", "source",
+    ),
+)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class LabelEntry:
+    """What a person says of a unit, or the undo of an earlier row (`of`); appended, never changed.
+
+    `unit` is as in `sampled_unit`, `content` the hash of the unit's text, `text_hash` that of the text as it was shown.
+
+    Attributes:
+        id, audit_id: of the row, and of its audit; 0 if it is not stored yet.
+        of: id of the row that an undo reverts; None for a label.
+        label: of an undo, the label that was undone.
+        content: hash of the unit's text when it was labelled.
+    """
+
+    id: Owners[int]
+    audit_id: Owners[int]
+    act: LabelAction
+    of: int | None
+    label: Label
+    content: str

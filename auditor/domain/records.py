@@ -10,8 +10,9 @@
         text: LongText[str | None] = None
         key: Annotated[str | None, CallKey(Purpose.DIRECT, "model")] = None
 
-`auditor.storage.row_classes` makes the table and the conversions from this. A new field needs nothing else but a
-migration, which `make revision` writes; it stands last, since migrations append columns.
+`auditor.storage.row_classes` makes the table and the conversions from this. A field whose type is a named tuple or
+another frozen dataclass has the columns of its fields. A new field needs nothing else but a migration, which
+`make revision` writes; it stands last, since migrations append columns.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import ModuleType
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from auditor.domain.terms import Purpose
 
@@ -44,11 +45,15 @@ class RowOwner(Enum):
     AUDIT = "audit"
     """An audit's, and deleted with it: `audit_id` is the first column of the key."""
     AUDIT_LOG = "audit log"
-    """Numbered entries of an audit's log: `id` is the key, `audit_id` the second column."""
+    """Numbered entries of an audit's log, which keep the audit: `id` is the key, `audit_id` the second column."""
+    AUDIT_NUMBERED = "audit numbered"
+    """The same, but they are deleted with the audit, whose column has an index."""
     PROBE = "probe"
     """A probe's, in a table that probes share: `audit_id` and `probe` are the first columns of the key."""
     DATABASE = "database"
     """All audits', or the record has the columns as fields: no column is added."""
+    DATABASE_NUMBERED = "database numbered"
+    """All audits', numbered: `id` is the key."""
 
 
 class ColumnMark(Enum):
@@ -60,10 +65,11 @@ class ColumnMark(Enum):
     UNIQUE = "unique"
     INDEXED = "indexed"
     NOT_STORED = "not stored"
+    OWNERS = "owner's"
 
 
 Key = Annotated[T, ColumnMark.KEY]
-"""A field of the primary key."""
+"""A field of the primary key; None is stored as an empty text."""
 LongText = Annotated[T, ColumnMark.LONG_TEXT]
 """A field in a column of the type TEXT instead of VARCHAR."""
 Nullable = Annotated[T, ColumnMark.NULLABLE]
@@ -74,6 +80,22 @@ Indexed = Annotated[T, ColumnMark.INDEXED]
 """A field with an index of its own."""
 NotStored = Annotated[T, ColumnMark.NOT_STORED]
 """A field without a column: a record that is read has its default."""
+Owners = Annotated[T, ColumnMark.OWNERS]
+"""A field with the value of a column that the table's owner adds, such as `id`: it is read, and not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAs:
+    """Mark of a field whose column has another name than the field, or another text than its type has by itself.
+
+    Attributes:
+        name: of the column; None for that of the field.
+        write, read: functions that convert a value to its text and back; None as the type says.
+    """
+
+    name: str | None = None
+    write: Callable[[Any], str] | None = None
+    read: Callable[[str], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +133,7 @@ class TableDeclaration:
         policy, owner: see these classes.
         position: index of a column `position`, which keeps the order of an audit's records; None without one.
         indexes: columns of each index, by its name.
+        first_columns: names of the table's first columns, if their order is not that of the fields; others follow.
     """
 
     name: str
@@ -118,6 +141,7 @@ class TableDeclaration:
     owner: RowOwner = RowOwner.AUDIT
     position: int | None = None
     indexes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    first_columns: tuple[str, ...] = ()
 
 
 _DECLARATIONS: dict[type, TableDeclaration] = {}
@@ -130,11 +154,12 @@ def stored(
     *,
     position: int | None = None,
     indexes: Mapping[str, tuple[str, ...]] | None = None,
+    first_columns: tuple[str, ...] = (),
 ) -> Callable[[type[T]], type[T]]:
     """Class decorator: the records of a dataclass are stored in a table of this name; see `TableDeclaration`."""
 
     def declare(record_class: type[T]) -> type[T]:
-        _DECLARATIONS[record_class] = TableDeclaration(name, policy, owner, position, indexes or {})
+        _DECLARATIONS[record_class] = TableDeclaration(name, policy, owner, position, indexes or {}, first_columns)
         return record_class
 
     return declare

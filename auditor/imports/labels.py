@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from auditor.domain.labels import Label, LabelKind, LabelUnit
+from auditor.domain.labels import DrawnUnit, Label, LabelDraw, LabelKind, LabelUnit
 from auditor.domain.review_aspects import aspect_questions
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.label_studio import read_label_studio
@@ -16,7 +16,6 @@ from auditor.run import open_stored_audit
 from auditor.storage import audits, label_draws, labels
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.label_draws import DrawnUnit, LabelDraw
 from auditor.storage.label_units import PART_NAMES, LabelableUnit, load_labelable_units, select_drawable_units
 from auditor.surveys.country_spelling import make_country_speller
 from auditor.surveys.row_reader import TextRow, read_rows
@@ -239,7 +238,7 @@ def _find_new_sample(
                 advice,
             )
     return [
-        DrawnUnit(unit, (), len(units), units[unit].content, inclusion)
+        DrawnUnit(unit.parts, (), len(units), units[unit].content, inclusion)
         for unit, inclusion in list(known.items())[n_before:]
     ]
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 
 from auditor.config import load_stored_config
 from auditor.domain import derive_seed
-from auditor.domain.labels import LabelKind
+from auditor.domain.labels import DrawnUnit, LabelDraw, LabelKind, Stratum
 from auditor.errors import ReviewError, UsageError, did_you_mean
 from auditor.metrics.stratified_sample import draw_stratified_sample
 from auditor.review.side_order import hash_to_fraction
 from auditor.storage import audits, label_draws
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.label_draws import DrawnUnit, LabelDraw, Stratum
 from auditor.storage.label_units import LabelableUnit, load_labelable_units, select_drawable_units
 from auditor.storage.labels import REVIEW_SOURCE
 from auditor.surveys import get_grouping
@@ -179,7 +178,7 @@ def _to_drawn(
     draw: LabelDraw, units: Sequence[LabelableUnit], place: int, stratum_sizes: Counter[Stratum]
 ) -> DrawnUnit:
     stratum = draw.strata[place]
-    return DrawnUnit(units[place].unit, stratum, stratum_sizes[stratum], units[place].content)
+    return DrawnUnit(units[place].unit.parts, stratum, stratum_sizes[stratum], units[place].content)
 
 
 def _assign_strata(

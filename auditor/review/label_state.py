@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from auditor.domain.labels import Label, LabelKind, LabelUnit
+from auditor.domain.labels import Label, LabelAction, LabelEntry, LabelKind, LabelUnit
 from auditor.storage import labels
 from auditor.storage.database import Database
-from auditor.storage.labels import LabelAction, LabelEntry
 
 
 class LabelState:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from threading import Lock
 
-from auditor.domain.labels import UNSURE, Label, LabelKind, LabelUnit, SampledUnit
+from auditor.domain.labels import UNSURE, Label, LabelEntry, LabelKind, LabelUnit, SampledUnit
 from auditor.domain.review_aspects import AspectQuestion, aspect_questions
 from auditor.reports.data.sampling_units import Units, sampling_units
 from auditor.review.conflict_list import (
@@ -31,7 +31,6 @@ from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.label_draws import load_draw, load_sampled_contents
 from auditor.storage.label_units import PART_NAMES
-from auditor.storage.labels import LabelEntry
 
 
 class LabellingSession:

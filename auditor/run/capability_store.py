@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from auditor.domain import Capability, CapabilityKey
-from auditor.storage.capabilities import current_capabilities, load_capability_history, save_capability
+from auditor.storage.call_records import StoredCapability
+from auditor.storage.capabilities import current_capabilities, save_capability
 from auditor.storage.database import Database
+from auditor.storage.records import load_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class DatabaseCapabilityStore:
             rediscover: whether all is to be found out again; what was stored stays on record.
         """
         self._db, self._audit_id = db, audit_id
-        stored = current_capabilities(load_capability_history(db, audit_id))
+        stored = current_capabilities(load_records(db, audit_id, StoredCapability))
         self._replaced_numbers = {key: entry.number for key, entry in stored.items()} if rediscover else {}
         self._capabilities = {} if rediscover else {key: entry.capability for key, entry in stored.items()}
 

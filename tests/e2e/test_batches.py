@@ -25,9 +25,10 @@ from auditor.errors import ModelSetupError
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.storage import audits, batches, ledger
-from auditor.storage.call_tables import AnswerRow, BatchRow
-from auditor.storage.capabilities import load_capability_history, parse_capability, save_capability
+from auditor.storage.call_records import ProviderBatch, StoredAnswer, StoredCapability, parse_capability
+from auditor.storage.capabilities import save_capability
 from auditor.storage.database import open_database
+from auditor.storage.records import load_records
 from auditor.storage.row_writing import table_of
 from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
@@ -464,12 +465,12 @@ def test_a_batch_goes_out_only_after_a_live_call_and_under_what_that_found_out(
     run_audit(small(server, batch=BATCH), storage=storage, preflight=False)
     assert len(server.requests) == DISCOVERIES
     with open_database(storage, create=False) as db, db.read() as connection:
-        stored_batches = connection.execute(select(table_of(BatchRow))).mappings().all()
+        stored_batches = connection.execute(select(table_of(ProviderBatch))).mappings().all()
         capabilities = {
             stored.key.model: stored.capability
-            for stored in load_capability_history(db, audits.get_audit(db, "scripted").id)
+            for stored in load_records(db, audits.get_audit(db, "scripted").id, StoredCapability)
         }
-        forms = set(connection.execute(select(table_of(AnswerRow).c.capability)).scalars())
+        forms = set(connection.execute(select(table_of(StoredAnswer).c.capability)).scalars())
     assert stored_batches
     for row in stored_batches:
         letter = row["name"].removeprefix("model-")
@@ -485,14 +486,14 @@ def test_an_answer_that_a_later_run_collects_is_read_under_what_it_was_submitted
     assert run_until(audit, storage, "batch_submitted:3")[0] == -9
     with open_database(storage) as db:
         audit_id = audits.get_audit(db, "scripted").id
-        submitted = {stored.key: stored.capability for stored in load_capability_history(db, audit_id)}
+        submitted = {stored.key: stored.capability for stored in load_records(db, audit_id, StoredCapability)}
         for key, capability in submitted.items():
             changed = replace(capability, thinking_tokens=4096)
             asyncio.run(save_capability(db, audit_id, key, changed, "found out again", "1", newer_than=1))
     run_audit(audit, storage=storage)
     assert len(server.batches.keys) == len(set(server.batches.keys)) == 18 - DISCOVERIES
     with open_database(storage) as db, db.read() as connection:
-        used_ids = set(connection.execute(select(table_of(AnswerRow).c.capability)).scalars())
+        used_ids = set(connection.execute(select(table_of(StoredAnswer).c.capability)).scalars())
     assert used_ids == {capability.id for capability in submitted.values()}
 
 

@@ -23,7 +23,7 @@ from auditor.config import load_stored_config
 from auditor.reports.data.verification import verify_audit
 from auditor.run import resume_after_review
 from auditor.storage import audits
-from auditor.storage.call_tables import AnswerRow, AttemptRow
+from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import open_database, upgrade_database
 from auditor.storage.row_writing import table_of
 from tests.e2e.golden.make_databases import CONFIG, FIGURES, NAME, figures_of, open_conflicts, settle_all, storage_in
@@ -71,7 +71,7 @@ def stage(storage: str) -> str:
 
 def attempts(storage: str) -> tuple[set[str], Counter[str]]:
     """Keys of all recorded answers, and the number of attempts for each key."""
-    answer, attempt = table_of(AnswerRow), table_of(AttemptRow)
+    answer, attempt = table_of(StoredAnswer), table_of(StoredAttempt)
     with open_database(storage, create=False) as db, db.read() as connection:
         keys = set(connection.execute(select(answer.c.key)).scalars())
         return keys, Counter(connection.execute(select(attempt.c.key)).scalars())

@@ -20,7 +20,7 @@ from auditor.reports.data.gates.gate_check import check_report, resolve_threshol
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import load_planned_survey, run_audit
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
 from auditor.surveys import load_distributions, write_survey
@@ -76,7 +76,7 @@ def run(config: AuditConfig, storage: str) -> Audit:
 def count_answers(storage: str) -> int:
     """Number of recorded answers of models."""
     with open_database(storage) as db, db.read() as connection:
-        return int(connection.execute(select(func.count()).select_from(table_of(AnswerRow))).scalar_one())
+        return int(connection.execute(select(func.count()).select_from(table_of(StoredAnswer))).scalar_one())
 
 
 @pytest.fixture(scope="module")

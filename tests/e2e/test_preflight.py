@@ -18,9 +18,9 @@ from auditor.errors import ModelSetupError, UnusableModelsError
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits
-from auditor.storage.call_tables import AnswerRow, AttemptRow
-from auditor.storage.capabilities import StoredCapability, load_capability_history
+from auditor.storage.call_records import StoredAnswer, StoredAttempt, StoredCapability
 from auditor.storage.database import open_database
+from auditor.storage.records import load_records
 from auditor.storage.row_writing import table_of
 from tests.e2e.test_replay import config_with_replay, write_log
 from tests.e2e.test_run import question
@@ -54,13 +54,13 @@ def judges(server: FakeServer, *names: str) -> list[dict[str, Any]]:
 
 def history(storage: str) -> list[StoredCapability]:
     with open_database(storage) as db:
-        return load_capability_history(db, audits.get_audit(db, "scripted").id)
+        return load_records(db, audits.get_audit(db, "scripted").id, StoredCapability)
 
 
 def purposes(storage: str) -> Counter[str]:
     """Number of requests by purpose."""
     with open_database(storage) as db, db.read() as connection:
-        return Counter(connection.execute(select(table_of(AttemptRow).c.purpose)).scalars())
+        return Counter(connection.execute(select(table_of(StoredAttempt).c.purpose)).scalars())
 
 
 def test_peers_need_no_additional_request(server: FakeServer, storage: str) -> None:
@@ -193,7 +193,7 @@ def test_answers_name_the_capability_that_they_were_requested_under(server: Fake
     run_audit(small(server, 2), storage=storage)
     stored_ids = {stored.capability.id for stored in history(storage)}
     with open_database(storage) as db, db.read() as connection:
-        used_ids = set(connection.execute(select(table_of(AnswerRow).c.capability)).scalars())
+        used_ids = set(connection.execute(select(table_of(StoredAnswer).c.capability)).scalars())
     assert used_ids == stored_ids
     assert None not in used_ids
 

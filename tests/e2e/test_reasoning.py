@@ -13,7 +13,7 @@ from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Outcome
 from auditor.domain.review_aspects import SURVEY_REVIEW
 from auditor.run import run_audit
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
 from tests.e2e.test_run import CALLS, stored
@@ -95,6 +95,6 @@ def by_words(request: Request) -> Reply:
 
 def recorded_texts(storage: str) -> list[str | None]:
     """Texts of all recorded answers."""
-    table = table_of(AnswerRow)
+    table = table_of(StoredAnswer)
     with open_database(storage, create=False) as db, db.read() as connection:
         return list(connection.execute(select(table.c.text)).scalars())

@@ -30,7 +30,7 @@ from auditor.domain import LogprobMeasure, Message, Purpose
 from auditor.models.structured import SCHEMA_BY_NAME
 from auditor.prompts import Prompt, load_prompt
 from auditor.run import fingerprints
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
 from tests.run.test_fingerprints import PROMPTS_OF_EXPERIMENTS
@@ -93,7 +93,7 @@ def calls_of(storage: str, bodies: dict[str, tuple[str, Any]]) -> list[Recorded]
     Args:
         bodies: path and body by the call's key, or by the model that the server named in its answer.
     """
-    table = table_of(AnswerRow)
+    table = table_of(StoredAnswer)
     with open_database(storage, create=False) as db, db.read() as connection:
         rows = connection.execute(select(table).order_by(table.c.key)).mappings().all()
     calls = []

@@ -22,7 +22,7 @@ from auditor.errors import ModelSetupError
 from auditor.exports.tables import export_tables
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
-from auditor.storage.call_tables import AttemptRow
+from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
 from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
@@ -228,7 +228,7 @@ def test_an_unusable_model_stops_the_run_and_other_answers_are_kept(server: Fake
 def attempts(storage: str) -> list[tuple[int, int | None, str]]:
     """Attempt number, HTTP status and outcome of each recorded request, in order."""
     with open_database(storage, create=False) as db, db.read() as connection:
-        table = table_of(AttemptRow)
+        table = table_of(StoredAttempt)
         rows = connection.execute(select(table.c.number, table.c.http_status, table.c.outcome).order_by(table.c.id))
         return [(row.number, row.http_status, row.outcome) for row in rows]
 

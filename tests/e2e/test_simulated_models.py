@@ -14,6 +14,7 @@ import numpy
 import pytest
 from pydantic import ValidationError
 from sqlalchemy import select
+from sqlmodel import SQLModel
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Purpose
@@ -26,7 +27,7 @@ from auditor.models.simulated.survey_answers import POSITIVE_ENDS
 from auditor.prompts.sentence_pairs import load_sentence_pairs
 from auditor.reports.output import render_report
 from auditor.run import run_audit
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
 from auditor.storage.row_writing import table_of
 from auditor.surveys import load_survey
@@ -100,10 +101,10 @@ def run_tasks(storage: str, folder: Path) -> None:
 def load_outcomes(storage: str) -> tuple[set[str], dict[str, set[str]]]:
     """Purposes of the recorded answers, and the outcomes in every table that has some, by table."""
     with open_database(storage) as db, db.read() as connection:
-        purposes = set(connection.execute(select(table_of(AnswerRow).c.purpose)).scalars())
+        purposes = set(connection.execute(select(table_of(StoredAnswer).c.purpose)).scalars())
         outcomes = {
             table.name: set(connection.execute(select(table.c.outcome)).scalars())
-            for table in AnswerRow.metadata.sorted_tables
+            for table in SQLModel.metadata.sorted_tables
             if "outcome" in table.c
         }
     return purposes, {name: values for name, values in outcomes.items() if values}

@@ -22,7 +22,7 @@ from auditor.reports.render.shortened_tables import name_table_file
 from auditor.reports.sections.report import build_report_document
 from auditor.storage import table_dump
 from auditor.storage.audits import Audit
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_writing import table_of
 from auditor.storage.tables import SCHEMA_VERSION
@@ -84,7 +84,7 @@ def test_only_answers_of_the_audit_are_exported(two_audits: tuple[Database, Audi
     }
     asked_keys = {row["key"] for name in ("trace", "verdict") for row in lines[name]}
     with db.read() as connection:
-        stored_keys = set(connection.execute(select(table_of(AnswerRow).c.key)).scalars())
+        stored_keys = set(connection.execute(select(table_of(StoredAnswer).c.key)).scalars())
     exported_keys = {row["key"] for row in lines["answer"]}
     assert exported_keys == asked_keys & stored_keys
     assert exported_keys < stored_keys

@@ -29,7 +29,7 @@ from auditor.models.retries import CallProgress, no_retry_reason
 from auditor.run import load_planned_survey
 from auditor.run.batches.batching_client import BatchingClient
 from auditor.storage import audits, hash_chain
-from auditor.storage.call_tables import AttemptRow
+from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_writing import table_of
 from tests.hostile.axes import BATCHES, ECHO
@@ -294,7 +294,7 @@ async def _recording_client(
 
 def _collect_result(case: Case, answer: Answer | None, error: Exception | None, db: Database) -> Result:
     """Result of a case from its last answer or error and from its database."""
-    table = table_of(AttemptRow)
+    table = table_of(StoredAttempt)
     with db.read() as connection:
         rows = [dict(row) for row in connection.execute(select(table)).mappings()]
     outcome, score = "stops" if error is None or isinstance(error, AuditorError) else CRASHES, None

@@ -9,8 +9,9 @@ import pytest
 
 from auditor.domain import AnswerForm, Capability, CapabilityKey
 from auditor.run.capability_store import DatabaseCapabilityStore
-from auditor.storage.capabilities import load_capability_history
+from auditor.storage.call_records import StoredCapability
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import load_records
 from tests.storage.test_database import save_sample_audit
 
 KEY = CapabilityKey("openai/o3", None, None)
@@ -33,7 +34,7 @@ async def test_a_run_reads_what_an_earlier_one_stored_under_another_version_of_l
     later = DatabaseCapabilityStore(db, audit.id)
     assert later.load() == {KEY: AS_SCHEMA}
     assert await later.save(KEY, AS_TOOL, "400") == AS_SCHEMA
-    [stored] = load_capability_history(db, audit.id)
+    [stored] = load_records(db, audit.id, StoredCapability)
     assert stored.litellm_version == "0.0.1"
 
 
@@ -52,5 +53,5 @@ async def test_rediscovery_knows_nothing_and_writes_the_next_number(db: Database
     assert store.load() == {}
     assert await store.save(KEY, AS_TOOL, "400") == AS_TOOL
     assert await store.save(KEY, AS_SCHEMA, "again") == AS_TOOL
-    assert [stored.capability for stored in load_capability_history(db, audit.id)] == [AS_SCHEMA, AS_TOOL]
+    assert [stored.capability for stored in load_records(db, audit.id, StoredCapability)] == [AS_SCHEMA, AS_TOOL]
     assert DatabaseCapabilityStore(db, audit.id).load() == {KEY: AS_TOOL}

@@ -14,8 +14,9 @@ from sqlalchemy import update
 
 from auditor.domain import AnswerForm, Capability, CapabilityKey
 from auditor.storage import capabilities
-from auditor.storage.call_tables import CapabilityRow
+from auditor.storage.call_records import StoredCapability, serialize_capability
 from auditor.storage.database import Database, open_database
+from auditor.storage.records import load_records
 from auditor.storage.row_writing import table_of
 from tests.storage.test_database import save_sample_audit
 
@@ -41,7 +42,7 @@ async def save(
 async def test_a_stored_capability_is_read_back_as_it_was(db: Database) -> None:
     audit = save_sample_audit(db)
     assert await save(db, audit.id, AS_TOOL) == AS_TOOL
-    [stored] = capabilities.load_capability_history(db, audit.id)
+    [stored] = load_records(db, audit.id, StoredCapability)
     assert (stored.key, stored.number, stored.capability) == (KEY, 1, AS_TOOL)
     assert (stored.evidence, stored.litellm_version) == ("400: no seed", "1.2.3")
     assert stored.capability.id == AS_TOOL.id
@@ -51,7 +52,7 @@ async def test_the_first_stored_capability_wins(db: Database) -> None:
     audit = save_sample_audit(db)
     await save(db, audit.id, WITHOUT_SEED)
     assert await save(db, audit.id, AS_TOOL) == WITHOUT_SEED
-    assert [stored.number for stored in capabilities.load_capability_history(db, audit.id)] == [1]
+    assert [stored.number for stored in load_records(db, audit.id, StoredCapability)] == [1]
 
 
 async def test_a_capability_without_a_form_is_completed_and_stays_on_record(db: Database) -> None:
@@ -59,7 +60,7 @@ async def test_a_capability_without_a_form_is_completed_and_stays_on_record(db: 
     await save(db, audit.id, WITHOUT_FORM)
     assert await save(db, audit.id, WITHOUT_SEED) == WITHOUT_SEED
     assert await save(db, audit.id, WITHOUT_FORM) == WITHOUT_SEED
-    history = capabilities.load_capability_history(db, audit.id)
+    history = load_records(db, audit.id, StoredCapability)
     assert [stored.capability for stored in history] == [WITHOUT_FORM, WITHOUT_SEED]
     assert capabilities.current_capabilities(history)[KEY].number == 2
 
@@ -69,7 +70,7 @@ async def test_a_rediscovered_capability_gets_a_new_number_once(db: Database) ->
     await save(db, audit.id, WITHOUT_SEED)
     assert await save(db, audit.id, AS_TOOL, newer_than=1) == AS_TOOL
     assert await save(db, audit.id, WITHOUT_SEED, newer_than=1) == AS_TOOL
-    history = capabilities.load_capability_history(db, audit.id)
+    history = load_records(db, audit.id, StoredCapability)
     assert [(stored.number, stored.capability) for stored in history] == [(1, WITHOUT_SEED), (2, AS_TOOL)]
 
 
@@ -78,24 +79,24 @@ async def test_audits_servers_and_efforts_have_their_own_capabilities(db: Databa
     keys = [KEY, KEY._replace(server=None), KEY._replace(effort=None), KEY._replace(model="openai/o4-mini")]
     for key in keys:
         assert await save(db, audit.id, AS_TOOL, key) == AS_TOOL
-    history = capabilities.load_capability_history(db, audit.id)
+    history = load_records(db, audit.id, StoredCapability)
     assert set(capabilities.current_capabilities(history)) == set(keys)
-    assert capabilities.load_capability_history(db, audit.id + 1) == []
+    assert load_records(db, audit.id + 1, StoredCapability) == []
 
 
 async def test_text_of_a_server_that_no_database_can_store_does_not_lose_the_capability(db: Database) -> None:
     audit = save_sample_audit(db)
     await capabilities.save_capability(db, audit.id, KEY, AS_TOOL, "no \ud83d \x00 seed", "1.2.3")
-    [stored] = capabilities.load_capability_history(db, audit.id)
+    [stored] = load_records(db, audit.id, StoredCapability)
     assert stored.capability == AS_TOOL
 
 
 async def test_a_capability_of_a_later_version_with_more_fields_can_be_read(db: Database) -> None:
     audit = save_sample_audit(db)
     await save(db, audit.id, AS_TOOL)
-    content = capabilities.serialize_capability(AS_TOOL)[:-1] + ',"images":true}'
-    db.write(lambda connection: connection.execute(update(table_of(CapabilityRow)).values(content=content)))
-    [stored] = capabilities.load_capability_history(db, audit.id)
+    content = serialize_capability(AS_TOOL)[:-1] + ',"images":true}'
+    db.write(lambda connection: connection.execute(update(table_of(StoredCapability)).values(content=content)))
+    [stored] = load_records(db, audit.id, StoredCapability)
     assert stored.capability == AS_TOOL
 
 
@@ -130,7 +131,7 @@ def test_two_processes_that_race_use_the_same_capability(storage: str) -> None:
         process.join(60)
     assert used["seed"] == used["stop"]
     with open_database(storage) as db:
-        history = capabilities.load_capability_history(db, audit.id)
+        history = load_records(db, audit.id, StoredCapability)
     assert {stored.key.model: stored.capability.dropped_params[0] for stored in history} == {
         f"m{number}": winner for number, winner in enumerate(used["seed"])
     }

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from auditor.storage import costs, ledger, results
-from auditor.storage.call_tables import AttemptRow
+from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_writing import table_of
 from tests.storage.conftest import ENGINES, new_database
@@ -50,7 +50,7 @@ def test_attempts_include_failures_and_retries(db: Database) -> None:
 
 
 def test_the_most_expensive_request_of_each_model(db: Database) -> None:
-    attempt = table_of(AttemptRow).c
+    attempt = table_of(StoredAttempt).c
     with db.read() as connection:
         rows = connection.execute(select(attempt.name, attempt.cost_usd).where(attempt.audit_id == AUDIT)).all()
     expected: dict[str, float] = {}

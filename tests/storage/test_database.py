@@ -40,11 +40,12 @@ from auditor.domain import (
 )
 from auditor.errors import StorageError, UsageError
 from auditor.storage import audits, ledger, results
+from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.records import save_records
 from auditor.storage.row_writing import table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION
-from auditor.storage.tables import REVISION, VectorRow
+from auditor.storage.tables import REVISION
 from tests.support.stored_rows import count_attempts
 
 CELL = Cell("NO", "divorce")
@@ -139,7 +140,7 @@ def test_failures_are_not_loaded_as_answers(db: Database) -> None:
 
 
 def test_a_failed_job_does_not_fail_others(db: Database) -> None:
-    vector = table_of(VectorRow)
+    vector = table_of(TextVector)
 
     def add(text: str) -> Callable[[Connection], object]:
         return lambda connection: connection.execute(insert(vector), [{"revision": "r", "text": text, "values": b""}])

@@ -14,7 +14,7 @@ from sqlalchemy import update
 from auditor.domain import AlteredTraceVerdict, Answer, Attempt, Contest, Guess, Outcome, Restatement, Trace
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.storage import failure_queries, ledger, results
-from auditor.storage.call_tables import AttemptRow
+from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
 from auditor.storage.row_classes import DerivedRow
@@ -64,7 +64,7 @@ def _with_attempts(answer: Answer, *attempts: Attempt) -> Answer:
 
 def test_rows_of_earlier_versions_that_name_no_audit_are_counted_by_their_calls(db: Database) -> None:
     populate(db)
-    table = table_of(AttemptRow)
+    table = table_of(StoredAttempt)
     db.write(lambda connection: connection.execute(update(table).values(audit_id=None, name=None)))
     failed = Counter[str]()
     for count in count_failed_requests(db, AUDIT):

@@ -29,7 +29,7 @@ from auditor.domain import (
     canonical_hash,
 )
 from auditor.storage import hash_chain, ledger, rating_log, rating_undo, results
-from auditor.storage.call_tables import ChainLinkRow
+from auditor.storage.call_records import ChainLink
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
@@ -119,7 +119,7 @@ def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
         add_rating(db, save_sample_audit(db).id, rating)
         with db.read() as connection:
             row = connection.execute(select(table_of(Rating))).mappings().one()
-            digest = connection.execute(select(table_of(ChainLinkRow).c.digest)).scalar_one()
+            digest = connection.execute(select(table_of(ChainLink).c.digest)).scalar_one()
     content = {name: value for name, value in row.items() if value is not None}
     assert (repr(row["duration_s"]), repr(row["score_right"])) == ("3.0", "0.0")
     assert digest == canonical_hash([hash_chain.START_DIGEST, "rating", content])
@@ -184,7 +184,7 @@ def write_earlier(db: Database, **chained_columns: object) -> None:
         "digest": canonical_hash([hash_chain.START_DIGEST, "rating", {**row, **chained_columns}]),
     }
     db.write(lambda c: c.execute(insert(table_of(Rating)), [row]))
-    db.write(lambda c: c.execute(insert(table_of(ChainLinkRow)), [link]))
+    db.write(lambda c: c.execute(insert(table_of(ChainLink)), [link]))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from auditor.agents.recording import CallRecorder, RecordingClient
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Outcome, ResponseBody
 from auditor.errors import StorageError, UnstorableError
 from auditor.storage import hash_chain, ledger
-from auditor.storage.call_tables import AttemptRow, DispatchRow, PayloadRow
+from auditor.storage.call_records import Dispatch, Payload, StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_writing import make_storable, table_of
 from tests.storage.test_database import save_sample_audit
@@ -42,7 +42,7 @@ UNSTORABLE: list[dict[str, Any]] = [
 
 
 def attempts_of(db: Database, call: Call) -> list[dict[str, Any]]:
-    table = table_of(AttemptRow)
+    table = table_of(StoredAttempt)
     with db.read() as connection:
         rows = connection.execute(select(table).where(table.c.key == call.key).order_by(table.c.id)).mappings()
         return [dict(row) for row in rows]
@@ -86,8 +86,8 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     assert rows[1]["error"] == failure.error
     assert ledger.load_payload(db, "d") == b'{"model": "?"}'
     with db.read() as connection:
-        assert connection.execute(select(table_of(DispatchRow))).all() == []
-        assert len(connection.execute(select(table_of(PayloadRow))).all()) == len(calls)
+        assert connection.execute(select(table_of(Dispatch))).all() == []
+        assert len(connection.execute(select(table_of(Payload))).all()) == len(calls)
     verification = hash_chain.verify_chain(db)
     assert (verification.n_links, verification.breaks) == (3, [])
 
@@ -154,5 +154,5 @@ async def test_a_locked_database_is_not_taken_for_an_odd_answer(file_storage: st
 
 def test_values_are_made_storable_by_their_columns() -> None:
     unstorable_row = {"key": "k\ud800", "number": 2**31, "latency_s": -0.0, "error": None, "size": "no number"}
-    storable_row = make_storable(AttemptRow, unstorable_row)
+    storable_row = make_storable(StoredAttempt, unstorable_row)
     assert storable_row == {"key": "k\\ud800", "number": None, "latency_s": 0.0, "error": None, "size": None}

@@ -15,10 +15,10 @@ import pytest
 from sqlalchemy import func, insert, select, text
 
 from auditor.errors import StorageError, UnavailableError
+from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database, find_runner, open_database, run_lock
 from auditor.storage.engine import describe_process
 from auditor.storage.row_writing import table_of
-from auditor.storage.tables import VectorRow
 from tests.support.postgres_proxy import Cut, PostgresProxy
 from tests.support.postgres_server import Postgres, PostgresUnavailable, running
 
@@ -47,7 +47,7 @@ def insert_row(name: str) -> Any:
     row = {"revision": "r", "text": name, "values": b""}
 
     def job(connection: Any) -> str:
-        connection.execute(insert(table_of(VectorRow)), [row])
+        connection.execute(insert(table_of(TextVector)), [row])
         return name
 
     return job
@@ -55,7 +55,7 @@ def insert_row(name: str) -> Any:
 
 def stored_names(db: Database) -> list[str]:
     with db.read() as connection:
-        return sorted(connection.execute(select(table_of(VectorRow).c.text)).scalars())
+        return sorted(connection.execute(select(table_of(TextVector).c.text)).scalars())
 
 
 def end_sessions(server: Postgres) -> None:
@@ -97,7 +97,7 @@ def test_writes_and_reads_of_a_run_wait_for_a_server_that_restarts(
     with open_database(server.schema()) as db, run_lock(db, "a"), db.outages.wait_for_database(60, notices.append):
         db.write(insert_row("before"))
         with db.read() as connection:
-            count = select(func.count()).select_from(table_of(VectorRow))
+            count = select(func.count()).select_from(table_of(TextVector))
             assert connection.execute(count).scalar_one() == 1
             starting = restart_later(server, stop_signal)
             assert connection.execute(count).scalar_one() == 1  # in the middle of a block of queries

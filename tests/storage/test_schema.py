@@ -17,7 +17,7 @@ from sqlalchemy import Connection, inspect, select, text
 from auditor.domain import Cell, Outcome, Trace, Verdict, canonical_hash, canonical_json
 from auditor.errors import StorageError
 from auditor.storage import audits, costs, hash_chain, migrations, results, schema, tables
-from auditor.storage.call_tables import AttemptRow
+from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database, upgrade_database
 from auditor.storage.engine import make_engine, read_only_options
 from auditor.storage.records import save_records
@@ -167,7 +167,7 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(t
     upgrade_database(storage)
     with open_database(storage, create=False) as db:
         with db.read() as connection:
-            attempts = connection.execute(select(table_of(AttemptRow))).mappings().all()
+            attempts = connection.execute(select(table_of(StoredAttempt))).mappings().all()
         assert [
             (attempt["number"], attempt["audit_id"], attempt["cost_usd"], attempt["estimated"]) for attempt in attempts
         ] == [

@@ -10,11 +10,11 @@ from sqlmodel import SQLModel
 from auditor.domain.records import CallKey
 from auditor.domain.semantic import MoralAnswerRecord, MoralWording, PairVerdict
 from auditor.storage import table_dump
+from auditor.storage.call_records import NotedCall
 from auditor.storage.row_classes import AppendOnlyRow, DerivedRow, MutableRow
 from auditor.storage.row_writing import table_of
-from auditor.storage.tables import CallRow
 
-CALLS_RECORDED_APART = {CallRow, MoralAnswerRecord, MoralWording, PairVerdict}
+CALLS_RECORDED_APART = {NotedCall, MoralAnswerRecord, MoralWording, PairVerdict}
 """Tables of the probe `semantic`, which stores its calls by `costs.record_calls`."""
 
 

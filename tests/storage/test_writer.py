@@ -19,10 +19,9 @@ from sqlalchemy import Connection, event, insert, select
 from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose, ResponseBody
 from auditor.errors import StorageError
 from auditor.storage import hash_chain, ledger
-from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
+from auditor.storage.call_records import Dispatch, Payload, StoredAnswer, StoredAttempt, TextVector
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_writing import table_of
-from auditor.storage.tables import VectorRow
 from auditor.storage.writer import MAX_JOBS_PER_TRANSACTION
 from tests.storage.test_database import save_sample_audit
 from tests.support.stored_rows import count_attempts
@@ -43,7 +42,7 @@ def file(file_storage: str) -> Iterator[Database]:
 def insert_row(db: Database, text: str) -> Any:
     """A job that inserts one row."""
     row = {"revision": "r", "text": text, "values": b""}
-    return lambda connection: connection.execute(insert(table_of(VectorRow)), [row])
+    return lambda connection: connection.execute(insert(table_of(TextVector)), [row])
 
 
 def block_writer(db: Database) -> tuple[threading.Event, Future[Any]]:
@@ -127,9 +126,9 @@ async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
         assert len(statements) <= 9
         assert not any(isinstance(parameters, list) for _, _, _, parameters, _, _ in statements)
     with file.read() as connection:
-        rows = {t: len(connection.execute(select(table_of(t))).all()) for t in (AnswerRow, AttemptRow, PayloadRow)}
+        rows = {t: len(connection.execute(select(table_of(t))).all()) for t in (StoredAnswer, StoredAttempt, Payload)}
         assert set(rows.values()) == {100}
-        assert connection.execute(select(table_of(DispatchRow))).all() == []
+        assert connection.execute(select(table_of(Dispatch))).all() == []
     verification = hash_chain.verify_chain(file)
     assert (verification.n_links, verification.breaks) == (100, [])
 
@@ -156,7 +155,7 @@ async def test_cancelling_the_caller_keeps_its_write(db: Database) -> None:
     gate.set()
     db.write(lambda connection: None)
     with db.read() as connection:
-        assert connection.execute(select(table_of(VectorRow).c.text)).scalars().all() == ["kept"]
+        assert connection.execute(select(table_of(TextVector).c.text)).scalars().all() == ["kept"]
 
 
 def test_a_closed_event_loop_does_not_block_others(db: Database) -> None:

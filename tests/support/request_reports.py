@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from auditor.domain import Purpose, Trace
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests.sampling_settings import SamplingReport, SamplingSettingsRow
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
 
@@ -47,7 +47,7 @@ def direct_keys(db: Database, model: str) -> list[str]:
 
 async def change_answers(db: Database, keys: Iterable[str], **columns: str | int | None) -> None:
     """Change columns of the recorded answers with these keys."""
-    table, changed_keys = table_of(AnswerRow), list(keys)
+    table, changed_keys = table_of(StoredAnswer), list(keys)
     await db.writer.write(
         lambda connection: connection.execute(update(table).where(table.c.key.in_(changed_keys)).values(**columns))
     )

@@ -40,7 +40,7 @@ from auditor.domain import (
 from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
-from auditor.storage.call_tables import AnswerRow, AttemptRow
+from auditor.storage.call_records import StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
 from auditor.storage.row_writing import insert_new
@@ -344,7 +344,7 @@ def _record(db: Database, audit_id: int, answered: Sequence[tuple[Call, Answer]]
     answers = [ledger._answer_columns(call, answer) for call, answer in answered if answer.outcome.is_answer]
 
     def write_rows(connection: Connection) -> None:
-        insert_new(connection, AttemptRow, attempts)
-        insert_new(connection, AnswerRow, answers)
+        insert_new(connection, StoredAttempt, attempts)
+        insert_new(connection, StoredAnswer, answers)
 
     db.write(write_rows)

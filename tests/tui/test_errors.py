@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.storage.call_tables import AttemptRow
+from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database
 from auditor.storage.row_writing import insert_new
 from tests.tui.conftest import Run
@@ -29,7 +29,7 @@ def _failed(db: Database) -> None:
         }
         for number in range(8)
     ]
-    db.write(lambda connection: insert_new(connection, AttemptRow, rows))
+    db.write(lambda connection: insert_new(connection, StoredAttempt, rows))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])

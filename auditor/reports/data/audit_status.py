@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from auditor.config import AuditConfig, load_stored_config
@@ -14,13 +15,15 @@ from auditor.domain import Outcome, Purpose
 from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
 from auditor.reports.data.coverage.planned_verdicts import count_planned_verdicts
 from auditor.reports.data.coverage.stage_coverage import CoverageUnit
-from auditor.storage import audits, batches, costs, count_queries, limit_changes, results
+from auditor.storage import audits, batches, costs, count_queries, results
 from auditor.storage.audits import Audit
+from auditor.storage.call_records import LimitChange
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.costs import CallCounts
 from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import AnswerCount, count_probe_answers
+from auditor.storage.records import load_records
 from auditor.storage.review_queue import ConflictQueue
 
 
@@ -70,7 +73,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         "drift": find_models_with_version_changes(versions),
         "batches": [_format_batch(open_batch) for open_batch in batches.load_uncollected_batches(db, audit.id)],
         **({"unavailable_probes": config.probes.missing} if config is not None and config.probes.missing else {}),
-        "limits": [change._asdict() for change in limit_changes.load_limit_changes(db, audit.id)],
+        "limits": [_describe_limit_change(change) for change in load_records(db, audit.id, LimitChange)],
     }
 
 
@@ -89,6 +92,11 @@ def _sum_preflight(call_counts: Sequence[CallCounts]) -> dict[str, Any]:
         "cost_usd": math.fsum(known_costs) if known_costs else None,
         "unpriced": sum(count.unpriced for count in counts),
     }
+
+
+def _describe_limit_change(change: LimitChange) -> dict[str, Any]:
+    """The entry of `limits` on one change."""
+    return {name: value for name, value in asdict(change).items() if name != "run"}
 
 
 def _format_batch(open_batch: batches.UncollectedBatch) -> dict[str, Any]:

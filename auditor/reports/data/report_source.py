@@ -15,7 +15,7 @@ from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.reports.data.label_records import LabelRecords
 from auditor.storage.audits import Audit
-from auditor.storage.capabilities import StoredCapability
+from auditor.storage.call_records import StoredCapability
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
 from auditor.storage.count_queries import (
     JudgeVerdictCounts,

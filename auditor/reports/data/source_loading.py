@@ -13,7 +13,8 @@ from auditor.domain import AlteredTraceVerdict, CellScore, Contest, Guess
 from auditor.prompts.judge_address import addresses_judge
 from auditor.reports.data.label_records import load_label_records
 from auditor.reports.data.report_source import ReportSource
-from auditor.storage import audits, capabilities, costs, count_queries, results, tasks
+from auditor.storage import audits, costs, count_queries, results, tasks
+from auditor.storage.call_records import StoredCapability
 from auditor.storage.database import Database
 from auditor.storage.exclusions import load_exclusions
 from auditor.storage.probe_answers import apply_vote_weights, list_answering_models
@@ -49,7 +50,7 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "author_guesses": partial(load_records, record_class=Guess),
     "judge_tests": partial(load_records, record_class=AlteredTraceVerdict),
     "position_tests": partial(load_records, record_class=Contest),
-    "capability_history": capabilities.load_capability_history,
+    "capability_history": partial(load_records, record_class=StoredCapability),
     "label_records": load_label_records,
 }
 """Database query that fills each field of `ReportSource`."""

@@ -19,7 +19,7 @@ from auditor.models.request_gate import MIN_ANNOUNCED_WAIT_S
 from auditor.models.retries import long_wait_message, pause_notice
 from auditor.run.batches.model_queue import ModelBatchQueue, OpenBatch
 from auditor.storage import batches, ledger
-from auditor.storage.batches import ProviderBatch
+from auditor.storage.call_records import ProviderBatch
 
 if TYPE_CHECKING:
     from auditor.agents.recording import CallRecorder

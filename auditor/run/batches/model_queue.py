@@ -13,7 +13,7 @@ from auditor.models.batches.client import BatchClient
 from auditor.models.batches.provider import BatchProvider
 from auditor.models.endpoint import Endpoint
 from auditor.models.provider_request import ProviderReply
-from auditor.storage.batches import ProviderBatch
+from auditor.storage.call_records import ProviderBatch
 
 
 @dataclass(eq=False, slots=True)

@@ -13,7 +13,7 @@ from auditor.run.batches.collection import start_collecting
 from auditor.run.batches.manager import BatchManager, rejected_batch_error
 from auditor.run.batches.model_queue import BatchChunk, ModelBatchQueue, OpenBatch, PendingCall, split_into_chunks
 from auditor.storage import batches
-from auditor.storage.batches import ProviderBatch
+from auditor.storage.call_records import ProviderBatch
 
 OVER_BUDGET_ERROR = "the budget is spent"
 

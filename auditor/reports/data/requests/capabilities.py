@@ -20,7 +20,8 @@ from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.document import Column
 from auditor.storage import request_forms
-from auditor.storage.capabilities import StoredCapability, current_capabilities
+from auditor.storage.call_records import StoredCapability
+from auditor.storage.capabilities import current_capabilities
 from auditor.storage.costs import CallCounts
 from auditor.storage.database import Database
 from auditor.storage.request_forms import FormScore

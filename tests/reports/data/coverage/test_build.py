@@ -19,7 +19,7 @@ from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
 from auditor.reports.sections.caution import list_cautions
 from auditor.storage import audits, count_queries, results
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
 from auditor.surveys import load_survey
@@ -132,7 +132,7 @@ def test_imported_traces_of_some_cells_are_an_audit_of_these_cells(db: Database,
 
 def test_finish_reasons_that_are_not_documented_are_named(db: Database) -> None:
     audit = populate(db, name="reasons")
-    answer_table = table_of(AnswerRow)
+    answer_table = table_of(StoredAnswer)
     keys = [x.key for x in results.load_traces(db, audit.id) if x.model == "birch" and x.outcome.is_answer][:3]
     reasons = ["brand <new>", "brand <new>", "MAX_TOKENS"]
     changes = [

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from typer.testing import CliRunner
 
 from auditor.cli.app import build_app
@@ -15,8 +16,9 @@ from auditor.reports.data.coverage.model_versions import ModelVersionRow, find_m
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.run import run_audit
 from auditor.storage import audits, ledger
-from auditor.storage.call_tables import AnswerRow
+from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import open_database
+from auditor.storage.row_writing import table_of
 from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, error
@@ -86,7 +88,7 @@ def test_response_bodies_are_stored_by_digest_and_limit_changes_have_a_reason(se
     with open_database(storage) as db:
         status = load_audit_status(db, audits.get_audit(db, "scripted"))
         with db.read() as connection:
-            digests = connection.execute(AnswerRow.__table__.select()).mappings().all()  # type: ignore[attr-defined]
+            digests = connection.execute(select(table_of(StoredAnswer))).mappings().all()
         bodies = [ledger.load_payload(db, row["payload"]) for row in digests]
     assert len(bodies) == 9
     assert all(b'"scripted-1"' in (body or b"") for body in bodies)
