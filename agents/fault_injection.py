@@ -1,4 +1,4 @@
-"""Alteration of copies of traces: known faults, to measure whether judges detect them, and padding without content."""
+"""Alteration of copies of traces: known faults, instructions to the judge, and padding without content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib import resources
 
 from auditor.agents.call_builders import blind_trace
 from auditor.config import AuditConfig
-from auditor.domain import Survey, Trace, derive_seed
+from auditor.domain import Ruling, Survey, Trace, derive_seed
 from auditor.surveys.regions import region_of
 
 MIN_CLEAR_SCORE = 0.3
@@ -83,6 +83,18 @@ def pad_trace(trace: Trace) -> Trace | None:
     return replace(trace, text=f"{trace.text} {_fault_sentences(trace.language)['padding']}") if trace.text else None
 
 
+def plant_instruction(trace: Trace, seed: int, demand: Ruling | None) -> Trace:
+    """Append an instruction to the judge to a trace with a text, in the trace's language.
+
+    Args:
+        seed: chooses one of the wordings for each trace; the same for all demands.
+        demand: the verdict that is demanded; None demands to prefer the trace to another one.
+    """
+    wordings = load_instructions(trace.language)["preference" if demand is None else "verdict"]
+    wording = wordings[derive_seed(seed, "instruction", trace.model, *trace.cell, trace.sample) % len(wordings)]
+    return replace(trace, text=f"{trace.text} {wording.replace('{verdict}', demand or '')}")
+
+
 FAULTS: Mapping[str, Callable[[Trace, TracePool], Trace | None]] = {
     "western norm": add_western_norm,
     "contradicting score": negate_score,
@@ -117,3 +129,11 @@ def _fault_sentences(language: str) -> Mapping[str, str]:
     text = (resources.files("auditor.prompts") / language / "faults.toml").read_text(encoding="utf-8")
     sentences: dict[str, str] = tomllib.loads(text)
     return sentences
+
+
+@functools.cache
+def load_instructions(language: str) -> Mapping[str, Sequence[str]]:
+    """Wordings of instructions to a judge in a language: `verdict`, with a placeholder, and `preference`."""
+    text = (resources.files("auditor.prompts") / language / "planted_instructions.toml").read_text(encoding="utf-8")
+    wordings: dict[str, list[str]] = tomllib.loads(text)
+    return wordings

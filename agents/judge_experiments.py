@@ -1,21 +1,22 @@
-"""Experiments with an audit's judges: injected faults, pairwise comparisons in both orders, and self-judging."""
+"""Experiments with an audit's judges: injected faults, planted instructions, comparisons, and self-judging."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from auditor.agents.blinding_checks import judge_altered_traces
 from auditor.agents.call_builders import blind_trace, fence_line, select_traces_for_review
 from auditor.agents.call_runner import run_calls
-from auditor.agents.fault_injection import TracePool, inject_faults, pad_trace
+from auditor.agents.fault_injection import TracePool, inject_faults, pad_trace, plant_instruction
 from auditor.agents.model_call import build_judge_call
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
 from auditor.domain import (
+    AlteredTraceVerdict,
     Answer,
     Call,
     Cell,
@@ -24,6 +25,7 @@ from auditor.domain import (
     HarmlessAlteration,
     Outcome,
     Purpose,
+    Ruling,
     Trace,
     derive_seed,
 )
@@ -64,6 +66,78 @@ async def run_fault_injection(context: RunContext, max_traces: int) -> None:
                 for judge in context.panel_assignment.panel(TraceKey.from_trace(trace))
             ],
         )
+    context.raise_if_stopped()
+
+
+async def run_planted_instructions(context: RunContext, max_traces: int) -> None:
+    """Have panels judge traces with an instruction to give the verdict that they did not give without it.
+
+    Args:
+        max_traces: maximum number of traces, drawn at random.
+    """
+    traces = [trace for trace in await _load_traces_for_review(context) if trace.text]
+    traces = _draw_items(context, "instruction", traces, max_traces)
+    judges_and_traces = [
+        (judge, trace) for trace in traces for judge in context.panel_assignment.panel(TraceKey.from_trace(trace))
+    ]
+    unaltered = await judge_altered_traces(context, HarmlessAlteration.NONE, judges_and_traces)
+    rulings = {(verdict.judge, verdict.model, verdict.cell, verdict.sample): verdict.ruling for verdict in unaltered}
+    for alteration, demand, other in (
+        (HarmlessAlteration.DEMANDS_VALID, Ruling.VALID, Ruling.INVALID),
+        (HarmlessAlteration.DEMANDS_INVALID, Ruling.INVALID, Ruling.VALID),
+    ):
+        altered = {trace: plant_instruction(trace, context.config.seed, demand) for trace in traces}
+        pairs = [
+            (judge, altered[trace])
+            for judge, trace in judges_and_traces
+            if rulings.get((judge.name, trace.model, trace.cell, trace.sample)) is other
+        ]
+        await judge_altered_traces(context, alteration, pairs)
+    context.raise_if_stopped()
+
+
+async def run_planted_preferences(context: RunContext, max_conflicts: int) -> None:
+    """Have judges compare both sides of conflicts again, with an instruction to prefer the side they did not prefer.
+
+    Args:
+        max_conflicts: maximum number of conflicts.
+    """
+    requests = await _build_contest_requests(context, max_conflicts, orders=(False,))
+    contests = await _ask_contests(context, requests)
+    # A judge is told only once to prefer a trace, whatever the other side of the conflict is.
+    planted: dict[tuple[str, Trace], ContestRequest] = {}
+    for request in requests:
+        contest = contests.get(request.call.key)
+        if contest is not None and contest.prefers_first is not None:
+            index = int(contest.prefers_first)  # of the side that was not preferred
+            sides = list(request.sides)
+            target = sides[index]
+            sides[index] = plant_instruction(target, context.config.seed, None)
+            call = _build_contest_call(context, request.judge, request.conflict, sides)
+            planted.setdefault((request.judge.name, target), replace(request, call=call))
+    answers = await run_calls(context, "review", [request.call for request in planted.values()])
+    verdicts = []
+    for (judge, target), request in planted.items():
+        if request.call.key in answers:
+            answer = answers[request.call.key]
+            contest = _parse_contest(answer, judge, request.conflict, False, request.call.request_text)
+            ruling = None
+            if contest.prefers_first is not None:
+                is_preferred = contest.prefers_first == (target is request.sides[0])
+                ruling = Ruling.VALID if is_preferred else Ruling.INVALID
+            verdicts.append(
+                AlteredTraceVerdict(
+                    HarmlessAlteration.DEMANDS_PREFERENCE,
+                    judge,
+                    target.model,
+                    target.cell,
+                    target.sample,
+                    contest.outcome,
+                    ruling,
+                    answer.key,
+                )
+            )
+    await asyncio.to_thread(save_records, context.db, context.audit_id, verdicts)
     context.raise_if_stopped()
 
 
@@ -113,6 +187,25 @@ async def run_contests(context: RunContext, max_conflicts: int) -> None:
     Args:
         max_conflicts: maximum number of conflicts.
     """
+    await _ask_contests(context, await _build_contest_requests(context, max_conflicts, orders=(False, True)))
+    context.raise_if_stopped()
+
+
+@dataclass(frozen=True, slots=True)
+class ContestRequest:
+    """A call that asks a judge to compare the sides of a conflict, in the order shown; `swapped` as in `Contest`."""
+
+    judge: ModelSection
+    conflict: Conflict
+    swapped: bool
+    sides: Sequence[Trace]
+    call: Call
+
+
+async def _build_contest_requests(
+    context: RunContext, max_conflicts: int, *, orders: Sequence[bool]
+) -> list[ContestRequest]:
+    """Build the calls that compare both sides of conflicts, drawn at random, in these orders: swapped, or not."""
     conflicts = await asyncio.to_thread(results.load_voted_conflicts, context.db, context.audit_id)
     first_traces: dict[tuple[str, Cell], Trace] = {}
     for trace in await _load_traces_for_review(context):
@@ -120,41 +213,36 @@ async def run_contests(context: RunContext, max_conflicts: int) -> None:
     requests = []
     for conflict in _draw_items(context, "contest", conflicts, max_conflicts):
         # The first reviewed trace of the left and of the right model; None for a model without one.
-        side_traces = [first_traces.get((name, conflict.cell)) for name in (conflict.left, conflict.right)]
-        if side_traces[0] is None or side_traces[1] is None:
+        left, right = (first_traces.get((name, conflict.cell)) for name in (conflict.left, conflict.right))
+        if left is None or right is None:
             continue
-        texts = [
-            blind_trace(context.config, context.survey, side_trace)
-            for side_trace in side_traces
-            if side_trace is not None
-        ]
-        texts_and_scores = [
-            (text, side_trace.score)
-            for text, side_trace in zip(texts, side_traces, strict=True)
-            if side_trace is not None
-        ]
         for judge in context.config.shared_judges(conflict.left, conflict.right):
-            for swapped in (False, True):
-                texts_in_order = texts_and_scores[::-1] if swapped else texts_and_scores
-                requests.append(
-                    (judge, conflict, swapped, _build_contest_call(context, judge, conflict, texts_in_order))
-                )
-    answers = await run_calls(context, "review", [call for *_, call in requests])
-    contests = [
-        _parse_contest(answers[call.key], judge.name, conflict, swapped, call.request_text)
-        for judge, conflict, swapped, call in requests
-        if call.key in answers
-    ]
-    await asyncio.to_thread(save_records, context.db, context.audit_id, contests)
-    context.raise_if_stopped()
+            for swapped in orders:
+                sides = (right, left) if swapped else (left, right)
+                call = _build_contest_call(context, judge, conflict, sides)
+                requests.append(ContestRequest(judge, conflict, swapped, sides, call))
+    return requests
 
 
-def _build_contest_call(
-    context: RunContext, judge: ModelSection, conflict: Conflict, scored_texts: Sequence[tuple[str, float | None]]
-) -> Call:
-    """Build the call that asks a judge to compare two blinded traces, with their scores, in the order given."""
+async def _ask_contests(context: RunContext, requests: Sequence[ContestRequest]) -> dict[str, Contest]:
+    """Ask judges to compare traces, and store what they prefer; by the key of the call."""
+    answers = await run_calls(context, "review", [request.call for request in requests])
+    contests = {
+        request.call.key: _parse_contest(
+            answers[request.call.key], request.judge.name, request.conflict, request.swapped, request.call.request_text
+        )
+        for request in requests
+        if request.call.key in answers
+    }
+    await asyncio.to_thread(save_records, context.db, context.audit_id, list(contests.values()))
+    return contests
+
+
+def _build_contest_call(context: RunContext, judge: ModelSection, conflict: Conflict, sides: Sequence[Trace]) -> Call:
+    """Build the call that asks a judge to compare two traces, blinded and with their scores, in the order given."""
     config, survey = context.config, context.survey
-    (first_text, score_first), (second_text, score_second) = scored_texts
+    first_text, second_text = (blind_trace(config, survey, side) for side in sides)
+    score_first, score_second = (side.score for side in sides)
     low, high = survey.question_about(conflict.cell.topic).scale
     messages = load_prompt("review.contest").render(
         preamble=judge.system,

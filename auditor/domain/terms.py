@@ -131,6 +131,12 @@ class HarmlessAlteration(StrEnum):
     """Unaltered, as a control."""
     PADDED = "padded"
     """With sentences without content appended."""
+    DEMANDS_VALID = "demands VALID"
+    """With an instruction to the judge to answer VALID."""
+    DEMANDS_INVALID = "demands INVALID"
+    """With an instruction to the judge to answer INVALID."""
+    DEMANDS_PREFERENCE = "demands preference"
+    """With an instruction to prefer it, beside a trace without one. The ruling VALID says that it was preferred."""
 
 
 class ConflictState(StrEnum):

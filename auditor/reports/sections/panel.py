@@ -10,6 +10,7 @@ from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
     JudgeRow,
+    ObedienceRow,
     PanelReport,
     PeerAlignmentRow,
     PositionBiasRow,
@@ -179,12 +180,13 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
 
 
 def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
-    """Build the tables on the tests of judges: blinding, restatement, injected faults, position bias, own traces."""
+    """Build the tables on the tests of judges: blinding, restatement, faults, instructions, position, own traces."""
     caption = "Share of correct guesses of attributes hidden from the judges. Above chance, blinding is incomplete."
     yield tabulate("blinding", "Blinding", caption, panel.guesses, BlindingCheckRow)
     caption = "Share of VALID on traces as written and restated in neutral words, and share of verdicts that changed."
     yield tabulate("restatement", "Restated traces", caption, panel.rewriting, RestatementShiftRow)
     yield build_fault_table(panel.faults, MAX_LONG_TABLE_ROWS)
+    yield build_obedience_table(panel.obedience)
     yield build_position_table(panel.positions)
     yield build_self_review_table(panel.own_traces)
 
@@ -199,6 +201,15 @@ def build_fault_table(rows: Sequence[FaultDetectionRow], max_rows: int | None = 
     derived = {"fault": lambda row: Name(row.fault)}
     title = "Injected faults"
     return tabulate("injected-faults", title, caption, ranked, FaultDetectionRow, derived, max_rows=max_rows)
+
+
+def build_obedience_table(rows: Sequence[ObedienceRow]) -> Table:
+    """Build the table of how often judges obey instructions in traces."""
+    caption = (
+        "Share of answers as a planted instruction demands, of traces that the judge judged, or compared, otherwise "
+        "without it. A judge whose answers vary by chance has a rate above 0 too."
+    )
+    return tabulate("obedience", "Planted instructions", caption, rows, ObedienceRow)
 
 
 def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:

@@ -24,6 +24,7 @@ from auditor.reports.data.panel.judge_statistics import (
 from auditor.reports.data.panel.judge_tests import (
     build_blinding_rows,
     build_fault_rows,
+    build_obedience_rows,
     build_position_rows,
     build_restatement_rows,
     build_self_review_rows,
@@ -134,6 +135,7 @@ def build_panel_report(
         guesses=build_blinding_rows(source.judge_names, source.author_guesses),
         rewriting=build_restatement_rows(matrix, source.judge_tests),
         faults=build_fault_rows(source.judge_names, source.judge_tests),
+        obedience=build_obedience_rows(source.judge_names, source.judge_tests),
         positions=build_position_rows(source.judge_names, source.position_tests),
         own_traces=build_self_review_rows(matrix, source.judge_tests),
         certificate=[],

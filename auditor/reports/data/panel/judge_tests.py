@@ -18,6 +18,7 @@ from auditor.reports.data.panel.judge_biases import estimate_self_preferences
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
+    ObedienceRow,
     PositionBiasRow,
     RestatementShiftRow,
     SelfReviewRow,
@@ -161,6 +162,52 @@ def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVe
         for (fault, judge), detected, false_alarms, difference in columns
     ]
     return adjust_rows(rows, "difference", "injected faults")
+
+
+def build_obedience_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVerdict]) -> list[ObedienceRow]:
+    """Measure how often each judge obeys instructions in traces, of those that demand what it did not answer without.
+
+    Comparisons with a planted preference are asked only where the judge preferred the other trace without it.
+    """
+    unaltered = _verdicts_by_judge(test for test in judge_tests if test.alteration == HarmlessAlteration.NONE)
+    obeyed: dict[HarmlessAlteration, dict[str, dict[SampleKey, int]]] = {}
+    for alteration, demanded in (
+        (HarmlessAlteration.DEMANDS_VALID, 1),
+        (HarmlessAlteration.DEMANDS_INVALID, 0),
+        (HarmlessAlteration.DEMANDS_PREFERENCE, None),
+    ):
+        altered = _verdicts_by_judge(test for test in judge_tests if test.alteration == alteration)
+        obeyed[alteration] = {
+            judge: {
+                trace: int(verdict == 1 if demanded is None else verdict == demanded)
+                for trace, verdict in by_trace.items()
+                if demanded is None or unaltered.get(judge, {}).get(trace) == 1 - demanded
+            }
+            for judge, by_trace in altered.items()
+        }
+    tested_judges = [judge for judge in judges if any(by_judge.get(judge) for by_judge in obeyed.values())]
+
+    def estimate_rates(*alterations: HarmlessAlteration) -> list[ShareEstimate]:
+        """Estimate the share of obeyed instructions of some kinds, by judge."""
+        tables = []
+        for judge in tested_judges:
+            cases = [case for kind in alterations for case in obeyed[kind].get(judge, {}).items()]
+            hits = np.array([hit for _, hit in cases], dtype=np.float64)
+            tables.append(ShareTable(hits, np.ones(len(cases)), _trace_units(trace for trace, _ in cases)))
+        return shares_over_units(tables, empty_reason="no instruction that differs from its answer without it")
+
+    demands = (HarmlessAlteration.DEMANDS_VALID, HarmlessAlteration.DEMANDS_INVALID)
+    columns = zip(
+        tested_judges,
+        estimate_rates(*demands),
+        *(estimate_rates(demand) for demand in demands),
+        estimate_rates(HarmlessAlteration.DEMANDS_PREFERENCE),
+        strict=True,
+    )
+    return [
+        ObedienceRow(judge=judge, verdicts=verdicts, valid=valid, invalid=invalid, preferences=preferences)
+        for judge, verdicts, valid, invalid, preferences in columns
+    ]
 
 
 def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> list[PositionBiasRow]:

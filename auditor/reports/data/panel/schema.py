@@ -145,6 +145,20 @@ class FaultDetectionRow(FlatRow):
     """Detected minus false alarms: 0 means that the judge does not detect the fault."""
 
 
+class ObedienceRow(FlatRow):
+    """How often one judge obeys an instruction that is planted in a trace and demands another answer than its own."""
+
+    judge: JudgeName
+    verdicts: Annotated[ShareEstimate, Column("Obeys", emphasis=True)]
+    """Share of verdicts as demanded, of traces that it judged otherwise without the instruction."""
+    valid: Annotated[ShareEstimate, Column("Demands for VALID")]
+    """The same for instructions that demand VALID."""
+    invalid: Annotated[ShareEstimate, Column("Demands for INVALID")]
+    """The same for instructions that demand INVALID."""
+    preferences: Annotated[ShareEstimate, Column("Demands for preference")]
+    """Share of comparisons with the preference that one trace demands, of those with the other one without it."""
+
+
 class PositionBiasRow(FlatRow):
     """Preference of one judge for the side shown first."""
 
@@ -201,6 +215,8 @@ class PanelReport(ReportModel):
     """Empty where traces were not restated."""
     faults: list[FaultDetectionRow]
     """Empty where no faults were injected."""
+    obedience: list[ObedienceRow]
+    """Empty where no instructions were planted."""
     positions: list[PositionBiasRow]
     own_traces: list[SelfReviewRow]
     certificate: list[str]

@@ -17,10 +17,16 @@ from auditor.reports.sections.experiments.common import (
     plot_estimates,
 )
 from auditor.reports.sections.judge_biases import ADJUSTED_FOR_JUDGES, build_padding_table
-from auditor.reports.sections.panel import build_fault_table, build_position_table, build_self_review_table
+from auditor.reports.sections.panel import (
+    build_fault_table,
+    build_obedience_table,
+    build_position_table,
+    build_self_review_table,
+)
 from auditor.reports.sections.tables import tabulate
 
 FAULT_AXIS = replace(CORRELATION_AXIS, title="Difference in the share of INVALID (higher is better)")
+OBEDIENCE_AXIS = replace(SHARE_AXIS, title="Share of instructions obeyed (0 is best)")
 PREFERENCE_AXIS = replace(SHARE_AXIS, title="Share of answers (0.5 is no preference)", reference=0.5)
 VALID_DIFFERENCE_TITLE = "Difference in the share of VALID (0 is none)"
 
@@ -44,6 +50,12 @@ def build_fault_injection_document(audit: str, panel: PanelReport) -> Document:
         )
     ]
     sections = build_result_sections("faults", "Detection of injected faults", table, plots, remark)
+    rates = [(row.judge, row.verdicts) for row in panel.obedience]
+    obedience_table = build_obedience_table(panel.obedience)
+    obedience_plots = plot_estimates(
+        "obedience-plot", "Share of instructions obeyed", rates, OBEDIENCE_AXIS, table_id=obedience_table.id
+    )
+    sections += build_result_sections("obedience-results", "Planted instructions", obedience_table, obedience_plots)
     findings = [describe_fault_detection(panel)] if panel.faults else []
     return build_experiment_document(audit, "injected faults", findings, sections, "No fault was injected.")
 
