@@ -136,7 +136,8 @@ def _calls(audit: AuditConfig, model: ModelSection) -> Iterator[tuple[str, Call]
     yield "guess", _build_guess_call(context, model, guessed_trace, "People there accept it.")[1]
     yield "rewrite", _build_restatement_call(context, model, TRACE)
     conflict = Conflict(CELL, "plain", "replayed", 0.5, -0.5, ConflictKind.BINARY)
-    yield "contest", _build_contest_call(context, model, conflict, [("yes", 0.5), ("no", -0.5)])
+    sides = [replace(TRACE, text=text, score=score) for text, score in (("yes", 0.5), ("no", -0.5))]
+    yield "contest", _build_contest_call(context, model, conflict, sides)
     for measure in LogprobMeasure:
         pair = next(build_sentence_pairs(model, CELL, measure))
         for call in pair.calls:
