@@ -84,10 +84,8 @@ EMBEDDED_LABEL = (
 )
 
 
-SOURCES = (
-    "Concordance: Lin 1989. Sampling error of surveys: Cook & Stefanski 1994. Thresholds of weaknesses: EvalMORAAL, "
-    "arXiv 2510.05942."
-)
+SURVEY_SOURCES = "Concordance: Lin 1989. Sampling error of surveys: Cook & Stefanski 1994. "
+SOURCES = "Thresholds of weaknesses: EvalMORAAL, arXiv 2510.05942."
 
 
 def build_report_document(report: Report, *, is_brief: bool = False) -> Document:
@@ -105,7 +103,7 @@ def build_report_document(report: Report, *, is_brief: bool = False) -> Document
         sections=sections,
         opening=[*_label_models(audit), *provisional, Facts(list_key_figures(report))],
         footer=f"Made by auditor {audit.auditor} from the stored results of the audit “{audit.name}”. "
-        + ("The full report has all figures." if is_brief else SOURCES),
+        + ("The full report has all figures." if is_brief else (SURVEY_SOURCES if has_survey else "") + SOURCES),
         is_brief=is_brief,
     )
 
