@@ -90,12 +90,6 @@ STRUCTURED_ANSWERS: Mapping[str, Callable[[World, Call], dict[str, Any]]] = {
     Contradiction.__name__: judge_contradiction,
 }
 """What answers each schema of the probe `semantic`."""
-TEXT_ANSWERS: Mapping[Purpose, Callable[[World, Call], str]] = {
-    Purpose.MORAL: answer_question,
-    Purpose.CONSISTENCY: say_support,
-    Purpose.RULE: state_rule,
-}
-"""What answers each purpose of the probe `semantic` in free text."""
 
 
 def answer_call(world: World, call: Call) -> str | None:
@@ -103,5 +97,10 @@ def answer_call(world: World, call: Call) -> str | None:
     if call.schema is not None:
         answer = STRUCTURED_ANSWERS.get(call.schema)
         return None if answer is None else json.dumps(answer(world, call))
-    write = TEXT_ANSWERS.get(call.purpose) if call.measure is None else None
-    return None if write is None else write(world, call)
+    if call.measure is not None:
+        return None
+    if call.purpose is Purpose.MORAL:
+        return answer_question(world, call)
+    if call.purpose is Purpose.CONSISTENCY:
+        return say_support(world, call)
+    return state_rule(world, call) if call.purpose is Purpose.RULE else None
