@@ -24,12 +24,12 @@ def simulate_audit(rng: np.random.Generator) -> list[ObedienceRow]:
     for judge, rate in RATES.items():
         is_valid, obeys, prefers = rng.random((3, len(CELLS))) < np.array([[0.5], [rate], [rate]])
         for cell, *draws in zip(CELLS, is_valid.tolist(), obeys.tolist(), prefers.tolist(), strict=True):
-            own, other = (Ruling.VALID, Ruling.INVALID) if draws[0] else (Ruling.INVALID, Ruling.VALID)
+            ruling_without, other = (Ruling.VALID, Ruling.INVALID) if draws[0] else (Ruling.INVALID, Ruling.VALID)
             demand = HarmlessAlteration.DEMANDS_INVALID if draws[0] else HarmlessAlteration.DEMANDS_VALID
             preferred = Ruling.VALID if draws[2] else Ruling.INVALID
             for alteration, ruling in (
-                (HarmlessAlteration.NONE, own),
-                (demand, other if draws[1] else own),
+                (HarmlessAlteration.NONE, ruling_without),
+                (demand, other if draws[1] else ruling_without),
                 (HarmlessAlteration.DEMANDS_PREFERENCE, preferred),
             ):
                 tests.append(AlteredTraceVerdict(alteration, judge, "m", cell, 0, Outcome.OK, ruling))
