@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from auditor import config
-from auditor.config import AuditConfig, distribution, rephrasing, semantic
+from auditor.config import AuditConfig, distribution, logic, rephrasing, semantic
 from auditor.config.base import ConfigSection
 from auditor.config.type_descriptions import field_types, type_at_step
 from auditor.config.validation_messages import SECRET_KEYS, explain_validation_error
@@ -94,7 +94,9 @@ def _models() -> Iterator[type[pydantic.BaseModel]]:
     schema = AuditConfig.model_json_schema()["$defs"]
     for name in schema:
         yield next(
-            getattr(module, name) for module in (config, distribution, rephrasing, semantic) if hasattr(module, name)
+            getattr(module, name)
+            for module in (config, distribution, logic, rephrasing, semantic)
+            if hasattr(module, name)
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any, get_args
 import pytest
 
 import auditor
+from auditor.agents.cell_schedule import Task
 from auditor.agents.fault_injection import FAULTS
 from auditor.config.sections import PanelSection
 from auditor.domain import (
@@ -43,6 +44,7 @@ from auditor.storage.conflict_status import ConflictStatus
 OMITTED: Mapping[str, set[Enum]] = {
     "OPENTELEMETRY_NAMES": {FinishCategory.MALFORMED, FinishCategory.UNKNOWN},  # the conventions have no name for them
     "OUTCOME_BY_CATEGORY": {FinishCategory.COMPLETE, FinishCategory.TOOL_CALL, FinishCategory.UNKNOWN},  # the text says
+    "STAGES": {Task.GUESS, Task.RESTATE, Task.REVIEW_RESTATED},  # they run within the stage of reviews
     "STOP_REASONS": {FinishCategory.FAILED, FinishCategory.MALFORMED, FinishCategory.UNKNOWN},  # "unknown" in Inspect
     "UNSUPPORTED_STATUSES": {LogprobMeasure.CONTINUATION},  # sends no request
     "VERDICT_REASONS": {GateStatus.SKIPPED},  # of a gate, never of a whole check
