@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    RowMapping,
     String,
     Table,
     and_,
@@ -24,7 +23,6 @@ from sqlalchemy import (
     exists,
     false,
     func,
-    insert,
     or_,
     select,
     true,
@@ -45,18 +43,16 @@ from auditor.domain import (
     canonical_json,
 )
 from auditor.domain.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR, Comparison
+from auditor.domain.exclusions import AnswerSelection, ExcludedContent, Exclusion, ExclusionAct
 from auditor.domain.opinions import Opinion
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.errors import UsageError
 from auditor.probe_interface import Needs, ProbeResult
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
-from auditor.storage.exclusion_tables import ExcludedContentRow, ExclusionRow
 from auditor.storage.ledger import utc_now
-from auditor.storage.row_writing import coerce_values, table_of, upsert
+from auditor.storage.row_writing import select_records, table_of, upsert
 
-EXCLUDE, UNDO = "exclude", "undo"
-"""Acts in the log."""
 DIRECT = "direct"
 """`AnswerSelection.probe` of direct answers."""
 
@@ -93,42 +89,6 @@ _RECORD_CLASSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSelection:
-    """Answers that match all of these; None matches any. With a sample's number, only direct answers match.
-
-    Attributes:
-        model: who answered; of the probe `logic`, the judge.
-        country: of the cell. Of the probe `logic`, the country whose topics are compared. Of a probe of another
-            package, a text of its units. Answers of the probe `semantic` are about no country.
-        topic: of the cell, or an item of a task. Of the probe `semantic`, a question's id. Of the probe `logic`, an
-            item or a set of items. Of a probe of another package, as `country`.
-        probe: name of the probe; `direct` for direct answers.
-    """
-
-    model: str | None = None
-    country: str | None = None
-    topic: str | None = None
-    sample: int | None = None
-    probe: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusion:
-    """A declaration in force.
-
-    Attributes:
-        excluded_at: ISO 8601 in UTC.
-        n_answers: number of recorded answers that match.
-    """
-
-    id: int
-    selection: AnswerSelection
-    reason: str
-    excluded_at: str
-    n_answers: int
-
-
 def exclude_answers(db: Database, audit_id: int, selection: AnswerSelection, reason: str) -> Exclusion:
     """Declare answers invalid; their rows and those that depend on them are changed in the same transaction.
 
@@ -147,7 +107,7 @@ def exclude_answers(db: Database, audit_id: int, selection: AnswerSelection, rea
                 "Check the names: `auditor traces` lists the answers, `auditor exclude AUDIT --list` the exclusions. "
                 "Scores that were imported without answers cannot be excluded: import a file without them.",
             )
-        exclusion_id = _append(connection, audit_id, {"act": EXCLUDE, "reason": reason, **asdict(selection)})
+        exclusion_id = hash_chain.append_entry(connection, audit_id, Exclusion(0, selection, reason, utc_now()))
         _withdraw(connection, audit_id, selection)
         return exclusion_id
 
@@ -164,11 +124,12 @@ def undo_exclusion(db: Database, audit_id: int, exclusion_id: int, reason: str =
     """
 
     def job(connection: Connection) -> None:
-        if exclusion_id not in [row["id"] for row in _load_rows_in_force(connection, audit_id)]:
+        if exclusion_id not in [exclusion.id for exclusion in _load_in_force(connection, audit_id)]:
             raise UsageError(
                 f"the audit has no exclusion {exclusion_id} in force.", "List them: auditor exclude AUDIT --list"
             )
-        _append(connection, audit_id, {"act": UNDO, "of": exclusion_id, "reason": reason})
+        undo = Exclusion(0, AnswerSelection(), reason, utc_now(), act=ExclusionAct.UNDO, of=exclusion_id)
+        hash_chain.append_entry(connection, audit_id, undo)
         _restore(connection, audit_id)
         apply_exclusions(connection, audit_id)
 
@@ -179,48 +140,34 @@ def load_exclusions(db: Database, audit_id: int) -> list[Exclusion]:
     """Load an audit's declarations in force, the oldest first."""
     with db.read() as connection:
         return [
-            Exclusion(
-                id=row["id"],
-                selection=_parse_selection(row),
-                reason=row["reason"],
-                excluded_at=row["excluded_at"],
+            replace(
+                exclusion,
                 n_answers=sum(
-                    _count_matches(connection, audit_id, record_class, _parse_selection(row), is_excluded=True)
+                    _count_matches(connection, audit_id, record_class, exclusion.selection, is_excluded=True)
                     for record_class in ANSWER_KINDS
                 ),
             )
-            for row in _load_rows_in_force(connection, audit_id)
+            for exclusion in _load_in_force(connection, audit_id)
         ]
 
 
 def apply_exclusions(connection: Connection, audit_id: int) -> None:
     """Exclude the rows that match a declaration in force; called in every transaction that writes answers."""
-    for row in _load_rows_in_force(connection, audit_id):
-        _withdraw(connection, audit_id, _parse_selection(row))
+    for exclusion in _load_in_force(connection, audit_id):
+        _withdraw(connection, audit_id, exclusion.selection)
 
 
 # --- inside a transaction ---------------------------------------------------------------------------------------
 
 
-def _load_rows_in_force(connection: Connection, audit_id: int) -> list[RowMapping]:
+def _load_in_force(connection: Connection, audit_id: int) -> list[Exclusion]:
     """Load an audit's declarations that were not undone, the oldest first."""
-    table = table_of(ExclusionRow)
-    rows = connection.execute(select(table).where(table.c.audit_id == audit_id).order_by(table.c.id)).mappings().all()
-    undone = {row["of"] for row in rows if row["act"] == UNDO}
-    return [row for row in rows if row["act"] == EXCLUDE and row["id"] not in undone]
-
-
-def _parse_selection(row: RowMapping) -> AnswerSelection:
-    return AnswerSelection(row["model"], row["country"], row["topic"], row["sample"], row["probe"])
-
-
-def _append(connection: Connection, audit_id: int, values: dict[str, Any]) -> int:
-    """Append a row to the log, and its link to the hash chain; return its id."""
-    table = table_of(ExclusionRow)
-    columns = coerce_values(ExclusionRow, {"audit_id": audit_id, "excluded_at": utc_now(), **values})
-    row = connection.execute(insert(table).returning(*table.c), columns).mappings().one()
-    hash_chain.append_links(connection, table.name, [coerce_values(ExclusionRow, dict(row))])
-    return int(row["id"])
+    c = table_of(Exclusion).c
+    exclusions = select_records(connection, Exclusion, c.audit_id == audit_id, order_by=[c.id])
+    undone = {exclusion.of for exclusion in exclusions if exclusion.act is ExclusionAct.UNDO}
+    return [
+        exclusion for exclusion in exclusions if exclusion.act is ExclusionAct.EXCLUDE and exclusion.id not in undone
+    ]
 
 
 def _is_selected(
@@ -370,13 +317,13 @@ def _keep_rows(connection: Connection, audit_id: int, table: Table, condition: C
         }
         for row in rows
     ]
-    upsert(connection, ExcludedContentRow, contents)
+    upsert(connection, ExcludedContent, contents)
     return len(contents)
 
 
 def _restore(connection: Connection, audit_id: int) -> None:
     """Write all excluded rows of an audit as they were."""
-    table = table_of(ExcludedContentRow)
+    table = table_of(ExcludedContent)
     query = select(table.c.source, table.c.content).where(table.c.audit_id == audit_id)
     contents: dict[str, list[dict[str, Any]]] = {}
     for source, content in connection.execute(query):

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Insert, RowMapping, Select, Table, insert, select
 
 from auditor.domain import Rating, canonical_hash
+from auditor.domain.exclusions import Exclusion
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.storage.call_records import ChainLink, StoredAnswer
 from auditor.storage.database import Database
-from auditor.storage.exclusion_tables import ExclusionRow
 from auditor.storage.row_classes import conversion_of
 from auditor.storage.row_writing import coerce_values, table_of
 
@@ -30,7 +30,7 @@ CHAINED_TABLES: dict[str, tuple[type, str]] = {
     "label_draw": (LabelDraw, "id"),
     "sampled_unit": (DrawnUnit, "id"),
     "label": (LabelEntry, "id"),
-    "exclusion": (ExclusionRow, "id"),
+    "exclusion": (Exclusion, "id"),
 }
 """Row class and key column of each kind of record in the chain."""
 

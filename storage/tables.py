@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import String, Text
-from sqlmodel import AutoString, SQLModel
-
 from auditor.config.installed_probes import load_built_in
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import (
@@ -31,9 +28,9 @@ from auditor.domain import (
     Verdict,
 )
 from auditor.domain.audit_records import Audit
+from auditor.domain.exclusions import ExcludedContent, Exclusion
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
 from auditor.probe_interface import ProbeResult
-from auditor.storage import exclusion_tables as exclusion_tables
 from auditor.storage.call_records import (
     ChainLink,
     Dispatch,
@@ -47,7 +44,7 @@ from auditor.storage.call_records import (
     TextVector,
 )
 from auditor.storage.migrations import find_latest_revision
-from auditor.storage.row_classes import ServerText, row_class_of
+from auditor.storage.row_classes import row_class_of
 
 SCHEMA_VERSION = find_latest_revision()
 """Number of the latest revision in `migrations/versions`; each revision adds one."""
@@ -64,6 +61,8 @@ RECORDS: Sequence[type] = (
     Dispatch,
     ProviderBatch,
     ChainLink,
+    Exclusion,
+    ExcludedContent,
     LabelDraw,
     DrawnUnit,
     LabelEntry,
@@ -93,9 +92,3 @@ for _record_class in RECORDS:
 for _name in BUILT_IN_PROBES:
     for _record_class in load_built_in(_name).list_records():
         row_class_of(_record_class)
-
-for _table in SQLModel.metadata.tables.values():
-    for _column in _table.columns:
-        if isinstance(_column.type, String | AutoString):
-            _text_type = Text if isinstance(_column.type, Text) else String
-            _column.type = _text_type().with_variant(ServerText(collation="C"), "postgresql")

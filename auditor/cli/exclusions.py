@@ -11,7 +11,7 @@ from auditor.cli.options import JsonOption, RequiredAuditArgument, StorageOption
 from auditor.cli.output import format_command, print_json, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.storage.exclusions import AnswerSelection, Exclusion
+    from auditor.domain.exclusions import AnswerSelection, Exclusion
 
 
 def exclude(
@@ -54,9 +54,9 @@ def exclude(
 
     Example: auditor exclude my-audit --model gpt --country Japan --reason "Wrong system prompt."
     """
+    from auditor.domain.exclusions import AnswerSelection
     from auditor.errors import UsageError
     from auditor.run.exclusions import exclude_answers, undo_exclusion
-    from auditor.storage.exclusions import AnswerSelection
 
     selection = AnswerSelection(model, country, topic, None if sample is None else sample - 1, probe)
     if is_list:

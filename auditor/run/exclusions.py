@@ -12,12 +12,12 @@ from auditor.config import load_stored_config
 from auditor.config.installed_probes import load_built_in
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain import Method
+from auditor.domain.exclusions import AnswerSelection, Exclusion
 from auditor.errors import UsageError
 from auditor.run.audit_handle import open_stored_database
 from auditor.run.encoders import direct_encoder_loader, semantic_encoder_loader
 from auditor.storage import audits, exclusions, results
 from auditor.storage.database import Database, run_lock
-from auditor.storage.exclusions import AnswerSelection, Exclusion
 from auditor.storage.records import save_records
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from auditor.agents.probe_questions import reread_results
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, SentencePairScore
 from auditor.domain.comparisons import Comparison
+from auditor.domain.exclusions import AnswerSelection
 from auditor.domain.opinions import Opinion
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.probe_interface import ProbeResult
@@ -23,7 +24,6 @@ from auditor.run import open_audit, run_audit
 from auditor.run.exclusions import exclude_answers
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from auditor.storage.exclusions import AnswerSelection
 from auditor.storage.records import load_records
 from tests.e2e.test_excluded_probe_answers import answer_question
 from tests.e2e.test_logprob import with_letters

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from auditor.domain import Cell, Outcome
+from auditor.domain.exclusions import AnswerSelection, Exclusion
 from auditor.errors import UsageError
 from auditor.imports.recorded_audits import import_traces, import_verdicts
 from auditor.reports.data.verification import verify_audit
@@ -18,8 +19,7 @@ from auditor.run import open_audit, run_audit
 from auditor.run.exclusions import exclude_answers, undo_exclusion
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
-from auditor.storage.exclusion_tables import ExclusionRow
-from auditor.storage.exclusions import AnswerSelection, load_exclusions
+from auditor.storage.exclusions import load_exclusions
 from auditor.storage.row_writing import table_of
 from tests.support.audit_configs import config
 from tests.support.cli_runner import run
@@ -124,7 +124,7 @@ def test_the_declaration_and_its_undo_are_in_the_chain(server: FakeServer, stora
         assert first.is_consistent
         assert exclusion.n_answers == 9
     undo_exclusion("scripted", exclusion.id, "It was right after all.", storage=storage)
-    table = table_of(ExclusionRow)
+    table = table_of(Exclusion)
     with open_database(storage, create=False) as db:
         second = verify_audit(db, "scripted")
         assert second.is_consistent

@@ -11,6 +11,7 @@ from typing import Any
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, SentencePairScore
 from auditor.domain.comparisons import Comparison
+from auditor.domain.exclusions import AnswerSelection
 from auditor.domain.opinions import Opinion
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict, QuestionScore
 from auditor.imports.moral_answers import import_answers
@@ -20,7 +21,6 @@ from auditor.run import open_audit, run_audit
 from auditor.run.exclusions import exclude_answers, undo_exclusion
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from auditor.storage.exclusions import AnswerSelection
 from auditor.storage.records import load_records
 from tests.e2e.test_consistency_score import judge_sums
 from tests.e2e.test_logprob import with_echo

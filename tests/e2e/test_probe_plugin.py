@@ -19,6 +19,7 @@ from auditor.cli.app import build_app
 from auditor.config import AuditConfig, installed_probes, load_config
 from auditor.cost_estimation.probe_calls import plan_installed_probe_calls
 from auditor.domain import Outcome
+from auditor.domain.exclusions import AnswerSelection
 from auditor.errors import UsageError
 from auditor.probe_interface import ProbeResult
 from auditor.reports.output import render_report
@@ -27,7 +28,6 @@ from auditor.run import load_planned_survey, open_audit, run_audit
 from auditor.run.exclusions import exclude_answers, undo_exclusion
 from auditor.run.fingerprints import fingerprint
 from auditor.storage.database import open_database
-from auditor.storage.exclusions import AnswerSelection
 from auditor.storage.records import load_records, save_records
 from tests.support.probe_packages import use_packages
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
+from auditor.domain.exclusions import Exclusion
 from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.reports.data.label_records import LabelRecords
@@ -23,7 +24,6 @@ from auditor.storage.count_queries import (
     ProbeRepeatCount,
     RepeatCount,
 )
-from auditor.storage.exclusions import Exclusion
 from auditor.storage.reviewed_conflicts import ReviewedConflict
 from auditor.storage.votes import VoteArrays
 
