@@ -8,7 +8,7 @@ MODELS := smollm2-135m all-MiniLM-L6-v2
 .PHONY: help demo test install dev models check unit litellm lowest scipy servers faults small-forms hostile soak bench coverage clean
 
 help:
-	@echo "make demo    audit small models on this machine, then simulated ones, and write two reports"
+	@echo "make demo    audit simulated models, then small ones on this machine, and write two reports"
 	@echo "make test    format, lint, types, import contracts, tests"
 	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
 	@echo "make lowest  what protects files, with the lowest versions of libraries that do it"
@@ -30,26 +30,26 @@ help:
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("auditor needs Python 3.11 or newer; try: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
-	@echo "Making a virtual environment in $(VENV) ..."
+	@echo "Making a virtual environment in $(VENV): some seconds ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade "pip==$$(sed -n 's/^pip==//p' constraints.txt)"
 
 # torch first and alone: as somebody's dependency it would come as the largest build there is.
 $(VENV)/.torch: $(VENV)/bin/python constraints.txt
-	@echo "Installing torch ..."
+	@echo "Installing torch, the largest package: one to five minutes, mostly for the download ..."
 	@$(PIP) install "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
 	@touch $@
 
 # What the lock names, each file verified by its SHA-256 before it is used; torch apart, since its builds differ by machine.
 $(VENV)/.installed: $(VENV)/.torch pyproject.toml requirements.lock
-	@echo "Installing auditor ..."
+	@echo "Installing auditor with all extras: one to five minutes ..."
 	@$(PIP) install --no-deps --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 # Not after .installed: one run of pip for all takes less time than two.
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml requirements-dev.lock
-	@echo "Installing auditor, and what tests need ..."
+	@echo "Installing auditor with all extras, and what tests need: two to six minutes ..."
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $(VENV)/.installed $@
@@ -113,16 +113,20 @@ system:
 
 # --- what people run ---------------------------------------------------------------------------------------------
 
-demo: models
+# The worked example first: it needs no weights, takes half a minute, and is what to read first.
+demo: $(VENV)/.installed
 	@mkdir -p demo
+	@$(BIN)/auditor demo --storage sqlite:///demo/demo.db -o demo/worked-example.html
+	@echo
+	@echo "Read first:  $(CURDIR)/demo/worked-example.html  simulated models, whose properties are known"
+	@echo
+	@$(MAKE) --no-print-directory models
 	@echo "Live demo: a small language model on this machine, about three minutes on two cores."
 	@echo "Left out to save time: further samples of each cell, and reviews by judges."
 	@$(BIN)/auditor run examples/quickstart.toml --storage sqlite:///demo/demo.db --report demo/live-demo.html
 	@echo
-	@$(BIN)/auditor demo --storage sqlite:///demo/demo.db -o demo/worked-example.html
-	@echo
-	@echo "Read first:  demo/worked-example.html  simulated models, whose properties are known"
-	@echo "Then:        demo/live-demo.html       a small language model, which knows little about the world"
+	@echo "Read first:  $(CURDIR)/demo/worked-example.html  simulated models, whose properties are known"
+	@echo "Then:        $(CURDIR)/demo/live-demo.html       a small language model, which knows little about the world"
 
 test: dev models system check unit
 

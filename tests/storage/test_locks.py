@@ -87,7 +87,7 @@ def test_a_folder_of_locks_that_is_a_link_is_refused(tmp_path: Path, database: P
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["a.holder"]
 
 
-def test_only_one_hidden_folder_lies_beside_a_database(database: Path) -> None:
+def test_a_database_has_one_hidden_folder_of_locks(database: Path) -> None:
     with hold_file_lock(database, "a"), hold_file_lock(database, "b-1.5"):
         assert find_file_lock_holder(database, "b-1.5") is not None
     (folder,) = database.parent.iterdir()
