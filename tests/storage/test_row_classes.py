@@ -14,7 +14,18 @@ from sqlalchemy import Column, Integer, MetaData, Table
 from sqlmodel import SQLModel
 
 from auditor.domain import Cell, Outcome, Purpose, Trace
-from auditor.domain.records import CallKey, Key, LongText, NotStored, Nullable, RowOwner, RowPolicy, stored
+from auditor.domain.records import (
+    CallKey,
+    Key,
+    LongText,
+    NotStored,
+    Nullable,
+    Owners,
+    RowOwner,
+    RowPolicy,
+    StoredAs,
+    stored,
+)
 from auditor.storage.engine import make_engine
 from auditor.storage.row_classes import DerivedRow, conversion_of, make_columns, row_class_of
 from auditor.storage.row_writing import table_of
@@ -51,6 +62,25 @@ class SampleEntry:
     """An entry of a log."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SampleServer:
+    """A part of a record, which has a column for each of its fields."""
+
+    model: str
+    url: str | None
+
+
+@stored("sample_finding", RowPolicy.APPEND_ONLY, RowOwner.AUDIT_NUMBERED, first_columns=("id", "audit_id", "seen_at"))
+@dataclass(frozen=True, slots=True)
+class SampleFinding:
+    """A record with a part, an id, and a column of another name and text."""
+
+    id: Owners[int]
+    server: Key[SampleServer]
+    words: Annotated[tuple[str, ...], StoredAs("joined", " ".join, lambda text: tuple(text.split(" ")))]
+    seen_at: str
 
 
 def make_table(record_class: type, name: str) -> Table:
@@ -91,6 +121,30 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert [conversion.to_record([row[name] for name in conversion.column_names]) for row in rows] == [full, empty]
     no_answer = rows[0] | {"is_rescaled": None}
     assert not conversion.to_record([no_answer[name] for name in conversion.column_names]).is_rescaled
+
+
+def test_parts_have_columns_and_marks_say_their_names_texts_and_order() -> None:
+    conversion = conversion_of(SampleFinding)
+    finding = SampleFinding(4, SampleServer("m", None), ("a", "b"), "2026")
+    [row] = conversion.to_rows([finding], audit_id=7)
+    assert row == {"audit_id": 7, "model": "m", "url": "", "joined": "a b", "seen_at": "2026"}
+    assert make_table(SampleFinding, "sample_finding").c.keys() == [
+        "id",
+        "audit_id",
+        "seen_at",
+        "model",
+        "url",
+        "joined",
+    ]
+    assert conversion.to_record([4, "m", "", "a b", "2026"]) == finding
+
+
+def test_optional_columns_that_are_empty_in_all_rows_are_left_out() -> None:
+    records = [SampleRecord(Cell("Egypt", topic), Outcome.REFUSED) for topic in ("abortion", "divorce")]
+    assert [list(row) for row in conversion_of(SampleRecord).to_rows(records)] == [
+        ["country", "topic", "outcome", "ratings", "is_rescaled"]
+    ] * 2
+    assert conversion_of(SampleRecord).to_rows([], audit_id=7) == []
 
 
 def test_a_new_field_is_one_new_column_of_a_migration() -> None:
