@@ -100,6 +100,7 @@ LAYERS_ABOVE_PROBES = ("cli", "replications", "probes")
 IMPORTS_WITHOUT_HOOK = {
     *(("config.probes", name) for name in BUILT_IN_PROBES),
     *(("reports.data.report_schema", name) for name in BUILT_IN_PROBES),
+    *(("storage.count_queries", name) for name in BUILT_IN_PROBES),
     *(("storage.exclusions", name) for name in BUILT_IN_PROBES),
     ("experiments.registry", "semantic"),
     ("imports.published.registry", "logic"),
