@@ -55,12 +55,53 @@ async def run_calls(
         on_answer: called with the key of a planned call and its answer, as soon as it is there.
     """
     unique_calls = {call.key: call for call in calls}
-    answers = await asyncio.to_thread(ledger.load_answers, context.db, unique_calls)
+    # Lanes run side by side, and equal texts have equal calls: the first lane gets the answer, the others wait for it.
+    shared = {key: context.open_calls[key] for key in unique_calls if key in context.open_calls}
+    own = {key: call for key, call in unique_calls.items() if key not in shared}
+    loop = asyncio.get_running_loop()
+    opened = {key: loop.create_future() for key in own}
+    context.open_calls.update(opened)
+    answers: dict[str, Answer] = {}
+
+    def close_call(key: str, answer: Answer) -> None:
+        opened[key].set_result(answer)
+        on_answer(key, answer)
+
+    try:
+        await _run_own_calls(context, stage, own, len(shared), answers, close_call)
+    finally:
+        for key, future in opened.items():
+            del context.open_calls[key]
+            if not future.done():
+                future.set_result(None)
+    for key, future in shared.items():
+        if (answer := await future) is not None:
+            answers[key] = answer
+            on_answer(key, answer)
+    return answers
+
+
+async def _run_own_calls(
+    context: RunContext,
+    stage: str,
+    unique_calls: Mapping[str, Call],
+    n_shared: int,
+    answers: dict[str, Answer],
+    on_answer: Callable[[str, Answer], None],
+) -> None:
+    """Get the answers to calls that no other stage is getting, and add them to `answers`; see `run_calls`.
+
+    Args:
+        unique_calls: the calls by key.
+        n_shared: number of further planned calls, whose answers another stage gets.
+    """
+    answers |= await asyncio.to_thread(ledger.load_answers, context.db, unique_calls)
     retakes = await asyncio.to_thread(_follow_retakes, context, unique_calls, answers)
     # They have been counted, and those that failed are not repeated in this run.
     sent_ahead = {key: context.answers_ahead.pop(key) for key in unique_calls if key in context.answers_ahead}
     answers |= sent_ahead
-    context.progress.on_calls_planned(stage, len(unique_calls) - len(sent_ahead), len(answers) - len(sent_ahead))
+    n_counted = n_shared - len(sent_ahead)
+    context.progress.on_calls_planned(stage, len(unique_calls) + n_counted, len(answers) + n_counted)
     # By model: the key that a call was planned under, and the call that is sent.
     calls_by_model: dict[str, list[tuple[str, Call]]] = {}
     for key, call in unique_calls.items():
@@ -76,7 +117,6 @@ async def run_calls(
             for _ in range(min(len(model_calls), context.max_concurrent_calls(name)))
         )
     )
-    return answers
 
 
 def _follow_retakes(context: RunContext, calls: Mapping[str, Call], answers: dict[str, Answer]) -> dict[str, Call]:

@@ -142,6 +142,7 @@ class RunContext:
         preflight: whether that is found out before other calls are sent.
         repeated: model and outcome of the answers that the user wants to be asked for again, once.
         answers_ahead: answers by key of calls that this run has sent before their stage plans them.
+        open_calls: calls that some stage is getting the answer to, by key; the answer is None if the run is stopped.
         recorded_verdicts: verdicts of judges that are not asked, by the judge's name and by trace.
         blinded_texts: of some traces, as judges see them.
         probe_plans: what the first step of a probe's subgraph has planned for its batches, by the probe's name. Loading
@@ -164,6 +165,7 @@ class RunContext:
     preflight: bool = True
     repeated: Collection[tuple[str, Outcome]] = frozenset()
     answers_ahead: dict[str, Answer] = field(default_factory=dict)
+    open_calls: dict[str, asyncio.Future[Answer | None]] = field(default_factory=dict)
     recorded_verdicts: Mapping[str, Mapping[TraceKey, Verdict]] = field(default_factory=dict)
     blinded_texts: dict[Trace, str] = field(default_factory=dict)
     probe_plans: dict[str, Any] = field(default_factory=dict)

@@ -108,7 +108,7 @@ def check(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Test whether each model of an audit meets thresholds that you set.
+    """Test if each model of an audit meets your thresholds.
 
     Thresholds come from the section [check] of the audit's configuration, or of that named by --thresholds, and from
     options, which take precedence. Each model is decided by itself; AUDIT:MODEL or --models selects some. Nothing

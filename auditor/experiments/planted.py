@@ -16,7 +16,7 @@ def planted(
         int, typer.Option("--sample", min=1, help="Maximum number of answers for each kind of fault or instruction.")
     ] = 30,
 ) -> ExperimentResult:
-    """Test which judges notice known faults in traces, and which obey instructions in them.
+    """Test which judges notice faults or obey traces.
 
     The faults are a Western norm in a trace about another culture, a score that contradicts the reasoning, norms of
     another country, and a step that does not follow. Each judge's detection rate is compared with its false alarms on

@@ -14,7 +14,7 @@ from auditor.storage.database import Database
 from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
 from auditor.storage.table_dump import DumpColumn, DumpTable
 
-LEAST_RESOLVED_FIRST = (ConflictStatus.OPEN, ConflictStatus.DISPUTED, ConflictStatus.MAJORITY, ConflictStatus.PERSON)
+STATUSES_BY_RESOLUTION = (ConflictStatus.OPEN, ConflictStatus.DISPUTED, ConflictStatus.MAJORITY, ConflictStatus.PERSON)
 CELL_TABLE = DumpTable(
     "cells",
     "One row for each model, method and cell, joined from the tables score, survey_cell, conflict and verdict. "
@@ -66,7 +66,7 @@ def _load_conflict_statuses(db: Database, audit: Audit) -> dict[tuple[str, Cell]
     """Status of each model's least resolved conflict with another model, by model and cell."""
     statuses: dict[tuple[str, Cell], ConflictStatus] = {}
     reviewed = [row for row in load_reviewed_conflicts(db, audit.id) if row.conflict.kind.is_voted]
-    for row in sorted(reviewed, key=lambda row: LEAST_RESOLVED_FIRST.index(row.status)):
+    for row in sorted(reviewed, key=lambda row: STATUSES_BY_RESOLUTION.index(row.status)):
         for model in (row.conflict.left, row.conflict.right):
             statuses.setdefault((model, row.conflict.cell), row.status)
     return statuses

@@ -315,6 +315,9 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
 """By the figure's key in `studies`."""
 
 PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
+    "simulated in tests/reports/data/panel/test_judge_tests_obedience.py: 400 audits with three kinds of judges": (
+        ".panel.obedience[].*",
+    ),
     "the interval of the concordance at a higher level (Bonferroni), which is simulated at 95%": (
         "*alignment[].concordance_simultaneous",
     ),

@@ -124,15 +124,19 @@ def db(storage: str) -> Iterator[Database]:
 CALL = Call("model-a", "openai/scripted-a", (Message("user", "?"),), Purpose.DIRECT, params={"max_tokens": 100})
 
 
-async def run_call(db: Database, client: RoomyClient) -> Answer:
-    """Run the call as a new run would, and return the answer that the audit uses."""
+def make_context(db: Database, client: RoomyClient) -> RunContext:
+    """The context of a new run, which records what the client answers."""
     audit = config("http://127.0.0.1:1")
     survey = load_planned_survey(audit)
     audit_columns: dict[str, Any] = {"config": "{}", "config_hash": fingerprint(audit), "environment": {}}
     saved = audits.save_audit(db, name=audit.name, survey=survey, **audit_columns)
     recording_client = RecordingClient(client, CallRecorder(db, saved.id, "run"))
-    context = RunContext(audit, survey, saved.id, [], db, recording_client, capabilities=client)
-    return (await run_calls(context, "elicit", [CALL]))[CALL.key]
+    return RunContext(audit, survey, saved.id, [], db, recording_client, capabilities=client)
+
+
+async def run_call(db: Database, client: RoomyClient) -> Answer:
+    """Run the call as a new run would, and return the answer that the audit uses."""
+    return (await run_calls(make_context(db, client), "elicit", [CALL]))[CALL.key]
 
 
 async def test_a_truncated_answer_is_asked_again_once_the_limit_is_higher(db: Database) -> None:
@@ -183,3 +187,26 @@ async def test_a_retake_that_fails_is_repeated_by_the_next_run(db: Database, mon
         patch.setattr(client, "complete", fail)
         assert (await run_call(db, client)).outcome is Outcome.RATE_LIMITED
     assert (await run_call(db, client)).outcome is Outcome.OK
+
+
+async def test_equal_calls_of_two_lanes_are_sent_once(db: Database) -> None:
+    """As long as one lane gets the answer, the other waits for it: a call that is sent twice is paid twice."""
+    sent, both_sent = list[Call](), asyncio.Event()
+
+    class HeldClient(RoomyClient):
+        async def complete(self, call: Call) -> Answer:
+            sent.append(call)
+            if len(sent) == 2:
+                both_sent.set()
+            await both_sent.wait()
+            return Answer(call.key, Outcome.OK, text="yes")
+
+    context = make_context(db, HeldClient(1))
+    other = replace(CALL, messages=(Message("user", "!"),))
+    first, second = await asyncio.gather(
+        *(run_calls(context, "direct", calls) for calls in ([CALL, other], [other, CALL]))
+    )
+    assert first == second
+    assert {answer.text for answer in first.values()} == {"yes"}
+    assert sorted(call.key for call in sent) == sorted([CALL.key, other.key])
+    assert context.open_calls == {}

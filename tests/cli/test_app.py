@@ -203,8 +203,12 @@ def test_doctor_says_what_needs_an_encoder_that_cannot_be_loaded(server: FakeSer
 def test_the_graph_is_printed(tmp_path: Path) -> None:
     graph_command = auditor("graph", cwd=tmp_path)
     assert graph_command.returncode == 0
-    for stage in ("plan", "elicit", "measure", "review", "detect", "resolve", "report"):
+    for stage in ("plan", "cells", "measure", "detect", "resolve", "report"):
         assert stage in graph_command.stdout
+    expanded = auditor("graph", "--xray", cwd=tmp_path)
+    assert "elicit" not in graph_command.stdout
+    assert "elicit" in expanded.stdout
+    assert "review" in expanded.stdout
 
 
 def test_surveys_and_models_are_listed(tmp_path: Path) -> None:

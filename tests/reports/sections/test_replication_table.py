@@ -9,6 +9,7 @@ import pytest
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.replication import RecomputedCell
 from auditor.reports.document import Footnoted, Printed, Reason, Row, Table
+from auditor.reports.render.cell_format import iterate_rows
 from auditor.reports.sections.replication_table import WideTable, build_long_table, to_paper_unit
 from tests.reports.sections.replicated_cells import filled, missing, own_figure, published
 
@@ -129,8 +130,8 @@ def test_folded_rows_are_left_out_but_decide_on_decimals() -> None:
 
 def test_rows_of_several_surveys_name_theirs() -> None:
     cells = [own_figure("a", 0.1).model_copy(update={"data": survey}) for survey in ("WVS", "PEW")]
-    assert [row[0] for row in build_long_table("l", "l", cells).rows] == ["a (WVS)", "a (PEW)"]
-    assert [row[0] for row in build_long_table("l", "l", cells[:1]).rows] == ["a"]
+    assert [row.cells[0] for row in iterate_rows(build_long_table("l", "l", cells))] == ["a (WVS)", "a (PEW)"]
+    assert [row.cells[0] for row in iterate_rows(build_long_table("l", "l", cells[:1]))] == ["a"]
 
 
 def test_a_list_without_published_figures_has_no_column_for_them() -> None:
