@@ -112,7 +112,9 @@ def test_planted_judges_have_the_planted_figures(replicate: Callable[..., str], 
                 assert values[*place, "mean over sets"]["n"] == 2
     page = tmp_path / "page.md"
     replicate("-o", str(page))
-    lines = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| Phi-3-medium, direct |")]
+    lines = [
+        line for line in page.read_text("utf-8").splitlines() if line.startswith("| Phi-3-medium, direct (SummEval) |")
+    ]
     [mean_row, pooled_row] = [line for line in lines if "| SummEval, H. |" in line]
     for line, value, averaged in ((mean_row, "| 75.000 (", "mean over sets"), (pooled_row, "| 60.870 (", "pooled")):
         assert value in line
