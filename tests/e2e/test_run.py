@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,13 @@ def _reply_by_mood(request: Request) -> Reply:
 
 
 def test_failed_reviews_count_towards_the_majority_needed(server: FakeServer, storage: str) -> None:
-    server.script = lambda r: error(500, "no") if r.body["model"] == "judge-2" and r.number > 30 else answer(r)
+    requests_of_judge = count()
+
+    def script(request: Request) -> Reply:
+        """The second judge answers only the request that finds out what its server accepts."""
+        return error(500, "no") if request.body["model"] == "judge-2" and next(requests_of_judge) else answer(request)
+
+    server.script = script
     judges = [
         {"name": f"j{i}", "model": f"openai/judge-{i}", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
         for i in (1, 2)
