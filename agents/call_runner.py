@@ -57,9 +57,9 @@ async def run_calls(
     unique_calls = {call.key: call for call in calls}
     # Lanes run side by side, and equal texts have equal calls: the first lane gets the answer, the others wait for it.
     shared = {key: context.open_calls[key] for key in unique_calls if key in context.open_calls}
-    own = {key: call for key, call in unique_calls.items() if key not in shared}
+    unshared = {key: call for key, call in unique_calls.items() if key not in shared}
     loop = asyncio.get_running_loop()
-    opened = {key: loop.create_future() for key in own}
+    opened = {key: loop.create_future() for key in unshared}
     context.open_calls.update(opened)
     answers: dict[str, Answer] = {}
 
@@ -68,7 +68,7 @@ async def run_calls(
         on_answer(key, answer)
 
     try:
-        await _run_own_calls(context, stage, own, len(shared), answers, close_call)
+        await _run_own_calls(context, stage, unshared, len(shared), answers, close_call)
     finally:
         for key, future in opened.items():
             del context.open_calls[key]
