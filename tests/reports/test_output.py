@@ -53,8 +53,9 @@ def test_python_values_are_never_printed(output_format: str) -> None:
 
 def test_json_is_the_report(report: Report) -> None:
     text = render_report(report, "json")
-    assert json.loads(text) == report.model_dump(mode="json")
-    assert render_report(Report.model_validate_json(text), "json") == text
+    dumped = report.model_dump(mode="json")
+    assert dumped.pop("probes") == {}  # left out of JSON without probes of other packages
+    assert json.loads(text) == dumped
 
 
 def test_json_loads_no_renderers_charts_or_sections() -> None:

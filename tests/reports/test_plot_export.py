@@ -66,7 +66,7 @@ def test_vega_lite_specs_contain_the_figures(report: Report, tmp_path: Path) -> 
     assert all(json.loads(path.read_text(encoding="utf-8"))["$schema"] for path in paths)
     text = (tmp_path / "agreement.vl.json").read_text(encoding="utf-8")
     assert all(row.model in text for row in report.alignment)
-    values = json.dumps([row.pearson_r.value for row in report.alignment])[1:-1].split(", ")
+    values = json.dumps([row.mae.value for row in report.alignment])[1:-1].split(", ")
     assert [value for value in values if value not in text] == []
 
 

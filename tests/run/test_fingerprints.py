@@ -35,7 +35,10 @@ PROMPTS_OF_EXPERIMENTS = {
     "semantic.follow.text",
 }
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
-FILES_NOT_COVERED = {"blinding.toml", "faults.toml", "preflight.toml", "refusals.toml", "surveys.toml"}
+FILES_NOT_COVERED = {
+    *("blinding.toml", "faults.toml", "judge_address.toml", "planted_instructions.toml", "preflight.toml"),
+    *("refusals.toml", "surveys.toml"),
+}
 """Files that a fingerprint does not cover, like code: what they add to questions is in the keys of the calls."""
 FILES_IN_FINGERPRINTS = {"distribution.toml", "logic.criteria.toml", "logic.toml", "logprob.toml"}
 PACKAGES_WITHOUT_EFFECT = {

@@ -196,6 +196,8 @@ class GuessClaim(ReportModel):
     """The largest p-value of the comparisons of the level (intersection-union); null if one has none."""
     adjusted_p_value: float | None
     """`p_value` adjusted for the models (Holm), in each level by itself."""
+    test_family: str | None = None
+    """The tests that the p-value is adjusted for; null without one."""
     is_closer: bool
     """Whether that is shown, at the 5% level."""
 

@@ -131,6 +131,7 @@ def build_guess_claims(source: ReportSource, rows: Sequence[BaselineRow]) -> lis
                 level=level,
                 p_value=None if np.isnan(p_value) else p_value,
                 adjusted_p_value=None if np.isnan(adjusted_p) else float(adjusted_p),
+                test_family=None if np.isnan(adjusted_p) else f"models closer than all guesses: {level}",
                 is_closer=bool(adjusted_p < SIGNIFICANCE_LEVEL),
             )
             for (method, model), p_value, adjusted_p in zip(source.columns, p_values, adjusted, strict=True)
