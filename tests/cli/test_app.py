@@ -206,9 +206,9 @@ def test_the_graph_is_printed(tmp_path: Path) -> None:
     for stage in ("plan", "cells", "measure", "detect", "resolve", "report"):
         assert stage in graph_command.stdout
     expanded = auditor("graph", "--xray", cwd=tmp_path)
-    assert "elicit" not in graph_command.stdout
-    assert "elicit" in expanded.stdout
-    assert "review" in expanded.stdout
+    assert "check_precision" not in graph_command.stdout
+    assert "check_precision" in expanded.stdout
+    assert "subgraph cells" in expanded.stdout
 
 
 def test_surveys_and_models_are_listed(tmp_path: Path) -> None:

@@ -179,8 +179,8 @@ def test_failures_have_no_number_in_database_report_or_export(server: FakeServer
     probes = {"direct": {"samples": SAMPLES}, "logprob": {"method": "choice"}}
     survey = {
         "source": "wvs7-sample",
-        "countries": ["Germany", "Japan", "Nigeria"],
-        "topics": ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"],
+        "countries": ["Germany", "Japan", "Nigeria", "Brazil"],
+        "topics": ["homosexuality", "divorce", "abortion", "suicide", "euthanasia", "prostitution"],
     }
     run_audit(config(server.url, probes=probes, limits={"max_attempts": 1}, survey=survey), storage=storage)
     with open_database(storage, create=False) as db:
