@@ -156,6 +156,15 @@ class ReadConnection(Connection):
 
         return self._outages.retry(execute_once, self._discard)
 
+    def close(self) -> None:
+        """Close the connection; if it was lost after the last row was read, there is nothing to end."""
+        try:
+            super().close()
+        except DBAPIError as error:
+            if not is_disconnected(error):
+                raise
+            super().close()
+
     def _discard(self, error: DBAPIError) -> None:
         """End the connection in which a statement failed, if another one may be used instead."""
         if is_disconnected(error) or is_locked(error):

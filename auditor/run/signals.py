@@ -27,9 +27,9 @@ def stop_on_signals(stop_event: threading.Event, on_notice: Callable[[str], None
     task = asyncio.current_task()
     received: list[int] = []
 
-    def stop() -> None:
-        """Ask the run to stop; if it was asked before, cancel it."""
-        if stop_event.is_set() and task is not None:
+    def stop(n_received: int) -> None:
+        """Ask the run to stop, or cancel it; it may be stopping already, because of an error."""
+        if n_received > 1 and task is not None:
             task.cancel()
         stop_event.set()
 
@@ -39,7 +39,7 @@ def stop_on_signals(stop_event: threading.Event, on_notice: Callable[[str], None
         if len(received) == 1:
             with suppress(RuntimeError):  # the signal interrupted a print
                 on_notice(STOPPING_NOTICE)
-        loop.call_soon_threadsafe(stop)
+        loop.call_soon_threadsafe(stop, len(received))
 
     previous_handlers = {number: signal.signal(number, on_signal) for number in STOP_SIGNALS}
     try:

@@ -29,6 +29,19 @@ def test_the_first_signal_is_announced_before_the_loop_goes_on_and_the_second_ca
     assert notices == [STOPPING_NOTICE]
 
 
+def test_the_first_signal_does_not_cancel_a_run_that_stops_because_of_an_error() -> None:
+    stop_event = threading.Event()
+    stop_event.set()
+
+    async def run() -> str:
+        with stop_on_signals(stop_event, print):
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0.01)
+            return "its open requests are saved"
+
+    assert asyncio.run(run()) == "its open requests are saved"
+
+
 def test_the_handlers_before_the_run_are_restored() -> None:
     handlers = [signal.getsignal(number) for number in STOP_SIGNALS]
 

@@ -122,6 +122,15 @@ def test_without_a_run_an_outage_is_an_error_at_once(server: Postgres) -> None:
         assert stored_names(db) == ["a"]
 
 
+def test_rows_that_were_read_before_a_connection_was_lost_are_kept(server: Postgres) -> None:
+    with open_database(server.schema()) as db:
+        with db.read() as connection:
+            count = connection.execute(select(func.count()).select_from(table_of(TextVector))).scalar_one()
+            end_sessions(server)
+        assert count == 0
+        assert stored_names(db) == []
+
+
 def test_a_run_waits_no_longer_than_it_may(server: Postgres) -> None:
     with open_database(server.schema()) as db, run_lock(db, "a"), db.outages.wait_for_database(1, lambda _: None):
         with stopped(server):

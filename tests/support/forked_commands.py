@@ -47,8 +47,10 @@ class RunningCommand:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send the process a signal."""
+        """Send the process, which must still run, a signal."""
         assert self._process.pid is not None
+        if self.returncode is not None:
+            raise AssertionError(f"the command had ended with code {self.returncode}: {self.communicate()}")
         os.kill(self._process.pid, number)
 
     def kill(self) -> None:
