@@ -12,6 +12,15 @@ from scipy.stats import pearsonr, spearmanr
 
 from benchmarks.coverage.worlds.design import DESIGNS, Design
 from benchmarks.coverage.worlds.effects import EffectKind, draw_effects
+from benchmarks.coverage.worlds.harder_worlds import (
+    HARDER_DESIGNS,
+    HARDER_TRUTHS,
+    REFUSED_CELLS,
+    RELATED_WORLDS,
+    UNLIKE_WORLDS,
+    UnlikeTopics,
+    measure_harder_truth,
+)
 from benchmarks.coverage.worlds.item_worlds import ITEM_TRUTHS, ITEM_WORLDS, measure_item_truth
 from benchmarks.coverage.worlds.model_worlds import MODEL_WORLDS, ModelDesign
 from benchmarks.coverage.worlds.panel_worlds import EFFECTIVE_NUMBERS, Plant, draw_panel, measure_effective_number
@@ -19,7 +28,12 @@ from benchmarks.coverage.worlds.preference_worlds import SET_TRUTHS, SET_WORLDS,
 from benchmarks.coverage.worlds.real_tables import REAL_WORLDS
 from benchmarks.coverage.worlds.score_worlds import SCORE_TRUTHS, SIMULATED_SCORE_WORLDS, measure_truth
 from benchmarks.coverage.worlds.share_worlds import SHARE_WORLDS
-from benchmarks.coverage.worlds.verdict_worlds import VERDICT_TRUTHS, VERDICT_WORLDS, measure_verdict_truth
+from benchmarks.coverage.worlds.verdict_worlds import (
+    SHARED_ERRORS,
+    VERDICT_TRUTHS,
+    VERDICT_WORLDS,
+    measure_verdict_truth,
+)
 
 WORLDS = Path(__file__).parents[2] / "benchmarks" / "coverage" / "worlds"
 ALLOWED_MODULES = (
@@ -104,6 +118,35 @@ def test_the_truths_of_verdicts_items_and_sets_are_those_of_the_population(
     for world in worlds:
         measured = [measure(world, size, seed) for seed in range(100, 106)]
         assert is_close(truths[world.name], measured) == {}, world  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("world", [*UNLIKE_WORLDS, REFUSED_CELLS], ids=lambda world: world.name)
+def test_the_truths_of_unlike_topics_are_those_of_the_population(world: UnlikeTopics) -> None:
+    measured = [measure_harder_truth(world, 60_000, seed) for seed in range(100, 106)]
+    assert is_close(HARDER_TRUTHS[world.name], measured) == {}
+
+
+def test_the_truths_of_related_countries_are_those_of_many_audits() -> None:
+    for world in RELATED_WORLDS:
+        samples = [world.draw(HARDER_DESIGNS[0], np.random.default_rng(seed)) for seed in range(800)]
+        errors = [sample.first - sample.survey for sample in samples]
+        biases = np.array([error.mean() for error in errors])
+        assert biases.mean() == pytest.approx(samples[0].truths["bias"], abs=5 * biases.std() / len(biases) ** 0.5)
+        maes = np.array([np.abs(error).mean() for error in errors])
+        assert maes.mean() == pytest.approx(samples[0].truths["mae"], abs=5 * maes.std() / len(maes) ** 0.5)
+        # Topics of mean 0: what is left of the bias beyond these countries' own is independent of it.
+        of_countries = np.array([sample.truths["bias of these countries"] for sample in samples])
+        assert abs(np.corrcoef(of_countries, biases - of_countries)[0, 1]) < 0.08
+        assert {len(np.unique(sample.zone)) for sample in samples[:200]} <= set(range(4, 9))
+
+
+def test_judges_by_item_response_share_errors() -> None:
+    trace = np.arange(40_000)
+    rng = np.random.default_rng(7)
+    verdicts = SHARED_ERRORS.draw_verdicts(rng, trace, trace, trace, rng.integers(0, 4, len(trace)))
+    assert set(np.unique(verdicts)) == {0.0, 1.0}
+    # Without a shared difficulty, judges of this accuracy would agree less.
+    assert np.corrcoef(verdicts)[0, 1] > 0.5
 
 
 def test_the_effective_numbers_of_judges_are_those_of_the_population() -> None:

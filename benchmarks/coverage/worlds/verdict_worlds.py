@@ -24,6 +24,9 @@ SOUNDNESS_SDS = (0.4, 0.6, 0.3)
 JUDGE_SDS = (0.3, 0.5)
 """Of the effects of judge x country and judge x topic."""
 NOISE_SD = 0.8
+DISCRIMINATIONS = np.array([2.0, 1.5, 1.2, 1.0, 0.8])
+ABILITIES = np.array([1.6, 1.3, 1.0, 1.0, 0.7])
+"""Of the judges of a world of item response, which also differ in leniency."""
 MISSING_VERDICTS = 0.05
 MEAN_TRACES = 4
 """Traces in a cell, one of each model where cells are equal."""
@@ -100,6 +103,41 @@ class VerdictWorld:
         return verdicts
 
 
+@dataclass(frozen=True, slots=True)
+class ItemResponseWorld(VerdictWorld):
+    """Judges by item response: the log odds of a right verdict are the discrimination of the judge times its ability
+    less the difficulty of the trace (2PL). The difficulty is that of all judges, so that their errors are shared."""
+
+    def draw_verdicts(
+        self,
+        rng: np.random.Generator,
+        cell_country: Indices,
+        cell_topic: Indices,
+        cell: Indices,
+        model: Indices,
+        *,
+        is_clustered: bool = True,
+    ) -> Floats:
+        """As those of `VerdictWorld`."""
+        n_countries, n_topics = int(cell_country.max()) + 1, int(cell_topic.max()) + 1
+
+        def draw_sum() -> Floats:
+            by_country, by_topic, by_cell = (
+                sd * draw_effects(self.kind, rng, n, is_clustered=is_clustered)
+                for sd, n in zip(SOUNDNESS_SDS, (n_countries, n_topics, len(cell_country)), strict=True)
+            )
+            return np.asarray((by_country[cell_country] + by_topic[cell_topic] + by_cell)[cell])
+
+        label = self.level + draw_sum() + MODEL_QUALITIES[model] + rng.normal(size=len(cell)) > 0
+        difficulty = draw_sum() + rng.normal(size=len(cell))
+        log_odds = DISCRIMINATIONS[:, None] * (ABILITIES[:, None] - difficulty) + np.where(
+            label, JUDGE_LENIENCIES[:, None], -JUDGE_LENIENCIES[:, None]
+        )
+        is_right = rng.random(log_odds.shape) < 1 / (1 + np.exp(-log_odds))
+        verdicts: Floats = np.where(is_right, label, ~label).astype(np.float64)
+        return verdicts
+
+
 def measure_verdict_truth(world: VerdictWorld, n_traces: int, seed: int = 1) -> dict[str, float]:
     """The true value of each figure, from traces with a country and a topic each of their own."""
     rng = np.random.default_rng(seed)
@@ -145,7 +183,8 @@ SKEWED_VERDICTS = VerdictWorld("skewed", "skewed")
 T3_VERDICTS = VerdictWorld("t3", "t3")
 ZONE_VERDICTS = VerdictWorld("zones", "zones")
 RARELY_INVALID = VerdictWorld("rarely INVALID", level=2.4)
-VERDICT_WORLDS = (GAUSSIAN_VERDICTS, SKEWED_VERDICTS, T3_VERDICTS, ZONE_VERDICTS, RARELY_INVALID)
+SHARED_ERRORS = ItemResponseWorld("item response")
+VERDICT_WORLDS = (GAUSSIAN_VERDICTS, SKEWED_VERDICTS, T3_VERDICTS, ZONE_VERDICTS, RARELY_INVALID, SHARED_ERRORS)
 VERDICT_TRUTHS: dict[str, dict[str, float]] = {
     "gaussian": {
         "kappa": 0.41751,
@@ -206,6 +245,18 @@ VERDICT_TRUTHS: dict[str, dict[str, float]] = {
         "agreement with the others": 0.95481,
         "paired difference of verdicts": -0.00995,
         "agreement of two series of verdicts": 0.29853,
+    },
+    "item response": {
+        "kappa": 0.37786,
+        "alpha": 0.37786,
+        "ac1": 0.38816,
+        "alpha without a judge": 0.33408,
+        "alpha change": -0.04378,
+        "prevalence": 0.54568,
+        "valid share of a judge": 0.60761,
+        "agreement with the others": 0.83508,
+        "paired difference of verdicts": -0.02328,
+        "agreement of two series of verdicts": 0.59380,
     },
 }
 """True values by world: the mean of eight calls of `measure_verdict_truth` with 1,000,000 traces (standard errors up to
