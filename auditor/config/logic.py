@@ -72,7 +72,8 @@ class LogicProbe(ProbeSection):
     """Sizes of the groups of items in which transitivity is measured: the share of groups without a cycle, such as A
     over B, B over C and C over A."""
     max_subsets: Annotated[int, Field(ge=1)] = 1000
-    """Maximum number of groups of each size `k` that transitivity is measured on, in each set of items."""
+    """Number of groups of each size `k` that are drawn to measure transitivity, in each set of items. All groups are
+    checked where there are at most four times as many, which takes less time."""
     max_items: Annotated[int, Field(ge=2)] = 30
     """Maximum number of items in each set that are compared. From a larger set, this many are drawn at random."""
     max_pairs: Annotated[int, Field(ge=1)] | None = None

@@ -18,6 +18,9 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.preference import TIE_TOLERANCE, Bools, Ints, pair_probabilities
 from auditor.metrics.proportion import proportion
 
+MAX_CHECKED_PER_DRAWN = 4
+"""All subsets are checked where they are at most this many times those to draw: checking them takes less time than
+drawing 1,000 different ones for 12 to 40 items (measured for K = 3, 5 and 6)."""
 _BLOCK_CELLS = 4_000_000  # entries of the subsets' preference graphs in memory at once, one byte each
 
 
@@ -46,7 +49,8 @@ def transitivity(
     Args:
         preferences: shape (N, N), see the module.
         k: items in a subset, from 3 to N.
-        max_subsets: all subsets are checked if there are at most this many, else this many distinct ones, drawn.
+        max_subsets: this many distinct subsets are drawn, or all are checked if there are at most four times as many,
+            which takes less time than the draw.
         seed: of the draw.
         calibrated: whether both orders are averaged first.
 
@@ -78,13 +82,16 @@ def check_subset_arguments(k: int, max_subsets: int) -> None:
         raise ValueError(f"k must be at least 3 and max_subsets at least 1, but got {k!r} and {max_subsets!r}")
 
 
-def choose_subsets(n: int, k: int, max_subsets: int, seed: int) -> tuple[Ints, bool]:
-    """Choose subsets of k out of n, shape (m, k): all if there are at most `max_subsets`, else that many, drawn.
+def choose_subsets(n: int, k: int, max_subsets: int, seed: int, orders: int = 1) -> tuple[Ints, bool]:
+    """Choose subsets of k out of n, shape (m, k): all where checking them is cheaper, else `max_subsets`, drawn.
+
+    Args:
+        orders: how often each of all subsets would be checked.
 
     Returns:
         The subsets, and whether they are all.
     """
-    if math.comb(n, k) <= max_subsets:
+    if math.comb(n, k) * orders <= MAX_CHECKED_PER_DRAWN * max_subsets:
         return np.array(list(combinations(range(n), k)), dtype=np.intp).reshape(-1, k), True
     return draw_subsets(n, k, max_subsets, np.random.default_rng(seed)), False
 
