@@ -61,8 +61,9 @@ def estimate_margin(
 def _standard_error(checked: CheckedSubsets, shares: DrawnShares) -> float:
     """Standard error of one set's mean share over other draws; 0 without a subset.
 
-    If all subsets are checked, at most their orders are drawn. Else each subset has one draw of orders, and the variance
-    between subsets has both parts; that the sample may be a large part of all subsets is left out, which is safe.
+    If all subsets are checked, at most their orders are drawn. Else each subset has one draw of orders, and the
+    variance between subsets has both parts; that the sample may be a large part of all subsets is left out, which is
+    safe.
     """
     values, n_draws = (column[shares.n_draws > 0] for column in shares)
     if not len(values) or checked.all_orders:
