@@ -139,6 +139,7 @@ SCORE_FIGURES = (
     Figure("bias", _one_model(BIAS), lambda s: naive.student_interval(_errors(s)), "Student's, over cells"),
     Figure("r difference", _difference(PEARSON, "worse"), _naive_r_difference, "variance of cells subtracted"),
     Figure("r difference of equal models", _difference(PEARSON, "second")),
+    Figure("concordance difference", _difference(CONCORDANCE, "worse")),
     Figure(
         "mae difference",
         _difference(MAE, "worse"),

@@ -6,11 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from auditor.domain import ENGLISH, Purpose
 from auditor.reports.charts.interval_plot import CORRELATION_DIFFERENCE_AXIS, SHARE_AXIS
-from auditor.reports.data.agreement.languages import LanguageDifferenceRow, LanguagesReport, UnevenLanguageRow
+from auditor.reports.data.agreement.languages import (
+    MIN_REGION_COUNTRIES,
+    LanguageAgreementRow,
+    LanguageDifferenceRow,
+    LanguagesReport,
+    UnevenLanguageRow,
+)
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow, ConsistencyRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, List, Paragraph, Section, Table, Text
+from auditor.reports.document import Block, List, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.model_correlations import CORRELATION_REMARK
@@ -181,8 +187,47 @@ def build_languages_section(report: Report) -> Section | None:
         Paragraph(_summarize_languages(languages), "finding"),
         List([*describe_languages(languages)]),
         *([table] if languages.differences else []),
+        *_compare_language_agreement(languages),
     ]
     return Section("languages", "Effect of the language", blocks, "Languages")
+
+
+def _compare_language_agreement(languages: LanguagesReport) -> Iterator[Block]:
+    """Yield the finding and the table on agreement with people in two languages; nothing without a comparison."""
+    if not languages.agreement:
+        return
+    differing = [row for row in languages.agreement if row.mae.is_significant]
+    findings: list[Text] = [
+        [
+            f"{'Farther from' if (row.mae.value or 0.0) > 0 else 'Closer to'} people in “{row.second}” than in "
+            f"“{row.first}”: ",
+            Name(row.model),
+            f", {row.region or 'all countries'} "
+            f"({describe_estimate('difference in MAE', row.mae, 'cell', digits=3, style='signed')}).",
+        ]
+        for row in differing
+    ]
+    yield (
+        List(findings)
+        if findings
+        else Paragraph(
+            "No model’s distance from people differs between languages beyond chance, after correction for all rows."
+        )
+    )
+    small = (
+        f" Not compared: {', '.join(languages.small_regions)} (fewer than {MIN_REGION_COUNTRIES} countries)."
+        if languages.small_regions
+        else ""
+    )
+    yield tabulate(
+        "language-agreement",
+        "Agreement with people by language",
+        "Figure in the second language minus that in the first, over the cells with a score in both; n counts cells. "
+        "MAE: a positive difference is farther from people. Concordance and r: a positive difference is closer. 95% "
+        f"CIs are over countries and topics.{small}",
+        languages.agreement,
+        LanguageAgreementRow,
+    )
 
 
 def _summarize_languages(languages: LanguagesReport) -> str:

@@ -186,12 +186,15 @@ def summarize_population(survey: Floats, first: Floats, second: Floats) -> dict[
     def correlate(scores: Floats) -> float:
         return float(np.corrcoef(scores, survey)[0, 1])
 
+    def measure_concordance(scores: Floats) -> float:
+        covariance = float(np.cov(scores, survey, bias=True)[0, 1])
+        return 2 * covariance / float(scores.var() + survey.var() + (scores - survey).mean() ** 2)
+
     mae, r = float(np.abs(error).mean()), correlate(first)
-    deviations = [values - values.mean() for values in (first, survey)]
-    spread = first.var() + survey.var() + error.mean() ** 2
     return {
         "r": r,
-        "concordance": float(2 * (deviations[0] * deviations[1]).mean() / spread),
+        "concordance": measure_concordance(first),
+        "concordance difference": measure_concordance(first) - measure_concordance(worse),
         "corrected r": r,
         "spearman": float(np.corrcoef(rankdata(first), rankdata(survey))[0, 1]),
         "mae": mae,
@@ -217,12 +220,16 @@ def make_gaussian_truths() -> dict[str, float]:
     def correlate(factor: float) -> float:
         return float((survey_variance / (survey_variance + factor**2 * error_variance)) ** 0.5)
 
+    def measure_concordance(factor: float) -> float:
+        return 2 * survey_variance / (2 * survey_variance + factor**2 * (error_variance + MEAN_ERROR**2))
+
     mae, worse_mae = (_folded_mean(factor * MEAN_ERROR, factor * error_variance**0.5) for factor in (1.0, WORSE_FACTOR))
     within_variances = [sds[0] ** 2 + sds[2] ** 2 for sds in (SURVEY_SDS, ERROR_SDS)]
     r = correlate(1.0)
     return {
         "r": r,
-        "concordance": 2 * survey_variance / (2 * survey_variance + error_variance + MEAN_ERROR**2),
+        "concordance": measure_concordance(1.0),
+        "concordance difference": measure_concordance(1.0) - measure_concordance(WORSE_FACTOR),
         "corrected r": r,
         "within-topic r": (within_variances[0] / sum(within_variances)) ** 0.5,
         "spearman": float(6 / np.pi * np.arcsin(r / 2)),
@@ -261,6 +268,7 @@ SCORE_TRUTHS: dict[str, dict[str, float]] = {
     "bounded": {
         "r": 0.61400,
         "concordance": 0.60540,
+        "concordance difference": 0.17983,
         "corrected r": 0.61400,
         "spearman": 0.61426,
         "mae": 0.41222,

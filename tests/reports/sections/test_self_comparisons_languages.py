@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.reports.data.agreement.languages import (
+    LanguageAgreementRow,
     LanguageCountriesRow,
     LanguageDifferenceRow,
     LanguagesReport,
     UnevenLanguageRow,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Name, Table, Text
+from auditor.reports.document import List, Name, Table, Text
 from auditor.reports.sections.self_comparisons import build_languages_section, describe_languages
 from tests.reports.sections.block_access import cells_of
 
@@ -23,6 +24,8 @@ LANGUAGES = LanguagesReport(
     fell_back=["Pakistan"],
     once=["Nigeria"],
     differences=[DIFFERENCE],
+    agreement=[],
+    small_regions=[],
     uneven=[UnevenLanguageRow(model="m", answers={"ar": (71, 100), "en": (98, 100)})],
 )
 
@@ -58,3 +61,23 @@ def test_differences_are_a_table(report: Report) -> None:
 def test_no_section_for_english_alone(report: Report) -> None:
     for languages in (None, LANGUAGES.model_copy(update={"configured": ["en"]})):
         assert build_languages_section(report.model_copy(update={"languages": languages})) is None
+
+
+def test_agreement_by_language_names_what_differs_and_the_regions_left_out(report: Report) -> None:
+    difference = Tested(0.052, 80, 0.031, 0.073, p_value=0.0001, adjusted_p_value=0.001)
+    row = LanguageAgreementRow(
+        model="m", first="en", second="native", region="South", countries=8,
+        mae=difference, concordance=difference, pearson_r=difference,
+    )  # fmt: skip
+    languages = LANGUAGES.model_copy(update={"agreement": [row], "small_regions": ["Sea"]})
+    section = build_languages_section(report.model_copy(update={"languages": languages}))
+    assert section is not None
+    table = section.blocks[-1]
+    assert isinstance(table, Table)
+    assert cells_of(table) == [["m", "en", "native", "South", 8, difference, difference, difference]]
+    assert "Not compared: Sea (fewer than 5 countries)." in flatten([table.caption])
+    [findings] = [block for block in section.blocks[2:] if isinstance(block, List)]
+    assert flatten(findings.items[0]) == (
+        "Farther from people in “native” than in “en”: m, South (difference in MAE = +0.052, 95% CI +0.031 to +0.073, "
+        "80 cells)."
+    )

@@ -1,4 +1,4 @@
-"""Languages that models were asked in, fallbacks to English, and differences in score between languages."""
+"""Languages that models were asked in, fallbacks to English, and differences between languages."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ import numpy as np
 
 from auditor.config import AuditConfig, DirectProbe
 from auditor.domain import ENGLISH, NATIVE, Cell, Outcome, Trace
-from auditor.metrics.cell_statistics import BIAS
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.cell_statistics import BIAS, CONCORDANCE, MAE, PEARSON
+from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.multiple_testing import adjust_tests
 from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import cell_units
 from auditor.reports.document import Column
 from auditor.storage import results
 from auditor.storage.database import Database
+from auditor.surveys.regions import get_grouping
 
+MIN_REGION_COUNTRIES = 5
+"""Regions with fewer countries asked in both languages are not compared."""
 MIN_USABLE_SHARE_GAP = 0.05
 """Smaller differences between shares of usable answers are not reported."""
 AnswersByLanguage = dict[str, dict[tuple[Cell, int], bool]]
@@ -48,6 +52,24 @@ class LanguageDifferenceRow(ReportModel):
     """Mean score in the second minus that in the first, over cells where the two are different languages."""
 
 
+class LanguageAgreementRow(ReportModel):
+    """Agreement of one model with people in two languages, over the cells with a score in both.
+
+    Differences are the figure in the second language minus that in the first; their adjusted p-values are for all rows.
+    """
+
+    model: ModelName
+    first: Annotated[str, Column("First language")]
+    second: Annotated[str, Column("Second language")]
+    region: Annotated[str | None, Column("Region", "name")]
+    """Null for all countries together."""
+    countries: Annotated[int, Column("Countries")]
+    """Countries with a score in both languages."""
+    mae: Annotated[Tested, Column("Difference in MAE", digits=3, style="signed", emphasis=True)]
+    concordance: Annotated[Tested, Column("Difference in concordance", digits=3, style="signed", show_n=False)]
+    pearson_r: Annotated[Tested, Column("Difference in r", digits=3, style="signed", show_n=False)]
+
+
 class UnevenLanguageRow(ReportModel):
     """A model whose share of usable answers differs between languages."""
 
@@ -67,6 +89,11 @@ class LanguagesReport(ReportModel):
     """Countries where all configured languages are the same one: asked once, and left out of the differences."""
     differences: list[LanguageDifferenceRow]
     """Each further language against the first, by model; empty with one language."""
+    agreement: list[LanguageAgreementRow]
+    """The same pairs of languages by agreement with people: over all countries, and in each region with at least five
+    countries."""
+    small_regions: list[str]
+    """Regions with fewer countries, which are not compared."""
     uneven: list[UnevenLanguageRow]
     """Models whose shares of usable answers in two languages differ by more than 5 points on the cells asked in both,
     and beyond chance, after correction for all models and pairs of languages (Holm)."""
@@ -84,6 +111,8 @@ def build_languages_report(db: Database, source: ReportSource) -> LanguagesRepor
     with_native_language = [country for country in source.countries if source.survey.native.get(country)]
     is_multilingual = len(config.languages) > 1
     traces = results.load_traces(db, source.audit.id) if is_multilingual else []
+    mean_scores = _compute_mean_scores(traces, source, config) if is_multilingual else None
+    agreement, small_regions = ([], []) if mean_scores is None else _compare_agreement(mean_scores, source, config)
     return LanguagesReport(
         configured=list(config.languages),
         asked=[
@@ -98,7 +127,9 @@ def build_languages_report(db: Database, source: ReportSource) -> LanguagesRepor
             for country in source.countries
             if is_multilingual and len(config.languages_in(source.survey.native.get(country, ()))) == 1
         ],
-        differences=_build_difference_rows(traces, source, config) if is_multilingual else [],
+        differences=[] if mean_scores is None else _build_difference_rows(mean_scores, source, config),
+        agreement=agreement,
+        small_regions=small_regions,
         uneven=_find_uneven_models(traces, source.models, config.direct),
     )
 
@@ -153,11 +184,10 @@ def _select_uneven(answers_by_model: Mapping[str, AnswersByLanguage]) -> set[str
 
 
 def _build_difference_rows(
-    traces: Sequence[Trace], source: ReportSource, config: AuditConfig
+    mean_scores: FloatArray, source: ReportSource, config: AuditConfig
 ) -> list[LanguageDifferenceRow]:
     """Compute the mean score in each further language minus that in the first, paired by cell, for each model."""
     languages = config.languages
-    mean_scores = _compute_mean_scores(traces, source, config)
     # Bias against a truth of zero is the mean score, so that its paired difference is that of mean scores.
     zero_truth_and_places = (np.zeros(len(source.cells)), source.country_index, source.topic_index)
     return [
@@ -170,6 +200,50 @@ def _build_difference_rows(
         for position in range(1, len(languages))
         for i, model in enumerate(source.models)
     ]
+
+
+def _compare_agreement(
+    mean_scores: FloatArray, source: ReportSource, config: AuditConfig
+) -> tuple[list[LanguageAgreementRow], list[str]]:
+    """Compare agreement with people in each further language and in the first, over all countries and by region.
+
+    Returns:
+        The rows, and the regions with too few countries for a row of any model.
+    """
+    region_by_country = get_grouping(source.survey).region_by_country
+    regions = list(dict.fromkeys(region_by_country[name] for name in source.countries if name in region_by_country))
+    region_by_cell = np.array([region_by_country.get(cell.country, "") for cell in source.cells], dtype=np.str_)
+    rows = []
+    for position in range(1, len(config.languages)):
+        for i, model in enumerate(source.models):
+            first, second = mean_scores[0, i], mean_scores[position, i]
+            is_scored = ~np.isnan(first) & ~np.isnan(second) & ~np.isnan(source.survey_scores)
+            for region in (None, *regions):
+                is_compared = is_scored & (np.True_ if region is None else region_by_cell == region)
+                n_countries = len(np.unique(source.country_index[is_compared]))
+                if region is not None and n_countries < MIN_REGION_COUNTRIES:
+                    continue
+                arrays = (second, first, source.survey_scores, source.country_index, source.topic_index)
+                mae, concordance, r = (
+                    paired_jackknife(statistic, *(array[is_compared] for array in arrays))
+                    for statistic in (MAE, CONCORDANCE, PEARSON)
+                )
+                rows.append(
+                    LanguageAgreementRow(
+                        model=model,
+                        first=config.languages[0],
+                        second=config.languages[position],
+                        region=region,
+                        countries=n_countries,
+                        mae=mae,
+                        concordance=concordance,
+                        pearson_r=r,
+                    )
+                )
+    for field in ("mae", "concordance", "pearson_r"):
+        rows = adjust_rows(rows, field, f"{field} by language and region")
+    compared = {row.region for row in rows}
+    return rows, [region for region in regions if region not in compared]
 
 
 def _compute_mean_scores(traces: Sequence[Trace], source: ReportSource, config: AuditConfig) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.domain import Cell, CellScore, Outcome, Survey, SurveyCell, Trace
+from auditor.domain import Cell, CellScore, Grouping, Outcome, Region, Survey, SurveyCell, Trace
 from auditor.reports.data.agreement.languages import UnevenLanguageRow, build_languages_report
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import audits, results
@@ -97,3 +97,54 @@ def test_a_language_of_few_countries_is_not_tested(answers: Answers) -> None:
     traces = [make_trace("m0", cell, 0, is_usable=True) for cell in CELLS]
     traces += [make_trace("m0", cell, 1, is_usable=False) for cell in CELLS if cell.country < "country 04"]
     assert answers.find_uneven(traces) == []
+
+
+@pytest.mark.parametrize("is_worse", [True, False])
+def test_agreement_by_language_and_region_finds_the_region_where_a_model_is_worse(
+    db: Database, monkeypatch: pytest.MonkeyPatch, is_worse: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    countries = [f"country {i:02}" for i in range(23)]
+    regions = (
+        Region("North", (*countries[:10],)),
+        Region("South", (*countries[10:20],)),
+        Region("Sea", ("country 20",)),
+    )
+    cells = [Cell(country, f"topic {j}") for country in countries for j in range(8)]
+    scores = dict(zip(cells, rng.normal(0, 0.4, len(cells)).clip(-0.9, 0.9).tolist(), strict=True))
+    survey = Survey(
+        "own", "t", "s", "{topic} {country}", ("never", "always"),
+        tuple(SurveyCell(cell, score) for cell, score in scores.items()), grouping=Grouping("g", "Seas", regions),
+    )  # fmt: skip
+    traces = []
+    for cell, score in scores.items():
+        error = float(rng.normal(0, 0.15))
+        factor = 2.0 if is_worse and cell.country in regions[1].countries else 1.0
+        for sample, (language, size) in enumerate((("en", 1.0), ("de", factor))):
+            answer = float(score + size * error + rng.normal(0, 0.05))
+            traces.append(Trace("m0", cell, sample, Outcome.OK, answer, language=language))
+    audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
+    bilingual = config("http://127.0.0.1", language=["en", "de"], probes={"direct": {"samples": 1}})
+    monkeypatch.setattr(results, "load_traces", lambda db, audit_id: traces)
+    report = build_languages_report(
+        db, ReportSource(audit, bilingual, survey, [CellScore("m0", cell, "direct", 0.0) for cell in cells])
+    )
+    assert report is not None
+    rows = [row for row in report.agreement if row.model == "m0"]
+    assert [(row.region, row.countries) for row in rows] == [(None, 23), ("North", 10), ("South", 10)]
+    assert report.small_regions == ["Sea"]
+    worse = [row.region for row in rows if row.mae.is_significant and (row.mae.value or 0) > 0]
+    assert worse == ([None, "South"] if is_worse else [])
+    south = rows[-1]
+    in_south = [trace for trace in traces if trace.cell.country in regions[1].countries]
+    figures = {
+        language: stats.pearsonr(
+            *zip(*[(t.score, scores[t.cell]) for t in in_south if t.language == language], strict=True)
+        )[0]
+        for language in ("en", "de")
+    }
+    assert south.pearson_r.value == pytest.approx(figures["de"] - figures["en"])
+    assert south.mae.n == 80
+    if is_worse:
+        assert (south.concordance.value or 0) < 0
+        assert (south.pearson_r.ci_high or 0) < 0
