@@ -10,6 +10,8 @@ MODELS := smollm2-135m all-MiniLM-L6-v2
 help:
 	@echo "make demo    audit simulated models, then small ones on this machine, and write two reports"
 	@echo "make test    format, lint, types, import contracts, tests"
+	@echo "make quick   format, lint, and the tests that your change can affect, in at most 90 s"
+	@echo "make generated  write all generated files again"
 	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
 	@echo "make lowest  what protects files, with the lowest versions of libraries that do it"
 	@echo "make scipy   metrics with the oldest and the newest scipy supported"
@@ -20,7 +22,6 @@ help:
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
 	@echo "make bench   speed and memory, as ratios"
 	@echo "make coverage  how often each printed interval contains the truth: writes docs/coverage.md"
-	@echo "make pictures  draw the pictures of README and docs again"
 	@echo "make install  install what is tested, each file verified by its hash"
 	@echo "make advisories  known vulnerabilities of what is locked"
 	@echo "make release  source distribution, wheel and bill of materials"
@@ -136,6 +137,12 @@ check: dev
 	@$(BIN)/lint-imports | tail -n 3
 	@$(BIN)/python tests/project/naming.py
 
+# The inner loop of a change; BASE=main compares with the main branch instead of the last commit.
+.PHONY: quick
+quick: dev
+	@$(BIN)/ruff format -q . && $(BIN)/ruff check -q --fix .
+	@$(BIN)/python -m tests.support.affected_tests $(if $(BASE),--base $(BASE))
+
 # Long files first, short ones fill the end. Commands that tests start find compiled modules, whatever the environment says.
 unit: export PYTHONDONTWRITEBYTECODE :=
 unit: dev
@@ -196,15 +203,35 @@ hostile: dev
 soak: dev
 	$(BIN)/python benchmarks/soak.py
 
-# After a change of what the worked example shows: draws docs/pictures, which README and docs show.
-.PHONY: pictures
-pictures: dev system
-	$(BIN)/python -m tests.support.docs_pictures
+# --- what is generated -------------------------------------------------------------------------------------------
 
-# After an update of pycountry: writes names of countries in other languages to auditor/surveys/data/country_names.txt.
-.PHONY: country-names
+# All of it but what is measured (`make bench`, `make coverage`). Read `git diff` afterwards: recorded requests and figures
+# may differ only where you meant it.
+GENERATED := schema provider-pages replication-page country-names pictures golden
+.PHONY: generated $(GENERATED)
+generated: $(GENERATED) lock
+	@git status --short
+
+schema: dev
+	@$(BIN)/python -m auditor.reports.data.json_schema > docs/report.schema.json.new
+	@mv docs/report.schema.json.new docs/report.schema.json
+
+provider-pages: dev
+	@$(BIN)/python -m tests.providers.render_docs
+
+replication-page: dev
+	@$(BIN)/auditor replicate list -o docs/replications.md
+
+# Names of countries in other languages: auditor/surveys/data/country_names.txt.
 country-names: dev
-	$(BIN)/python -m tests.support.country_name_table
+	@$(BIN)/python -m tests.support.country_name_table
+
+pictures: dev system
+	@$(BIN)/python -m tests.support.docs_pictures
+
+# What audits ask, and the figures of their reports: tests compare them with these records.
+golden: dev
+	@AUDITOR_GOLDEN=write $(BIN)/python -m pytest -q -n 2 $$(grep -rlE 'get\("AUDITOR_GOLDEN"\)' tests)
 
 # After a change in storage/*_tables.py: `make revision m="what changes"`; see docs/storage.md.
 .PHONY: revision

@@ -1,6 +1,6 @@
 """The JSON Schema of a report.
 
-`python -m auditor.reports.data.json_schema > docs/report.schema.json` brings the stored one up to date.
+`make schema` brings the stored one up to date.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ SCHEMA = Path(__file__).parents[3] / "docs" / "report.schema.json"
 
 
 def test_the_schema_in_docs_is_current() -> None:
-    how_to_fix = "run: python -m auditor.reports.data.json_schema > docs/report.schema.json"
+    how_to_fix = "run: make schema"
     assert SCHEMA.read_text(encoding="utf-8") == render_json_schema(), how_to_fix
 
 
