@@ -227,14 +227,22 @@ def student_estimate(
     variance: float,
     sample: LabelledTraces,
     bounds: tuple[float, float] = (-np.inf, np.inf),
+    *,
+    n_estimated: int = 0,
 ) -> Estimate:
-    """A value with Student's interval for these traces, clipped to the bounds; without one where it is undefined."""
+    """A value with Student's interval for these traces, clipped to the bounds; without one where it is undefined.
+
+    Args:
+        n_estimated: coefficients that were estimated from the same labels: the variance of what they leave is scaled
+            up, and has fewer degrees of freedom.
+    """
     if sample.is_census:
         return Estimate(value, sample.n, value, value, CENSUS_REASON, generalizes_to=THESE_TRACES)
     reason = sample.reason_against_interval() or (EQUAL_REASON if variance <= 0 else None)
     if reason is not None:
         return Estimate(value, sample.n, reason=reason)
-    half_width = float(stdtrit(sample.df, UPPER_QUANTILE)) * variance**0.5
+    df = sample.df - n_estimated
+    half_width = float(stdtrit(df, UPPER_QUANTILE)) * (variance * sample.df / df) ** 0.5
     low, high = max(bounds[0], value - half_width), min(bounds[1], value + half_width)
     return Estimate(value, sample.n, low, high, generalizes_to=THESE_TRACES)
 

@@ -33,7 +33,8 @@ NO_BETTER_REASON = (
 )
 ONE_LABEL_REASON = "the judge and people give all labelled traces the same label: no agreement beyond chance"
 UNCERTAIN_REASON = (
-    "the labels do not show that the judge is better than chance (sensitivity + specificity above 1): no interval"
+    "the labels do not show that the judge is better than chance (sensitivity + specificity above 1), so the divisor "
+    "may be 0"
 )
 
 
@@ -134,8 +135,8 @@ def rogan_gladen(
     Args, Raises: as for `judge_quality`.
 
     Returns:
-        In [0, 1]; `n` counts labels. No value, with a reason, if sensitivity or specificity is unknown, or if both
-        add up to at most 1. No interval if their sum is not shown to be above 1.
+        In [0, 1]; `n` counts labels. No value, with a reason, if sensitivity or specificity is unknown, or if the
+        labels do not show that their sum is above 1.
     """
     sample = _read_verdicts(judge, labels, inclusion, strata)
     positive, verdicts = sample.labels, sample.labelled_judge
@@ -153,7 +154,7 @@ def rogan_gladen(
     of_specificity: Floats = (1 - positive) * (1 - verdicts - specificity) / n_negative
     value = min(1.0, max(0.0, share))
     if not _is_surely_positive(gain, of_sensitivity + of_specificity, sample):
-        return Estimate(value, sample.n, reason=UNCERTAIN_REASON)
+        return Estimate(None, sample.n, reason=sample.reason_against_interval() or UNCERTAIN_REASON)
     variance = sample.total_variance((-share * of_sensitivity + (1 - share) * of_specificity) / gain)
     estimate = student_estimate(share, variance, sample, (0.0, 1.0))
     return Estimate(value, sample.n, estimate.ci_low, estimate.ci_high, estimate.reason, (), estimate.generalizes_to)
@@ -179,8 +180,10 @@ def _missing_side_reason(n_positive: float, n_negative: float) -> str | None:
 
 
 def _is_surely_positive(gain: float, influence: Floats, sample: LabelledTraces) -> bool:
-    """Whether the 95% interval of sensitivity + specificity - 1 is above 0; true where there is no interval."""
-    if sample.is_census or sample.reason_against_interval() is not None:
+    """Whether the 95% interval of sensitivity + specificity - 1 is above 0; false where there is no interval."""
+    if sample.is_census:
         return True
+    if sample.reason_against_interval() is not None:
+        return False
     half_width = float(stdtrit(sample.df, UPPER_QUANTILE)) * sample.total_variance(influence) ** 0.5
     return bool(gain > half_width)

@@ -2,18 +2,20 @@
 
 The judge's mean is corrected by its error in the labelled sample. Two targets differ in what is random:
 
-- "finite", these traces: the stratified difference estimator (Särndal, Swensson & Wretman, Model Assisted Survey
-  Sampling, 1992, section 6.3), mean(f) + Σ_h (N_h / N) mean_h(y - f). Only the choice of the sample is random.
+- "finite", these traces: the stratified regression estimator (Särndal, Swensson & Wretman, Model Assisted Survey
+  Sampling, 1992, chapter 6), λ mean(f) + Σ_h (N_h / N) mean_h(y - λ f). Only the choice of the sample is random.
 - "super", other traces like these: prediction-powered inference with power tuning (Angelopoulos, Duchi & Zrnic, PPI++,
-  arXiv 2311.01453, 2023). The judge counts by a factor λ in [0, 1] that minimizes the variance. With clusters, units
-  such as countries and topics are left out in turn, of the contributions u_i whose mean is the estimate.
+  arXiv 2311.01453, 2023). With clusters, units such as countries and topics are left out in turn, of the contributions
+  u_i whose mean is the estimate.
+
+The judge counts by a factor λ in [0, 1] that minimizes the estimated variance, so a useless judge adds no error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import inf, isfinite
+from math import hypot, inf, isfinite
 from typing import Literal
 
 import numpy as np
@@ -63,9 +65,9 @@ def prediction_powered_mean(
     Returns:
         `n` counts labels. The interval is of 95%:
 
-        - "finite": Student's with Σ(n_h - 1) degrees of freedom, with the design variance and the finite population
-          correction. It is the value itself if every trace is labelled. With bounds it is at least as wide as the
-          judge's errors in both directions require, of which few labels may show none.
+        - "finite": Student's with Σ(n_h - 1) degrees of freedom, one less where λ is estimated, with the design
+          variance and the finite population correction. It is the value itself if every trace is labelled. With bounds
+          it is at least as wide as the judge's errors in both directions require, of which few labels may show none.
         - "super": without strata and with equal inclusion that of `ppi_py.ppi_mean_ci`, which is normal: labelled
           traces are left out of the mean of the unlabelled. Else Student's, with the design variance plus that of
           the mean of all traces.
@@ -111,35 +113,98 @@ def _clip(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
 
 
 def _estimate_these_traces(sample: LabelledTraces, bounds: tuple[float, float]) -> Estimate:
-    """The difference estimator, with Student's interval or, between bounds, one that is at least as wide."""
-    errors = sample.labels - sample.labelled_judge
-    value = float(sample.judge.mean() + (sample.weights * errors).sum() / sample.size)
-    estimate = student_estimate(value, sample.total_variance(errors) / sample.size**2, sample)
+    """The regression estimator, with Student's interval or, between bounds, one that is at least as wide."""
+    factor = _tune_finite_factor(sample)
+    residuals = sample.labels - factor * sample.labelled_judge
+    value = float(factor * sample.judge.mean() + (sample.weights * residuals).sum() / sample.size)
+    n_estimated = int(0 < factor < 1)
+    variance = sample.total_variance(residuals) / sample.size**2
+    estimate = student_estimate(value, variance, sample, n_estimated=n_estimated)
     width = bounds[1] - bounds[0]
     if not isfinite(width) or sample.is_census or sample.reason_against_interval() is not None:
         return estimate
-    too_low, too_high = (
-        _share_of_errors(sample, np.maximum(sign * errors, 0) / width, can_err)
-        for sign, can_err in ((1, sample.judge < bounds[1]), (-1, sample.judge > bounds[0]))
+    below, above = min(
+        (_distances_between_bounds(sample, factor, base, bounds) for base in _list_bases(sample, bounds)), key=sum
     )
-    below = ((too_low[0] - too_low[1]) ** 2 + (too_high[2] - too_high[0]) ** 2) ** 0.5
-    above = ((too_low[2] - too_low[0]) ** 2 + (too_high[0] - too_high[1]) ** 2) ** 0.5
     low, high = value - width * below, value + width * above
     if estimate.ci_low is not None and estimate.ci_high is not None:
         low, high = min(low, estimate.ci_low), max(high, estimate.ci_high)
     return Estimate(value, sample.n, low, high, generalizes_to=THESE_TRACES)
 
 
-def _share_of_errors(sample: LabelledTraces, errors: Floats, can_err: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Mean size of the judge's errors in one direction, in [0, 1], with the ends of its interval as a share.
+def _tune_finite_factor(sample: LabelledTraces) -> float:
+    """The factor λ of the judge for these traces: its regression coefficient within strata, limited to [0, 1].
 
-    Both directions are combined by the distances of their ends from their values (Zou & Donner, Statistics in Medicine
-    27, 2008), which keeps the asymmetry of rare errors.
+    1 where the labels leave it open: all traces are labelled, or the judge does not vary in any stratum.
+    """
+    variance = 0.0 if sample.is_census or sample.df < 2 else sample.total_variance(sample.labelled_judge)
+    if not variance > 0:
+        return 1.0
+    covariance = sample.total_covariance(sample.labels, sample.labelled_judge)
+    return float(np.clip(covariance / variance, 0, 1))
+
+
+def _list_bases(sample: LabelledTraces, bounds: tuple[float, float]) -> list[Floats]:
+    """Bases that labels are compared with, shape (N,) each: the lower bound, the judge, and the bound next to it.
+
+    The judge counts only where the errors vary no more than the labels: else it would narrow the interval by chance.
+    """
+    is_sampled = sample.is_labelled
+    largest = sample.total_variance(sample.labels) * (1 + 1e-9)
+    nearest = np.where(sample.judge > sum(bounds) / 2, bounds[1], bounds[0])
+    helpful = [
+        base for base in (nearest, sample.judge) if sample.total_variance(sample.labels - base[is_sampled]) <= largest
+    ]
+    return [np.full_like(sample.judge, bounds[0]), *helpful]
+
+
+def _distances_between_bounds(
+    sample: LabelledTraces, factor: float, base: Floats, bounds: tuple[float, float]
+) -> tuple[float, float]:
+    """Distances of the ends of an interval below and above the value, in widths of the bounds.
+
+    The residual y - λ f is the error y - b of a base b, too low or too high, plus b - λ f. Each direction of errors has
+    an interval as a share, and b - λ f Student's. The distances of ends from values are combined (Zou & Donner,
+    Statistics in Medicine 27, 2008), which keeps the asymmetry of rare errors: both directions as independent, both
+    terms with the correlation of their means (Zou, Psychological Methods 12, 2007).
+
+    Args:
+        base: shape (N,), see `_list_bases`.
+    """
+    width, labelled_base = bounds[1] - bounds[0], base[sample.is_labelled]
+    errors, known = sample.labels - labelled_base, labelled_base - factor * sample.labelled_judge
+    too_low, too_high = (
+        _share_of_errors(sample, np.maximum(sign * errors, 0) / width, can_err)
+        for sign, can_err in ((1, base < bounds[1]), (-1, base > bounds[0]))
+    )
+    error_below = hypot(too_low[0] - too_low[1], too_high[2] - too_high[0])
+    error_above = hypot(too_low[2] - too_low[0], too_high[0] - too_high[1])
+    known_error = sample.total_variance(known) ** 0.5
+    if not known_error > 0:
+        return error_below, error_above
+    spread = sample.total_variance(errors) ** 0.5 * known_error
+    correlation = sample.total_covariance(errors, known) / spread if spread > 0 else 0.0
+    if not np.isin(base, bounds).all() or is_constant(base):
+        correlation = max(correlation, 0.0)  # else both terms could cancel, and rare errors would be hidden
+    of_known = float(stdtrit(sample.df, UPPER_QUANTILE)) * known_error / sample.size / width
+
+    def combine(of_errors: float) -> float:
+        return max(of_errors**2 + of_known**2 + 2 * correlation * of_errors * of_known, 0.0) ** 0.5
+
+    return combine(error_below), combine(error_above)
+
+
+def _share_of_errors(sample: LabelledTraces, sizes: Floats, can_err: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Mean size of errors in one direction, in [0, 1], with the ends of its interval as a share.
+
+    Args:
+        sizes: shape (n,), in [0, 1].
+        can_err: shape (N,), whether a size above 0 is possible.
     """
     share = design_based_share(
         sample,
-        errors,
-        np.ones_like(errors),
+        sizes,
+        np.ones_like(sizes),
         can_hit=can_err,
         can_miss=np.ones_like(sample.is_labelled),
         empty_reason=EQUAL_REASON,
@@ -153,7 +218,7 @@ def _is_simple(sample: LabelledTraces) -> bool:
 
 
 def _tune_factor(sample: LabelledTraces) -> float:
-    """The factor λ of the judge's mean over all traces that minimizes the estimated variance.
+    """The factor λ of the judge's mean over all traces that minimizes the estimated variance over other traces.
 
     For a simple random sample of n of N traces it is λ of PPI++, in [0, 1], times N / (N - n), since the judge's mean
     is over all traces here, and there over the unlabelled ones: both give the same estimate.

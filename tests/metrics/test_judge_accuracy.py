@@ -48,8 +48,7 @@ def test_shares_are_weighted_by_stratum() -> None:
     assert [e.n for e in (quality.sensitivity, quality.specificity, quality.accuracy)] == [4, 5, 9]
     assert quality.accuracy.generalizes_to == "these traces"
     corrected = rogan_gladen(judge, labels, strata=judge)
-    assert corrected.value == pytest.approx((0.8 + 8 / 18 - 1) / (30 / 32 + 8 / 18 - 1))
-    assert corrected.ci_low is None
+    assert (corrected.value, corrected.ci_low) == (None, None)  # the divisor, 0.38, may be 0
     assert "do not show that the judge is better than chance" in (corrected.reason or "")
     unweighted = judge_quality(judge, labels)
     assert unweighted.accuracy.value == pytest.approx(7 / 9)

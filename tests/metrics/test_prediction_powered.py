@@ -86,6 +86,29 @@ def test_a_judge_without_variation_in_strata_adds_nothing() -> None:
     assert _ends(with_judge) == pytest.approx(_ends(people_only))
 
 
+@pytest.mark.parametrize("by_verdict", [False, True], ids=["simple", "strata of verdicts"])
+@pytest.mark.parametrize("share", [0.6, 0.9])
+def test_a_useless_judge_costs_nothing_and_a_good_one_is_used(share: float, *, by_verdict: bool) -> None:
+    """Widths beside people's labels alone, and coverage; `make coverage` has more worlds and runs."""
+    rng, n_covered, widths = np.random.default_rng(5), 0, np.zeros(3)
+    for _ in range(100):
+        truth = (rng.random(480) < share).astype(float)
+        useless, good = (rng.random(480) < share).astype(float), np.where(rng.random(480) < 0.05, 1 - truth, truth)
+        strata = useless if by_verdict else np.zeros(480)
+        labels = np.full(480, NAN)
+        for stratum in np.unique(strata):
+            rows = np.flatnonzero(strata == stratum)
+            drawn = rng.choice(rows, max(10, round(0.36 * len(rows))), replace=False)
+            labels[drawn] = truth[drawn]
+        for i, judge in enumerate((useless, np.zeros(480), good)):
+            low, high = _ends(prediction_powered_mean(judge, labels, strata=strata, bounds=(0, 1)))
+            n_covered += i == 0 and low <= truth.mean() <= high
+            widths[i] += high - low
+    assert n_covered >= 94
+    assert widths[0] <= 1.03 * widths[1]
+    assert widths[2] <= (0.55 if share < 0.9 else 0.75) * widths[1]
+
+
 def _rare_errors(seed: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Truth, verdicts, labels and strata: 20 labels in each of eight strata, errors among VALID verdicts only."""
     rng = np.random.default_rng(seed)

@@ -73,6 +73,7 @@ class LabelWorld:
         level: mean soundness.
         n_raters: raters of the pool; raters_per_trace: those of them, at random, that label a trace.
         reliability: probability that a rater says VALID of a sound trace, and INVALID of another one.
+        is_useless: whether the judges toss a coin, VALID in 60%, whatever the trace is.
     """
 
     name: str
@@ -80,6 +81,7 @@ class LabelWorld:
     n_raters: int = 1
     raters_per_trace: int = 1
     reliability: float = 0.95
+    is_useless: bool = False
 
     def draw(self, design: Design, rng: np.random.Generator) -> LabelSample:
         """Simulate one audit."""
@@ -92,6 +94,8 @@ class LabelWorld:
             soundness += sd * rng.normal(size=int(unit.max()) + 1)[unit]
         language, length = country % N_LANGUAGES, rng.choice([-1.0, 1.0], n)
         verdicts = _draw_verdicts(soundness > 0, language, length, topic, rng)
+        if self.is_useless:
+            verdicts = (rng.random(verdicts.shape) < 0.6).astype(np.float64)
         is_sound = np.broadcast_to(soundness > 0, (self.n_raters, n))
         ratings = np.where(rng.random((self.n_raters, n)) < self.reliability, is_sound, ~is_sound).astype(np.float64)
         strata = 2 * model + (verdicts.mean(axis=0) > 0.5)
@@ -116,7 +120,7 @@ class LabelWorld:
         return {
             "corrected mean over other units": float(labels.mean()),
             "corrected difference over other units": float(labels[0] - labels[1]),
-            "error factor": float(length),
+            "error factor": 0.0 if self.is_useless else float(length),
         }
 
 
@@ -207,5 +211,6 @@ LABEL_WORLDS = (
     LabelWorld("two of five raters", n_raters=5, raters_per_trace=2, reliability=0.85),
     LabelWorld("five raters", n_raters=5, raters_per_trace=5, reliability=0.75),
     LabelWorld("people rarely say INVALID", level=1.8),
+    LabelWorld("judges toss a coin", is_useless=True),
 )
 LABEL_DESIGNS = (Design(10, 8), Design(20, 10), Design(55, 19), Design(20, 10, is_uneven=True))
