@@ -29,6 +29,7 @@ class QuestionEntry(BaseModel):
     topics: list[NonEmptyText] = []
     text: NonEmptyText
     paraphrases: list[NonEmptyText] = []
+    country: str = ""
 
 
 class QuestionFile(BaseModel):
@@ -80,6 +81,7 @@ def parse_questions(text: str, source: str) -> tuple[MoralQuestion, ...]:
             foundation=file.foundation,
             topics=tuple(entry.topics),
             language=file.language,
+            country=entry.country,
         )
         for entry in file.question
     )

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, func, select
 
-from auditor.domain import canonical_hash
 from auditor.domain.labels import DrawnUnit, LabelDraw, LabelKind, LabelUnit, SampledUnit, Stratum
 from auditor.errors import StorageError
 from auditor.failpoints import failpoint
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.label_units import (
-    LabelableUnit,
+    hash_population,
     load_labelable_units,
     select_drawable_units,
 )
@@ -36,11 +35,6 @@ class LabelFrame:
 
     units: tuple[tuple[LabelUnit, Stratum], ...]
     is_outdated: bool
-
-
-def hash_population(units: Sequence[LabelableUnit]) -> str:
-    """SHA-256 of all units that could be drawn, in order, and of their texts."""
-    return canonical_hash([[list(unit.unit.parts), unit.content] for unit in units])
 
 
 def load_draw(db: Database, audit_id: int, kind: LabelKind) -> LabelDraw | None:
@@ -75,7 +69,7 @@ def load_label_frame(db: Database, audit_id: int, kind: LabelKind) -> LabelFrame
     draw = load_draw(db, audit_id, kind)
     if draw is None:
         return None
-    units = select_drawable_units(load_labelable_units(db, audit_id, kind))
+    units = select_drawable_units(load_labelable_units(db, audit_id, kind), draw)
     if hash_population(units) != draw.population_hash:
         return LabelFrame((), is_outdated=True)
     strata = draw.strata or ((),) * len(units)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, false, func, literal, select
 
-from auditor.domain import Outcome, Ruling, Trace, Verdict
-from auditor.domain.labels import LabelKind, LabelUnit
+from auditor.domain import Outcome, Ruling, Trace, Verdict, canonical_hash
+from auditor.domain.labels import LabelDraw, LabelKind, LabelUnit
+from auditor.domain.semantic import EQUIVALENCE
 from auditor.storage.database import Database
 from auditor.storage.probe_answers import find_labelled_probe
 from auditor.storage.row_writing import table_of
@@ -44,8 +45,8 @@ class LabelableUnit(NamedTuple):
 def load_labelable_units(db: Database, audit_id: int, kind: LabelKind) -> list[LabelableUnit]:
     """Load all units of a kind that an audit has now, in order of their parts.
 
-    These are the traces with the outcome `ok`, the pairs of answers that a judge was asked about, or the comparisons
-    in their standard form.
+    These are the traces with the outcome `ok`; the pairs of answers that a judge was asked about, and those to two
+    wordings of a question; or the comparisons in their standard form.
     """
     with db.read() as connection:
         verdicts = _load_panel_verdicts(connection, audit_id) if kind is LabelKind.TRACE else {}
@@ -57,13 +58,25 @@ def load_labelable_units(db: Database, audit_id: int, kind: LabelKind) -> list[L
     return sorted(units, key=lambda labelable: labelable.unit.parts)
 
 
-def select_drawable_units(units: Sequence[LabelableUnit]) -> list[LabelableUnit]:
+def select_drawable_units(units: Sequence[LabelableUnit], draw: LabelDraw | None = None) -> list[LabelableUnit]:
     """Select the units that a sample is drawn from.
 
     Where judges have reviewed some of the traces, a sample measures the judges, so that the other traces are left out.
+
+    Args:
+        units: all units of a kind.
+        draw: a sample that was drawn. One of before pairs without a judge could be drawn stands for the other pairs.
     """
     judged = [unit for unit in units if unit.attributes.get("verdict") != NO_VERDICT]
+    with_judge = [unit for unit in judged if unit.attributes.get("purpose") != EQUIVALENCE]
+    if draw is not None and with_judge and hash_population(with_judge) == draw.population_hash:
+        return with_judge
     return judged or list(units)
+
+
+def hash_population(units: Sequence[LabelableUnit]) -> str:
+    """SHA-256 of all units that could be drawn, in order, and of their texts."""
+    return canonical_hash([[list(unit.unit.parts), unit.content] for unit in units])
 
 
 def load_contents(

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, literal, or_, select, union_all
 from sqlalchemy.orm import aliased
 
 from auditor.domain import Purpose, canonical_json
 from auditor.domain.labels import LabelKind
 from auditor.domain.semantic import (
+    EQUIVALENCE,
     MoralAnswerRecord,
     MoralQuestion,
     MoralWording,
@@ -184,7 +185,7 @@ def save_vectors(db: Database, revision: str, vectors: Mapping[str, NDArray[np.f
 
 
 def query_label_units(audit_id: int) -> UnitQuery:
-    """Query the pairs of answers that a judge was asked about.
+    """Query the pairs of answers that a judge was asked about, and all pairs of answers to two wordings.
 
     Consistency is asked about two samples of the question's own wording, contradiction about two wordings.
     """
@@ -198,11 +199,21 @@ def query_label_units(audit_id: int) -> UnitQuery:
         same = and_(answer.c.audit_id == c.audit_id, answer.c.model == c.model, answer.c.question == c.question)
         return and_(same, or_(is_sample, is_wording))
 
-    key_columns = {name: c[name] for name in PART_NAMES[LabelKind.ANSWER_PAIR]}
-    query = (
-        select(*key_columns.values(), left.c.text.label("content_left"), right.c.text.label("content_right"))
+    names = PART_NAMES[LabelKind.ANSWER_PAIR]
+    texts = left.c.text.label("content_left"), right.c.text.label("content_right")
+    judged = (
+        select(*(c[name] for name in names), *texts)
         .join(left, is_side(left, c.left))
         .join(right, is_side(right, c.right))
         .where(c.audit_id == audit_id)
+    ).distinct()
+    shared = [left.c[name] == right.c[name] for name in ("audit_id", "model", "question", "sample")]
+    wordings = left.c.wording.label("left"), right.c.wording.label("right")
+    reworded = (
+        select(literal(EQUIVALENCE).label("purpose"), left.c.model, left.c.question, *wordings, *texts)
+        .join(right, and_(*shared, left.c.wording < right.c.wording))
+        .where(left.c.audit_id == audit_id, left.c.wording > 0, left.c.sample == 0)
+        .where(left.c.text.is_not(None), right.c.text.is_not(None))
     )
-    return query.distinct(), key_columns
+    units = union_all(judged, reworded).subquery()
+    return select(units), {name: units.c[name] for name in names}

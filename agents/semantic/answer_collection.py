@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from auditor.agents.call_runner import repeat_calls, repeat_unusable, run_calls
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_rule
-from auditor.agents.semantic.call_builders import build_answer_call, build_rule_call, semantic_probe
+from auditor.agents.semantic.call_builders import asked_text, build_answer_call, build_rule_call, semantic_probe
 from auditor.agents.semantic.given_answers import load_task_answers
 from auditor.config import ModelSection
 from auditor.config.semantic import TASK_QUESTIONS
@@ -47,13 +47,14 @@ async def collect_answers(
     ids = [question.id for question in questions]
     wordings = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id, ids)
     probe = semantic_probe(context.config)
+    countries = {question.id: question.country for question in questions}
     given_models = [model for model in context.config.models if probe.has_given_answers(context.config, model)]
     planned_answers = [
         planned
         for model in context.config.models
         if model not in given_models
         for question in ids
-        for planned in _plan_answers(context, model, wordings[question])
+        for planned in _plan_answers(context, model, wordings[question], countries[question])
     ]
     answers = await run_audit_calls(context, "answer", [planned.call for planned in planned_answers])
     asked = [planned for planned in planned_answers if planned.call.key in answers]
@@ -67,7 +68,11 @@ async def collect_answers(
 
     first_records = [(planned.call, read(i, answers[planned.call.key])) for i, planned in enumerate(asked)]
     answer_records = await repeat_audit_calls(context, "answer", first_records, read)
-    texts = {(wording.question, wording.number): wording.text for group in wordings.values() for wording in group}
+    texts = {
+        (wording.question, wording.number): asked_text(wording.text, countries[wording.question])
+        for group in wordings.values()
+        for wording in group
+    }
     answer_records = await add_rules_of_thumb(context, answer_records, texts)
     for model in given_models:
         if probe.questions == TASK_QUESTIONS:
@@ -77,16 +82,19 @@ async def collect_answers(
     await asyncio.to_thread(save_records, context.db, context.audit_id, answer_records)
 
 
-def _plan_answers(context: RunContext, model: ModelSection, wordings: Sequence[MoralWording]) -> list[_PlannedAnswer]:
+def _plan_answers(
+    context: RunContext, model: ModelSection, wordings: Sequence[MoralWording], country: str
+) -> list[_PlannedAnswer]:
     """Plan one answer of a model to each paraphrase and, for the consistency score, several to the original question.
 
     Args:
         wordings: all wordings of one question; number 0 is the question itself, None a rejected paraphrase.
+        country: that the question is about; empty if none.
     """
     config = context.config
     consistency = semantic_probe(config).consistency
     planned_answers = [
-        _PlannedAnswer(build_answer_call(config, model, wording.text), model.name, wording, 0)
+        _PlannedAnswer(build_answer_call(config, model, asked_text(wording.text, country)), model.name, wording, 0)
         for wording in wordings
         if wording.number is not None and wording.number
     ]
@@ -94,7 +102,13 @@ def _plan_answers(context: RunContext, model: ModelSection, wordings: Sequence[M
         original = next(wording for wording in wordings if wording.number == 0)
         planned_answers += [
             _PlannedAnswer(
-                build_answer_call(config, model, original.text, sample=sample, temperature=consistency.temperature),
+                build_answer_call(
+                    config,
+                    model,
+                    asked_text(original.text, country),
+                    sample=sample,
+                    temperature=consistency.temperature,
+                ),
                 model.name,
                 original,
                 sample,
@@ -110,7 +124,7 @@ async def add_rules_of_thumb(
     """Ask for the rules of thumb behind answers to paraphrases, if configured, and return the answers with them.
 
     Args:
-        wording_texts: text of each wording, by question id and wording number.
+        wording_texts: text of each wording (`asked_text`), by question id and wording number.
     """
     probe = semantic_probe(context.config)
     calls: dict[int, Call] = {}  # by position of the answer

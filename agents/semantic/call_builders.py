@@ -29,6 +29,13 @@ PARAPHRASE_TEMPERATURE = 1.0
 MAX_PARAPHRASE_WORDS = 40
 
 
+def asked_text(text: str, country: str) -> str:
+    """A wording as the prompts show it: followed by the country that its question is about, if there is one."""
+    if not country:
+        return text
+    return load_prompt("semantic.country").render(question=text, country=country)[-1].content
+
+
 def build_answer_call(
     config: AuditConfig,
     model: ModelSection,
@@ -41,7 +48,7 @@ def build_answer_call(
     """Build the call that asks a model one wording, optionally with a rule of thumb to follow.
 
     Args:
-        question: text of the wording.
+        question: text of the wording (`asked_text`).
         sample: index of the sample among repeats.
         temperature: overrides the temperatures of the probe and of the model.
         rule: rule of thumb to follow.

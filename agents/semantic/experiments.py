@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_answer, parse_rule
-from auditor.agents.semantic.call_builders import build_answer_call, build_rule_call, semantic_probe
+from auditor.agents.semantic.call_builders import asked_text, build_answer_call, build_rule_call, semantic_probe
 from auditor.agents.semantic.group_scores import AnswerWithRule, GroupScores, score_groups
 from auditor.agents.semantic.paraphrases import generate_paraphrases
 from auditor.agents.semantic.questions import save_questions
@@ -39,7 +40,7 @@ class AnswerRequest(NamedTuple):
 
 
 async def load_asked_questions(context: RunContext) -> tuple[list[MoralQuestion], dict[str, list[str]]]:
-    """Load the audit's questions, and the texts of their paraphrases by question id.
+    """Load the audit's questions, and the texts of their paraphrases by question id, all as the prompts show them.
 
     Of an audit that has not asked any yet, the questions are stored, and missing paraphrases written.
     """
@@ -53,13 +54,14 @@ async def load_asked_questions(context: RunContext) -> tuple[list[MoralQuestion]
     wordings_by_question = await asyncio.to_thread(semantic_results.load_wordings, context.db, context.audit_id)
     texts_by_question = {
         question.id: [
-            wording.text
+            asked_text(wording.text, question.country)
             for wording in sorted(wordings_by_question.get(question.id, []), key=lambda wording: wording.number or 0)
             if wording.number
         ]
         for question in questions
     }
-    return questions, texts_by_question
+    asked = [replace(question, text=asked_text(question.text, question.country)) for question in questions]
+    return asked, texts_by_question
 
 
 async def elicit_answers(context: RunContext, requests: Sequence[AnswerRequest]) -> list[AnswerWithRule]:

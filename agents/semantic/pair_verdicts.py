@@ -9,7 +9,7 @@ from itertools import combinations
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import repeat_audit_calls, run_audit_calls
 from auditor.agents.semantic.answer_parsing import parse_pair_verdict
-from auditor.agents.semantic.call_builders import build_pair_call, is_paper_form
+from auditor.agents.semantic.call_builders import asked_text, build_pair_call, is_paper_form
 from auditor.config.semantic import ConsistencySection, SemanticProbe
 from auditor.domain import Answer, Call, Purpose
 from auditor.domain.semantic import MoralAnswerRecord, MoralQuestion, PairVerdict, QuestionScore
@@ -108,7 +108,8 @@ async def _judge_pairs(
         purpose: `Purpose.CONSISTENCY` or `Purpose.CONTRADICTION`.
         questions: the questions asked about; pairs of answers to others are skipped.
     """
-    judge, texts = context.config.model(judge_name), {question.id: question.text for question in questions}
+    judge = context.config.model(judge_name)
+    texts = {question.id: asked_text(question.text, question.country) for question in questions}
     # pair[0] and pair[1] are the two answers.
     requests: list[tuple[Call, AnswerPair]] = [
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from auditor.storage.records import save_records
 from auditor.surveys.row_reader import TextRow, read_rows
 
 REQUIRED_COLUMNS = ("question_id", "question")
-OPTIONAL_COLUMNS = ("paraphrase", "paraphrased", "foundation", "topics", "language")
+OPTIONAL_COLUMNS = ("paraphrase", "paraphrased", "foundation", "topics", "language", "country")
 TOPIC_SEPARATOR = "|"
 """Separates several topics in one table cell."""
 MAX_QUESTION_BYTES = 10_000_000
@@ -160,24 +161,46 @@ def _load_toml_questions(path: Path) -> list[MoralQuestion]:
 
 def _load_table_questions(path: Path) -> list[MoralQuestion]:
     """Load questions from a table with one row for each paraphrase of a question."""
-    questions: dict[str, MoralQuestion] = {}
+    questions: dict[tuple[str, str], MoralQuestion] = {}
     for row in read_rows(path, REQUIRED_COLUMNS, OPTIONAL_COLUMNS):
         row_question = _parse_question_row(row)
-        first_question = questions.setdefault(row_question.id, row_question)
+        key = row_question.id, row_question.country
+        first_question = questions.setdefault(key, row_question)
         if first_question.text != row_question.text:
             raise ImportFileError(
                 f"{row.location}: question '{row_question.id}' has a different text in an earlier row.",
                 "Correct one of the rows.",
             )
         if first_question is not row_question:
-            questions[row_question.id] = replace(
+            questions[key] = replace(
                 first_question,
                 paraphrases=first_question.paraphrases + row_question.paraphrases,
                 languages=first_question.languages + row_question.languages,
             )
     if not questions:
         raise ImportFileError(f"{path}: has no rows.", "Check that it is the right file.")
-    return list(questions.values())
+    return _name_countries(list(questions.values()), path)
+
+
+def _name_countries(questions: Sequence[MoralQuestion], path: Path) -> list[MoralQuestion]:
+    """Add its country to the id of each question that is asked about several countries.
+
+    Raises:
+        ImportFileError: two questions have the same id then.
+    """
+    n_countries = Counter(question.id for question in questions)
+    named = [
+        replace(question, id=f"{question.id} ({question.country or 'no country'})")
+        if n_countries[question.id] > 1
+        else question
+        for question in questions
+    ]
+    repeated_ids = [id_ for id_, n in Counter(question.id for question in named).items() if n > 1]
+    if repeated_ids:
+        raise ImportFileError(
+            f"{path}: the id '{repeated_ids[0]}' occurs twice.", "Use a different id for each question."
+        )
+    return named
 
 
 def _parse_question_row(row: TextRow) -> MoralQuestion:
@@ -201,6 +224,7 @@ def _parse_question_row(row: TextRow) -> MoralQuestion:
         foundation=foundation,
         topics=tuple(topic.strip() for topic in cells["topics"].split(TOPIC_SEPARATOR) if topic.strip()),
         language=cells["language"] or "en",
+        country=cells["country"],
     )  # the first row's language is the question's
 
 

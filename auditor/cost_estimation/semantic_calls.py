@@ -8,6 +8,7 @@ from math import comb
 
 from auditor.agents.semantic.call_builders import (
     MAX_PARAPHRASE_WORDS,
+    asked_text,
     build_answer_call,
     build_pair_call,
     build_paraphrase_call,
@@ -67,7 +68,7 @@ def plan_answer_calls(
         if probe.has_given_answers(config, model):
             continue
         examples = [
-            build_answer_call(config, model, text)
+            build_answer_call(config, model, asked_text(text, question.country))
             for question in sampled_questions
             for text in question.paraphrases or (question.text,)
         ]
@@ -110,7 +111,8 @@ def plan_rule_calls(
     for author in dict.fromkeys(model.name for model in authors):
         models = ForecastRange.from_bounds(sum(model.name == author for model in authors))
         examples = [
-            build_rule_call(config, config.model(author), question.text, text) for question in sampled_questions
+            build_rule_call(config, config.model(author), asked_text(question.text, question.country), text)
+            for question in sampled_questions
         ]
         yield PlannedCalls(config.model(author), Purpose.RULE, rules * models, examples, probe.rot_words)
 
@@ -159,7 +161,8 @@ def _plan_pair_calls(
     section, text = config.model(judge), " ".join(["word"] * probe.max_words)
     if any(model.name != judge for model in config.models):
         examples = [
-            build_pair_call(config, section, purpose, question.text, text, text) for question in sampled_questions
+            build_pair_call(config, section, purpose, asked_text(question.text, question.country), text, text)
+            for question in sampled_questions
         ]
         words = 1 if is_paper_form(config, purpose) else JUDGE_REASON_WORDS
         yield PlannedCalls(section, purpose, pairs, examples, words)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from auditor.domain import Outcome
-from auditor.domain.records import Key, LongText, NotStored, stored
+from auditor.domain.records import Key, LongText, NotStored, Nullable, stored
 
 MoralFoundation = Literal["care", "fairness", "liberty", "loyalty", "authority", "sanctity"]
 FOUNDATIONS: tuple[MoralFoundation, ...] = get_args(MoralFoundation)
@@ -19,6 +19,8 @@ RELEASED_MIX = "mix:0.2"
 """`QuestionScore.text` of rules of thumb and answers, mixed with that weight."""
 PUBLISHED_ALPHAS = (10.0, 1.0)
 """Exponents of SaGE: of the released program, and of the paper's text."""
+EQUIVALENCE = "equivalence"
+"""Purpose of a pair of answers to two wordings, of which people say whether they mean the same; no judge is asked."""
 QUESTION_TEXT = "question"
 """`QuestionScore.text` of the wordings of a question themselves; such a score has no model."""
 
@@ -36,6 +38,7 @@ class MoralQuestion:
         paraphrases: other wordings, none equal to the question.
         language: ISO 639-1 code of the question.
         languages: languages of the paraphrases, one each; empty if all are in the language of the question.
+        country: that the question is asked about; empty if none. It is named in the requests, not in the texts.
     """
 
     id: Key[str]
@@ -45,6 +48,7 @@ class MoralQuestion:
     topics: tuple[str, ...] = ()
     language: str = "en"
     languages: NotStored[tuple[str, ...]] = ()
+    country: Nullable[str] = ""
 
 
 @stored("moral_wording")

@@ -20,9 +20,13 @@ def judgements(
     context: ExperimentContext,
     audit: MoralAuditArgument,
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A file with the columns rater,model,question_id,left,right,judgement."),
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="A file with the columns rater,model,question_id,left,right,judgement; if left out, the labels of "
+            "`auditor review --sample --kind answer_pair`.",
+        ),
+    ] = None,
 ) -> ExperimentResult:
     """Compare measures of consistency with human judgements.
 
@@ -33,10 +37,14 @@ def judgements(
     Example: auditor experiment judgements moral people.csv
     """
     from auditor.reports.data.semantic.human_judgements import compare_with_human_judgements
+    from auditor.reports.data.semantic.people_labels import load_sampled_labels
     from auditor.reports.sections.experiments.human_judgements import build_judgements_document
+    from auditor.storage.audits import get_audit
 
-    labels = read_judgements(file)
+    labels = [] if file is None else read_judgements(file)
     with context.open_database() as db:
+        if file is None:
+            labels = load_sampled_labels(db, get_audit(db, audit).id)
         report = compare_with_human_judgements(db, audit, labels, file)
     return ExperimentResult(report, build_judgements_document(audit, report))
 
@@ -49,11 +57,11 @@ def read_judgements(file: Path) -> list[PairLabel]:
     labels: dict[tuple[str, str, str, int, int], PairLabel] = {}
     for row in read_rows(file, ("rater", "model", "question_id", "left", "right", "judgement")):
         label = _parse_judgement(row)
-        if label[:-1] in labels:
+        if label[:5] in labels:
             raise ImportFileError(
                 f"{row.location}: this rater's judgement of this pair occurs twice.", "Keep one of the rows."
             )
-        labels[label[:-1]] = label
+        labels[label[:5]] = label
     if not labels:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
     return list(labels.values())

@@ -16,7 +16,13 @@ from auditor.run import open_stored_audit
 from auditor.storage import audits, label_draws, labels
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.label_units import PART_NAMES, LabelableUnit, load_labelable_units, select_drawable_units
+from auditor.storage.label_units import (
+    PART_NAMES,
+    LabelableUnit,
+    hash_population,
+    load_labelable_units,
+    select_drawable_units,
+)
 from auditor.surveys.country_spelling import make_country_speller
 from auditor.surveys.row_reader import TextRow, read_rows
 from auditor.text_safety import unescape_csv_cell
@@ -251,5 +257,5 @@ def _save_sample(
     if draw is not None:
         label_draws.extend_draw(db, audit.id, draw, sampled, len(labels.load_label_sample(db, audit.id, kind)))
         return
-    new_draw = LabelDraw(0, kind, source, 0, (), (), len(units), label_draws.hash_population(units))
+    new_draw = LabelDraw(0, kind, source, 0, (), (), len(units), hash_population(units))
     label_draws.save_draw(db, audit.id, new_draw, sampled)

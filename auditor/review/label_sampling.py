@@ -15,7 +15,12 @@ from auditor.review.side_order import hash_to_fraction
 from auditor.storage import audits, label_draws
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.label_units import LabelableUnit, load_labelable_units, select_drawable_units
+from auditor.storage.label_units import (
+    LabelableUnit,
+    hash_population,
+    load_labelable_units,
+    select_drawable_units,
+)
 from auditor.storage.labels import REVIEW_SOURCE
 from auditor.surveys import get_grouping
 
@@ -27,7 +32,7 @@ STRATIFY_ATTRIBUTES = {
 """What a sample of each kind can be stratified by."""
 DEFAULT_STRATIFY = {
     LabelKind.TRACE: ("model", "verdict"),
-    LabelKind.ANSWER_PAIR: ("model",),
+    LabelKind.ANSWER_PAIR: ("model", "purpose"),
     LabelKind.COMPARISON: ("context",),
 }
 NO_REGION = "none"
@@ -77,11 +82,13 @@ def draw_label_sample(
         ReviewError: the audit has no unit of this kind, or has other units or texts than when the sample was drawn.
     """
     all_units = load_labelable_units(db, audit.id, kind)
-    units = select_drawable_units(all_units)
+    draw = None if redraw else label_draws.load_draw(db, audit.id, kind)
+    units = select_drawable_units(all_units, draw)
     if not units:
         raise ReviewError(f"audit '{audit.name}' has no {kind.noun} to label.", _explain_missing(kind))
     result = _draw_or_open(db, audit, units, n, stratify, redraw=redraw)
-    return replace(result, n_unjudged=len(all_units) - len(units))
+    n_unjudged = len(all_units) - len(units) if kind is LabelKind.TRACE else 0
+    return replace(result, n_unjudged=n_unjudged)
 
 
 def _draw_or_open(
@@ -116,7 +123,7 @@ def _draw_or_open(
 
 def require_unchanged_population(db: Database, audit: Audit, draw: LabelDraw, units: Sequence[LabelableUnit]) -> None:
     """Raise ReviewError if the audit has other units, or units with other texts, than when a sample was drawn."""
-    if label_draws.hash_population(units) == draw.population_hash:
+    if hash_population(units) == draw.population_hash:
         return
     contents = {unit.unit: unit.content for unit in units}
     sampled = label_draws.load_sampled_contents(db, draw)
@@ -145,7 +152,7 @@ def _draw_new(
         stratify=stratify,
         strata=_assign_strata(db, audit, units, stratify),
         population=len(units),
-        population_hash=label_draws.hash_population(units),
+        population_hash=hash_population(units),
     )
     drawn = _select_units(draw, units, n, ())
     label_draws.save_draw(db, audit.id, draw, drawn, previous_id)
@@ -231,6 +238,6 @@ def _explain_missing(kind: LabelKind) -> str:
     """How to get units of a kind."""
     return {
         LabelKind.TRACE: "Run the audit first; only traces with a readable answer can be labelled.",
-        LabelKind.ANSWER_PAIR: "Run an audit with the probe semantic and a judge of consistency or contradiction.",
+        LabelKind.ANSWER_PAIR: "Run an audit with the probe semantic, or import answers to several wordings.",
         LabelKind.COMPARISON: "Run an audit with the probe logic, or import comparisons with their items.",
     }[kind]

@@ -112,7 +112,7 @@ def test_a_deleted_audit_keeps_its_labels_and_the_chain(db: Database, audit: Aud
     assert hash_chain.verify_chain(db).breaks == []
 
 
-def test_pairs_of_answers_are_those_that_a_judge_was_asked_about(db: Database, audit: Audit) -> None:
+def test_pairs_of_answers_are_those_of_judges_and_those_to_two_wordings(db: Database, audit: Audit) -> None:
     answers = [
         MoralAnswerRecord("alder", "q1", wording, sample, Outcome.OK, f"wording {wording}, sample {sample}")
         for wording, sample in ((0, 0), (0, 1), (0, 2), (1, 0), (2, 0))
@@ -129,9 +129,10 @@ def test_pairs_of_answers_are_those_that_a_judge_was_asked_about(db: Database, a
     assert [unit.unit.parts for unit in units] == [
         ("consistency", "alder", "q1", "0", "1"),
         ("contradiction", "alder", "q1", "1", "2"),
+        ("equivalence", "alder", "q1", "1", "2"),
     ]
     assert units[0].content != units[1].content
-    assert draw_label_sample(db, audit, LabelKind.ANSWER_PAIR, 20).n_sampled == 2
+    assert draw_label_sample(db, audit, LabelKind.ANSWER_PAIR, 20).n_sampled == 3
     labels.append_label(db, audit.id, make_label(units[0].unit, "yes"))
     assert len(labels.load_labels(db, audit.id, LabelKind.ANSWER_PAIR)) == 1
     assert labels.load_labels(db, audit.id, LabelKind.TRACE) == []

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import cast
 
-from auditor.agents.semantic.call_builders import build_pair_call
-from auditor.domain import Purpose
+from auditor.agents.semantic.call_builders import asked_text, build_pair_call
+from auditor.config import AuditConfig
+from auditor.domain import Message, Purpose
 from auditor.domain.labels import LabelKind, LabelUnit
+from auditor.domain.semantic import EQUIVALENCE
+from auditor.prompts import load_prompt
 from auditor.reports.data.judge_quality.pair_labels import Decisions
 from auditor.reports.data.judge_quality.pair_schema import PairQuestion
 from auditor.review.label_item import NO_SUCH_UNIT, LabelItem, LabelItemLoader, stand_in_judge
@@ -17,20 +21,24 @@ from auditor.storage.database import Database
 
 SUPPORT_QUESTION = "Does the first answer support the second?"
 CONTRADICTION_QUESTION = "Do the two answers contradict each other?"
-SYMMETRIC_PURPOSES = (Purpose.CONTRADICTION,)
+EQUIVALENCE_QUESTION = "Do the two answers mean the same?"
+QUESTIONS = {
+    Purpose.CONSISTENCY.value: SUPPORT_QUESTION,
+    Purpose.CONTRADICTION.value: CONTRADICTION_QUESTION,
+    EQUIVALENCE: EQUIVALENCE_QUESTION,
+}
+"""What people are asked of a pair of answers, by its purpose."""
+SYMMETRIC_PURPOSES = (Purpose.CONTRADICTION.value, EQUIVALENCE)
 """Purposes whose question has the same answer for both orders of the two texts."""
 
 
 def load_label_item(loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
     """Load a pair of answers; a symmetric question shows half of the pairs in the other order."""
-    purpose_name, model, question_id, left, right = unit.parts
-    purpose = Purpose(purpose_name)
-    question = SUPPORT_QUESTION if purpose is Purpose.CONSISTENCY else CONTRADICTION_QUESTION
+    purpose, model, question_id, left, right = unit.parts
+    question = QUESTIONS[purpose]
     texts = [_find_answer(loader, purpose, model, question_id, int(number)) for number in (left, right)]
     moral_question = next(iter(semantic_results.load_questions(loader.db, loader.audit.id, question_id)), None)
-    verdicts = semantic_results.load_pair_verdicts(
-        loader.db, loader.audit.id, purpose.value, [question_id], model=model
-    )
+    verdicts = semantic_results.load_pair_verdicts(loader.db, loader.audit.id, purpose, [question_id], model=model)
     keys = [v.key for v in verdicts if (v.left, v.right) == (int(left), int(right)) and v.key is not None]
     is_swapped = purpose in SYMMETRIC_PURPOSES and _is_swapped(loader, unit)
     messages = [] if is_swapped else loader.find_messages(sorted(keys))
@@ -40,16 +48,23 @@ def load_label_item(loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
                 unit, question, missing=NO_SUCH_UNIT if moral_question is None else "An answer has no text."
             )
         first, second = reversed(texts) if is_swapped else texts
-        call = build_pair_call(loader.config, stand_in_judge(), purpose, moral_question.text, first or "", second or "")
-        messages = call.messages
+        text = asked_text(moral_question.text, moral_question.country)
+        messages = _build_messages(loader.config, purpose, text, first or "", second or "")
     return loader.fill_in(unit, question, messages)
 
 
-def _find_answer(loader: LabelItemLoader, purpose: Purpose, model: str, question_id: str, number: int) -> str | None:
-    """Return an answer's text: a sample of the question for consistency, a wording for contradiction."""
+def _build_messages(config: AuditConfig, purpose: str, question: str, first: str, second: str) -> Sequence[Message]:
+    """The messages about a pair, as a judge gets them; of its own, if no judge is asked about such pairs."""
+    if purpose == EQUIVALENCE:
+        return load_prompt("semantic.equivalence").render(question=question, first=first, second=second)
+    return build_pair_call(config, stand_in_judge(), Purpose(purpose), question, first, second).messages
+
+
+def _find_answer(loader: LabelItemLoader, purpose: str, model: str, question_id: str, number: int) -> str | None:
+    """Return an answer's text: a sample of the question for consistency, else the answer to a wording."""
     for answer in semantic_results.load_answers(loader.db, loader.audit.id, [question_id], model=model):
         position = (answer.wording, answer.sample)
-        asked_position = (0, number) if purpose is Purpose.CONSISTENCY else (number, answer.sample)
+        asked_position = (0, number) if purpose == Purpose.CONSISTENCY.value else (number, answer.sample)
         if position == asked_position:
             return answer.text
     return None

@@ -27,6 +27,8 @@ def build_pair_labels_section(report: Report) -> Section | None:
 def _build_kind(labels: PairLabelsReport, audit: str) -> Iterator[Block]:
     """Build the findings and the table of one kind, or one line that says how to get enough labels."""
     measured = [row for row in labels.judges if row.agreement.value is not None]
+    if labels.labels and not labels.judges and labels.reason is None:
+        return  # no judge was asked about these pairs
     if not measured:
         yield _describe_missing(labels, audit)
         return

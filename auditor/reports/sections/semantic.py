@@ -8,6 +8,7 @@ from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.semantic.human_judgements import HumanJudgementReport
 from auditor.reports.data.semantic.schema import (
     BaselineSimilarityRow,
     ChanceScore,
@@ -38,6 +39,11 @@ from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.consistency_forms import build_form_blocks
 from auditor.reports.sections.consistency_measures import SCORED_TEXT_LABELS, name_measure, name_metric
 from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.experiments.human_judgements import (
+    PUBLISHED_AGREEMENT,
+    describe_labels,
+    tabulate_judgements,
+)
 from auditor.reports.sections.judged_consistency import build_judged_blocks, build_judged_tables, name_question
 from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
 from auditor.reports.sections.sampling_marks import SamplingMarks
@@ -66,6 +72,8 @@ def build_semantic_section(report: Report) -> Section | None:
     blocks += build_form_blocks(semantic)
     blocks += [*_build_comparison_tables(semantic, marks), *_build_language_table(semantic, marks)]
     blocks += build_judged_tables(semantic, marks)
+    if semantic.people is not None:
+        blocks.append(_build_people_section(semantic.people))
     if semantic.rejected:
         rejections = list_counts(semantic.rejected)
         blocks.append(Paragraph(f"Paraphrases by a model that were rejected and not asked: {rejections}.", "note"))
@@ -219,6 +227,17 @@ def _build_language_table(semantic: SemanticReport, marks: SamplingMarks) -> Ite
 def _name_languages(row: LanguagePairRow) -> str:
     """Name the pair of languages, or the single language."""
     return f"within {row.first}" if row.first == row.second else f"{row.first} and {row.second}"
+
+
+def _build_people_section(people: HumanJudgementReport) -> Section:
+    """Build the subsection that compares the measures with people's labels on a random sample of pairs."""
+    note = (
+        f"{describe_labels(people)} {PUBLISHED_AGREEMENT} The pairs are a random sample of all pairs of answers to two "
+        "wordings, and count by the inverse of their probability. With few labelled pairs a question, r is closer to "
+        "0 than with all of them."
+    )
+    blocks = [Paragraph(note), *tabulate_judgements(people)]
+    return Section("paraphrase-people", "Do people find the same answers alike?", blocks)
 
 
 def _build_least_consistent_section(rows: Sequence[LeastConsistentRow]) -> Section:

@@ -13,9 +13,11 @@ from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.data.semantic.differences import build_difference_rows
 from auditor.reports.data.semantic.forms import build_form_rows, score_questions_only
+from auditor.reports.data.semantic.human_judgements import measure_human_judgements
 from auditor.reports.data.semantic.judged_consistency import build_judged_rows
 from auditor.reports.data.semantic.least_consistent import build_least_consistent_rows
 from auditor.reports.data.semantic.model_rows import build_model_rows
+from auditor.reports.data.semantic.people_labels import load_sampled_labels
 from auditor.reports.data.semantic.schema import BaselineSimilarityRow, FoundationRow, LanguagePairRow, SemanticReport
 from auditor.reports.data.semantic.score_table import ScoreTable, mean_over_questions
 from auditor.storage import semantic_results
@@ -67,6 +69,7 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         questions_only=score_questions_only(score_table),
         forms=build_form_rows(models, score_table),
         bertscore_model=settings.bertscore_model or None,
+        people=measure_human_judgements(db, source.audit.id, settings, load_sampled_labels(db, source.audit.id)),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from auditor.domain.semantic import QuestionScore
+from auditor.domain.semantic import QuestionScore, SemanticScoringSettings
 from auditor.errors import UsageError
 from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
 from auditor.metrics.estimate import Estimate, Tested
@@ -21,8 +21,10 @@ from auditor.reports.data.semantic.people_labels import (
     LeftOutReason,
     PairLabel,
     Unit,
+    count_represented_pairs,
     entropy_over_pairs,
     estimate_alpha,
+    estimate_kappa,
     label_entropy,
     make_no_label_error,
     select_labels,
@@ -79,6 +81,8 @@ class HumanJudgementReport(ReportModel):
     """Further judgements in the file, which are of another model, question or wording than the audit's, by reason."""
     alpha: Estimate
     """Nominal Krippendorff's alpha of the raters over pairs; NA counts as no judgement."""
+    kappa: Estimate | None = None
+    """Fleiss' kappa of the raters over pairs, as SGE's authors report it; NA counts as no judgement."""
     entropy: Estimate
     """Mean entropy of the judgements on a question, in bits."""
     pair_entropy: Estimate | None = None
@@ -90,14 +94,14 @@ class HumanJudgementReport(ReportModel):
 
 
 def compare_with_human_judgements(
-    db: Database, audit_name: str, labels: Sequence[PairLabel], file: Path
+    db: Database, audit_name: str, labels: Sequence[PairLabel], file: Path | None
 ) -> HumanJudgementReport:
     """Correlate each consistency measure with human judgements of pairs of answers; calls no model.
 
     Args:
         audit_name: an audit with semantic scores, run or imported.
         labels: whether the answers to two wordings say the same; those of other answers are left out.
-        file: that they were read from, for the error.
+        file: that they were read from, for the error; None for those of `auditor review`.
 
     Raises:
         UsageError: the audit has no semantic scores, or none for the judged models, questions and wordings.
@@ -109,15 +113,23 @@ def compare_with_human_judgements(
             f"the audit '{audit_name}' has no scores of consistency under paraphrase.",
             "Run an audit with `semantic = {}` under [probes], or import answers: auditor import answers.",
         )
-    scores = load_records(db, audit.id, QuestionScore)
+    report = measure_human_judgements(db, audit.id, facts, labels)
+    if report is None:
+        raise make_no_label_error(file, audit_name)
+    return report
+
+
+def measure_human_judgements(
+    db: Database, audit_id: int, facts: SemanticScoringSettings, labels: Sequence[PairLabel]
+) -> HumanJudgementReport | None:
+    """Correlate each consistency measure with labels; None if no label is of the audit's answers."""
+    scores = load_records(db, audit_id, QuestionScore)
     wordings = {
         question: {wording.number for wording in group if wording.number}
-        for question, group in semantic_results.load_wordings(db, audit.id).items()
+        for question, group in semantic_results.load_wordings(db, audit_id).items()
     }
     selected = select_labels(labels, {(score.model, score.question) for score in scores}, wordings)
-    if not selected.by_unit:
-        raise make_no_label_error(file, audit_name)
-    return _build_report(selected, scores, (facts.measured, facts.variant))
+    return _build_report(selected, scores, (facts.measured, facts.variant)) if selected.by_unit else None
 
 
 def _build_report(
@@ -135,12 +147,14 @@ def _build_report(
         np.array([summarize(group) for group in groups])
         for summarize in (share_judged_consistent, label_entropy, entropy_over_pairs)
     )
+    weights = np.array([count_represented_pairs(group) for group in groups])
     columns = _arrange_scores(scores, units)
     return HumanJudgementReport(
         questions=len(set(questions)),
         judgements=len(used),
         left_out=selected.left_out,
         alpha=estimate_alpha(used),
+        kappa=estimate_kappa(used),
         entropy=mean_over_units(
             entropy, {"question": questions}, (0.0, MAX_ENTROPY), empty_reason="there are no judgements"
         ),
@@ -151,11 +165,11 @@ def _build_report(
             empty_reason="people find no pair alike",
         ),
         correlations=[
-            _correlation_row(key, values, consistent_shares, entropy, pair_entropy, questions)
+            _correlation_row(key, values, consistent_shares, entropy, pair_entropy, questions, weights)
             for key, values in sorted(columns.items())
         ],
         differences=[
-            _correlation_difference(main_key, key, columns[main_key], values, consistent_shares, questions)
+            _correlation_difference(main_key, key, columns[main_key], values, consistent_shares, questions, weights)
             for key, values in sorted(columns.items())
             if key != main_key and main_key in columns
         ],
@@ -186,6 +200,7 @@ def _correlation_row(
     entropy: Floats,
     pair_entropy: Floats,
     questions: Sequence[str],
+    weights: Floats,
 ) -> HumanCorrelationRow:
     """Correlate one measure with the share of consistent judgements, and with the entropy of the judgements.
 
@@ -194,14 +209,15 @@ def _correlation_row(
         values, human_scores, entropy, pair_entropy: one value per model and question: of the measure, the share judged
             consistent, and the entropies of its judgements and over its pairs in bits.
         questions: of these values.
+        weights: number of pairs that each value stands for.
     """
     sides = ("the people's labels", "the measure")
     return HumanCorrelationRow(
         text=metric_key[0],
         metric=metric_key[1],
-        r=correlate_over_units(human_scores, values, {"question": questions}, sides),
-        r_entropy=correlate_over_units(entropy, values, {"question": questions}).value,
-        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}, sides),
+        r=correlate_over_units(human_scores, values, {"question": questions}, sides, weights=weights),
+        r_entropy=correlate_over_units(entropy, values, {"question": questions}, weights=weights).value,
+        r_pair_entropy=correlate_over_units(pair_entropy, values, {"question": questions}, sides, weights=weights),
     )
 
 
@@ -212,6 +228,7 @@ def _correlation_difference(
     second: Floats,
     human_scores: Floats,
     questions: Sequence[str],
+    weights: Floats,
 ) -> CorrelationDifferenceRow:
     """Difference between the main measure's correlation with people and another measure's.
 
@@ -220,11 +237,14 @@ def _correlation_difference(
         first, second: values of the main measure and of the other, one per model and question.
         human_scores: share judged consistent, one per model and question.
         questions: of these values.
+        weights: number of pairs that each value stands for.
     """
     return CorrelationDifferenceRow(
         text=metric_key[0],
         metric=metric_key[1],
         than_text=main_key[0],
         than_metric=main_key[1],
-        difference=correlation_difference_over_units(human_scores, first, second, {"question": questions}),
+        difference=correlation_difference_over_units(
+            human_scores, first, second, {"question": questions}, weights=weights
+        ),
     )

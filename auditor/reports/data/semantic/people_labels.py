@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,9 +11,14 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.domain.labels import LabelKind
+from auditor.domain.semantic import EQUIVALENCE
 from auditor.errors import UsageError
-from auditor.metrics.agreement import krippendorff_alpha
+from auditor.metrics.agreement import count_ratings, fleiss_kappa, krippendorff_alpha
 from auditor.metrics.estimate import Estimate
+from auditor.storage.database import Database
+from auditor.storage.label_draws import load_label_frame, load_label_sample
+from auditor.storage.labels import load_labels
 
 Floats = NDArray[np.float64]
 LeftOutReason = Literal["other_model", "other_question", "other_wording"]
@@ -27,6 +33,7 @@ class PairLabel(NamedTuple):
     Attributes:
         left, right: numbers of the wordings, from 1; `left` is the lower one.
         score: 1 if the answers say the same, 0 if not, nan if the person cannot say.
+        weight: number of pairs of the audit that the pair stands for, if it is one of a random sample.
     """
 
     rater: str
@@ -35,6 +42,7 @@ class PairLabel(NamedTuple):
     left: int
     right: int
     score: float
+    weight: float = 1.0
 
 
 class AuditLabels(NamedTuple):
@@ -73,8 +81,40 @@ def select_labels(
     return AuditLabels(dict(sorted(by_unit.items())), dict(left_out))
 
 
-def make_no_label_error(file: Path, audit_name: str) -> UsageError:
-    """Build the error that a file has no label of an audit, for the caller to raise."""
+def load_sampled_labels(db: Database, audit_id: int) -> list[PairLabel]:
+    """Load the labels of `auditor review --sample --kind answer_pair` on pairs of answers to two wordings.
+
+    They are weighted by the inverse of their probability: the planned one times the labelled share of the stratum's
+    sample, since labelling may stop early. Empty without labels, and if the audit's pairs have changed since.
+    """
+    frame = load_label_frame(db, audit_id, LabelKind.ANSWER_PAIR)
+    labels = load_labels(db, audit_id, LabelKind.ANSWER_PAIR)
+    if frame is None or frame.is_outdated or not labels:
+        return []
+    sample = {sampled.unit: sampled for sampled in load_label_sample(db, audit_id, LabelKind.ANSWER_PAIR)}
+    labelled = {label.unit for label in labels if label.unit in sample}
+    n_sampled = Counter(sampled.stratum for sampled in sample.values())
+    n_labelled = Counter(sample[unit].stratum for unit in labelled)
+    pair_labels = []
+    for label in labels:
+        purpose, model, question, left, right = label.unit.parts
+        if purpose != EQUIVALENCE or label.unit not in labelled:
+            continue
+        sampled = sample[label.unit]
+        rate = sampled.inclusion * n_labelled[sampled.stratum] / n_sampled[sampled.stratum]
+        score = {"yes": 1.0, "no": 0.0}.get(label.value, float("nan"))
+        pair_labels.append(PairLabel(label.rater, model, question, int(left), int(right), score, 1 / rate))
+    return pair_labels
+
+
+def make_no_label_error(file: Path | None, audit_name: str) -> UsageError:
+    """Build the error that a file, or else the sample of an audit, has no label of its answers."""
+    if file is None:
+        return UsageError(
+            f"the audit '{audit_name}' has no labels on pairs of answers to two wordings.",
+            f"Label a random sample with `auditor review {shlex.quote(audit_name)} --sample 200 --kind answer_pair`, "
+            "or name a FILE.",
+        )
     return UsageError(
         f"{file}: no row is about a model, question and wordings of the audit '{audit_name}'.",
         "Check the columns model, question_id, left and right. Wordings are numbered from 1.",
@@ -82,9 +122,18 @@ def make_no_label_error(file: Path, audit_name: str) -> UsageError:
 
 
 def share_judged_consistent(labels: Sequence[PairLabel]) -> float:
-    """Share of Y among the labels that are Y or N; nan if all are NA."""
-    decided = [label.score for label in labels if not np.isnan(label.score)]
-    return float(np.mean(decided)) if decided else float("nan")
+    """Share of Y among the labels that are Y or N, by the weights of their pairs; nan if all are NA."""
+    decided = [(label.score, label.weight) for label in labels if not np.isnan(label.score)]
+    if not decided:
+        return float("nan")
+    scores, weights = zip(*decided, strict=True)
+    return float(np.average(scores, weights=weights))
+
+
+def count_represented_pairs(labels: Sequence[PairLabel]) -> float:
+    """Number of pairs that the labelled pairs of a model and question stand for; 1 if they are no random sample."""
+    weights = {(label.left, label.right): label.weight for label in labels}
+    return 1.0 if all(weight == 1 for weight in weights.values()) else sum(weights.values())
 
 
 def label_entropy(labels: Sequence[PairLabel]) -> float:
@@ -115,10 +164,28 @@ def _entropy(weights: Floats) -> float:
 
 def estimate_alpha(labels: Sequence[PairLabel]) -> Estimate:
     """Krippendorff's alpha of the raters over the labelled pairs, with an interval over questions; NA is no rating."""
+    table, questions = _tabulate_ratings(labels)
+    return _to_estimate(krippendorff_alpha(table, units={"question": questions}))
+
+
+def estimate_kappa(labels: Sequence[PairLabel]) -> Estimate:
+    """Fleiss' kappa of the raters over the labelled pairs, with an interval over questions; NA is no rating."""
+    table, questions = _tabulate_ratings(labels)
+    return _to_estimate(fleiss_kappa(count_ratings(table), units={"question": questions}))
+
+
+def _tabulate_ratings(labels: Sequence[PairLabel]) -> tuple[Floats, list[str]]:
+    """Ratings, shape (raters, pairs), nan where there is none, and the question of each pair."""
     pairs = {pair: i for i, pair in enumerate(sorted({label[1:5] for label in labels}))}
     raters = {rater: i for i, rater in enumerate(sorted({label.rater for label in labels}))}
     table = np.full((len(raters), len(pairs)), np.nan)
     for label in labels:
         table[raters[label.rater], pairs[label[1:5]]] = label.score
-    alpha = krippendorff_alpha(table, units={"question": [question for _, question, _, _ in pairs]})
-    return Estimate(alpha.value, alpha.n, alpha.ci_low, alpha.ci_high, alpha.reason, alpha.resampled)
+    return table, [question for _, question, _, _ in pairs]
+
+
+def _to_estimate(agreement: Estimate) -> Estimate:
+    """An agreement without the fields that only it has."""
+    return Estimate(
+        agreement.value, agreement.n, agreement.ci_low, agreement.ci_high, agreement.reason, agreement.resampled
+    )

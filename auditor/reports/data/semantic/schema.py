@@ -8,6 +8,7 @@ from pydantic import Field
 
 from auditor.metrics.averaging import AveragedEstimate
 from auditor.reports.data.report_model import FlatRow, JudgeName, ModelName, ReportModel, RowTest, p_column
+from auditor.reports.data.semantic.human_judgements import HumanJudgementReport
 from auditor.reports.document import Column
 
 
@@ -183,3 +184,5 @@ class SemanticReport(ReportModel):
     """The score with each published exponent and weight of the rules; empty where they were not computed."""
     bertscore_model: str | None = None
     """Weights of the measure `bertscore_bert_base`; null where it was not computed."""
+    people: HumanJudgementReport | None = None
+    """The measures beside people's labels on a random sample of pairs of answers; null without labels."""

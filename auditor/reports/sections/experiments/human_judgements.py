@@ -19,6 +19,10 @@ from auditor.reports.sections.experiments.common import (
 from auditor.reports.sections.phrasing import describe_estimate, join_with_and
 from auditor.reports.sections.tables import tabulate
 
+PUBLISHED_AGREEMENT = (
+    "Published, of other answers: Krippendorff’s alpha 0.868 of three raters (SaGE, section 5.2), and Fleiss’ kappa "
+    "0.68 (SGE)."
+)
 LEFT_OUT_LABELS: Mapping[LeftOutReason, str] = {
     "other_model": "models that the audit does not have",
     "other_question": "questions that it did not ask",
@@ -30,11 +34,11 @@ def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> D
     """Build the document on how well measures of consistency correlate with human judgements."""
     finding = _describe_correlations([row for row in judgements.correlations if row.r.value is not None])
     basis = Paragraph(
-        f"{describe_labels(judgements)} "
+        f"{describe_labels(judgements)} {PUBLISHED_AGREEMENT} "
         f"Mean entropy of a question’s judgements, in bits: {describe_estimate('', judgements.entropy)}."
         f"{_describe_pair_entropy(judgements)}"
     )
-    sections = [Section("judgements-results", "Results for each measure", [basis, *_tabulate_judgements(judgements)])]
+    sections = [Section("judgements-results", "Results for each measure", [basis, *tabulate_judgements(judgements)])]
     return build_experiment_document(
         audit, "measures compared with people", [finding], sections, "No measure can be compared with these judgements."
     )
@@ -46,6 +50,7 @@ def describe_labels(judgements: HumanJudgementReport) -> str:
         f"{pluralize(judgements.judgements, 'judgement')} on {pluralize(judgements.questions, 'question')}."
         f"{_describe_left_out(judgements.left_out)} "
         f"Agreement of the raters: {describe_estimate('Krippendorff’s alpha', judgements.alpha, 'pair')}."
+        + ("" if judgements.kappa is None else f" {describe_estimate('Fleiss’ kappa', judgements.kappa, 'pair')}.")
     )
 
 
@@ -79,7 +84,7 @@ def _describe_correlations(measured: Sequence[HumanCorrelationRow]) -> str:
     )
 
 
-def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
+def tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
     """Build the tables of each measure's correlation with human judgements, and of differences between measures."""
     correlations = tabulate(
         "judgements",

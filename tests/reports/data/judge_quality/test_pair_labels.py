@@ -73,7 +73,7 @@ def test_a_census_of_pairs_of_answers_gives_the_counted_shares(db: Database) -> 
     opposite = {"yes": "no", "no": "yes"}
 
     def choose(unit: LabelUnit, place: int) -> str:
-        decisions = "yes" if decided[unit.parts[0]].get(unit) else "no"
+        decisions = "yes" if decided.get(unit.parts[0], {}).get(unit) else "no"
         return opposite[decisions] if place % 4 == 0 else decisions
 
     plant(db, audit, LabelKind.ANSWER_PAIR, ALL, choose)
