@@ -265,7 +265,10 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         "judgements.correlations[].r_pair_entropy",
         ".semantic.people.correlations[].r_pair_entropy",
     ),
-    "difference of correlations over questions": ("judgements.differences[].ci_low", ".semantic.people.differences[].ci_low"),
+    "difference of correlations over questions": (
+        "judgements.differences[].ci_low",
+        ".semantic.people.differences[].ci_low",
+    ),
     "mean of shares over sets": (".semantic.judged[].instances", "accuracy.accuracy"),
     "pooled share over sets": (".semantic.judged[].score",),
     "area under the curve": (".task.telling.area",),
