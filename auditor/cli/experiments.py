@@ -37,7 +37,7 @@ def _run_experiment(
     from pydantic_core import to_jsonable_python
 
     resolve_page_format(output)
-    result = experiment(ExperimentContext(storage, open_progress, handles_signals=True), **arguments)
+    result = experiment(ExperimentContext(storage, open_progress, print_message, handles_signals=True), **arguments)
     present_document(to_jsonable_python(result.data), result.document, output, as_json)
 
 

@@ -33,6 +33,10 @@ def _open_no_progress(**_: bool) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+def _show_nothing(_message: str) -> None:
+    """Drop the message: no one waits for it."""
+
+
 @dataclass(frozen=True)
 class ExperimentContext:
     """Where an experiment reads, and what follows its calls to models.
@@ -41,11 +45,13 @@ class ExperimentContext:
         storage: database URL; AUDITOR_STORAGE or `sqlite:///auditor.db` if None.
         open_progress: opens what receives every answer. With `prints_cost=True`, it prints the number of calls and
             their cost at the end.
+        print_message: shows a message to the person who waits, such as the expected cost before anything is asked.
         handles_signals: whether SIGINT, SIGTERM and SIGHUP stop calls with everything saved, as in `run_audit`.
     """
 
     storage: str | None = None
     open_progress: Callable[..., AbstractContextManager[ProgressReporter | None]] = _open_no_progress
+    print_message: Callable[[str], None] = _show_nothing
     handles_signals: bool = False
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from auditor.config import AuditConfig, PanelSection, Probes, load_stored_config
 from auditor.experiments.declaration import ExperimentContext
@@ -56,6 +56,43 @@ def build_variant(config: AuditConfig, *, samples: int | None = None, temperatur
     name = config.name[: 100 - len(suffix)] + suffix
     config_changes = {"name": name, "judges": [], "probes": probes, "models": models, "panel": PanelSection()}
     return config.model_copy(update=config_changes)
+
+
+def build_sampling_variants(
+    config: AuditConfig, n_samples: int, temperatures: Sequence[float] | None
+) -> dict[float | None, AuditConfig | None]:
+    """The audit with a number of samples at each temperature; None where the recorded audit has them.
+
+    Args:
+        n_samples: the largest number of samples a cell.
+        temperatures: None for the audit's own temperature, which is the only key of the result then.
+    """
+    other_number = n_samples if n_samples > config.direct.samples else None
+    if temperatures is None:
+        return {None: build_variant(config, samples=other_number) if other_number else None}
+    variants: dict[float | None, AuditConfig | None] = {}
+    for temperature in temperatures:
+        if uses_temperature(config, temperature):
+            variants[temperature] = build_variant(config, samples=other_number) if other_number else None
+        else:
+            changed = n_samples if n_samples != config.direct.samples else None
+            variants[temperature] = build_variant(config, samples=changed, temperature=temperature)
+    return variants
+
+
+def forecast_variants(context: ExperimentContext, audit_name: str, variants: Iterable[AuditConfig]) -> dict[str, str]:
+    """The expected calls and cost of the variants of an audit that have not finished, in words, by name."""
+    from auditor.cost_estimation.audit_estimate import estimate_audit
+    from auditor.reports.sections.forecast import describe_forecast
+
+    forecasts = {}
+    with context.open_database() as db:
+        survey = audits.load_audit_survey(db, audits.get_audit(db, audit_name))
+        for variant in variants:
+            if load_variant(db, variant) is None:
+                forecast = estimate_audit(variant, survey, list(survey.asked_cells), db)
+                forecasts[variant.name] = describe_forecast(forecast)
+    return forecasts
 
 
 def run_variants(context: ExperimentContext, variants: Iterable[AuditConfig]) -> None:

@@ -14,7 +14,7 @@ from auditor.experiments.declaration import Experiment, ExperimentContext
 from auditor.experiments.direct_temperature import direct_temperature
 from auditor.experiments.samples import samples
 from auditor.experiments.variants import build_variant
-from auditor.reports.data.sampling.experiment import _build_subsample_row
+from auditor.reports.data.sampling.experiment import _build_subsample_row, find_enough_samples
 from auditor.reports.output import render_document
 from auditor.reports.sections.experiments.sampling import build_sampling_document
 from auditor.run import run_audit
@@ -131,3 +131,46 @@ def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
     assert AuditConfig.model_validate(other.model_dump(mode="json")) == other
     assert other.name == "scripted.k7.t0.5"
     assert len(build_variant(audit.model_copy(update={"name": "x" * 100}), samples=10).name) == 100
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.0, 1), (0.2, 5), (1.0, None)])
+def test_where_more_samples_stop_helping_depends_on_the_noise(noise: float, expected: int | None) -> None:
+    """MAE with k samples is sqrt(2 / pi * (0.3² + noise² / k)): by formula 5 samples are within 0.01 of 10 at 0.2."""
+    numbers = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        truth = rng.normal(0, 0.5, 2000)
+        answers = (truth + rng.normal(0, 0.3, 2000))[:, None] + noise * rng.normal(size=(2000, 10))
+        rows = [_build_subsample_row(seed, "m", answers, truth, k, None) for k in (1, 2, 5, 10)]
+        [row] = find_enough_samples(rows)
+        assert row.largest == 10
+        numbers.append(row.samples)
+    assert numbers.count(expected) >= 18
+
+
+def test_each_temperature_is_asked_once_with_the_largest_number_of_samples(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    audit = config(server.url, 2, probes=THREE_SAMPLES, judges=[])
+    run_audit(audit, storage=storage)
+    messages: list[str] = []
+    context = ExperimentContext(storage, print_message=messages.append)
+    warm_temperature = audit.direct.temperature
+    before = len(server.requests)
+    cold = samples(context, audit.name, [2, 4], [0.2, warm_temperature])
+    assert len(server.requests) == before
+    assert cold.data.missing == {"0.2, 4 samples": 9 * 4 * 2, f"{warm_temperature:g}, 4 samples": 9 * 2}
+    assert {(row.temperature, row.samples) for row in cold.data.rows} == {(warm_temperature, 2)}
+    assert set(cold.data.forecasts) == {f"{audit.name}.k4.t0.2", f"{audit.name}.k4"}
+    assert "About 72 (72 to 78) calls" in cold.data.forecasts[f"{audit.name}.k4.t0.2"]
+    assert "About 72 (72 to 78) calls" in render_document(cold.document, "html")
+    warm = samples(context, audit.name, [2, 4], [0.2, warm_temperature], ask=True)
+    assert len(server.requests) - before == 9 * 4 * 2 + 9 * 2  # four samples at 0.2, and one more at the audit's own
+    assert [message.split(":")[0] for message in messages] == [f"{audit.name}.k4.t0.2", f"{audit.name}.k4"]
+    assert warm.data.missing == {}
+    assert {(row.temperature, row.samples) for row in warm.data.rows} == {
+        (t, k) for t in (0.2, warm_temperature) for k in (2, 4)
+    }
+    assert len(warm.data.enough) == 4
+    assert "Where more samples stop helping" in render_document(warm.document, "html")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from auditor.domain import Method, Outcome, Purpose, derive_seed
 from auditor.metrics.correlation import pearson_by_row
@@ -23,6 +24,8 @@ from auditor.storage.database import Database
 REFUSED_REASON = "the model’s server does not accept the temperature"
 N_SUBSETS = 100
 """Random subsets of the recorded samples for each sample size."""
+MAX_SHIFT = 0.01
+"""Difference in MAE, and in r, up to which fewer samples are as good as the largest number."""
 
 
 class SettingRow(ReportModel):
@@ -43,8 +46,23 @@ class SettingRow(ReportModel):
     calls: int
     usd: float | None
     """Null where a price is unknown."""
+    temperature: float | None = None
+    """The temperature, where `setting` is a number of samples and several temperatures are compared."""
     sampling: str | None = None
     """Sampling settings as sent, where they differ between models, so that the spread is not comparable; else null."""
+
+
+class EnoughSamplesRow(ReportModel):
+    """From how many samples a cell on more samples change a model's agreement with people by at most 0.01."""
+
+    model: str
+    temperature: float | None
+    """Null where one temperature was measured."""
+    samples: int | None
+    """The smallest number with an MAE and an r within 0.01 of those with the largest, and so for all larger numbers;
+    null where only the largest number is."""
+    largest: int
+    """The largest number that was measured."""
 
 
 class SamplingExperiment(ReportModel):
@@ -56,6 +74,10 @@ class SamplingExperiment(ReportModel):
     rows: list[SettingRow]
     missing: dict[str, int]
     """Calls that are missing, by setting; such settings have no rows."""
+    enough: list[EnoughSamplesRow] = Field(default_factory=list)
+    """Where more samples stop helping; empty where one number of samples was measured."""
+    forecasts: dict[str, str] = Field(default_factory=dict)
+    """Expected calls and cost of the audits that `--ask` would run, by their name."""
 
 
 def compare_sample_sizes(db: Database, source: ReportSource, sample_sizes: Sequence[int]) -> SamplingExperiment:
@@ -92,8 +114,92 @@ def compare_sample_sizes(db: Database, source: ReportSource, sample_sizes: Seque
         for k in sorted({k for k in sample_sizes if k <= samples_per_cell})
     ]
     return SamplingExperiment(
-        audit=source.audit.name, what="samples", cells=len(asked_cells), rows=rows, missing=missing
+        audit=source.audit.name,
+        what="samples",
+        cells=len(asked_cells),
+        rows=rows,
+        missing=missing,
+        enough=find_enough_samples(rows),
     )
+
+
+def compare_sizes_and_temperatures(
+    db: Database,
+    source: ReportSource,
+    source_by_temperature: Mapping[float | None, ReportSource | None],
+    sample_sizes: Sequence[int],
+) -> SamplingExperiment:
+    """Measure each model at each temperature and number of samples, smaller numbers by subsets of the largest.
+
+    Args:
+        source: the audit itself.
+        source_by_temperature: the audit with most samples at each temperature; None where there is none.
+        sample_sizes: samples a cell; what is not recorded is in `missing`.
+    """
+    rows: list[SettingRow] = []
+    missing: dict[str, int] = {}
+    n_cells = int((~np.isnan(source.survey_scores)).sum())
+    for temperature, variant in source_by_temperature.items():
+        if variant is None:
+            missing[f"{temperature:g}, {max(sample_sizes)} samples"] = n_cells * max(sample_sizes) * len(source.models)
+            continue
+        experiment = compare_sample_sizes(db, variant, sample_sizes)
+        missing |= {f"{temperature:g}, {k} samples": n for k, n in experiment.missing.items()}
+        refusing_models = _refusing_models(variant)
+        for row in experiment.rows:
+            changes: dict[str, object] = {"temperature": temperature}
+            if row.model in refusing_models:
+                refused = Estimate(None, row.r.n, reason=REFUSED_REASON)
+                changes |= {"r": refused, "mae": refused, "spread": None}
+            rows.append(row.model_copy(update=changes))
+    rows.sort(key=lambda row: (source.models.index(row.model), row.temperature or 0.0, row.setting))
+    return SamplingExperiment(
+        audit=source.audit.name,
+        what="samples",
+        cells=n_cells,
+        rows=rows,
+        missing=missing,
+        enough=find_enough_samples(rows),
+    )
+
+
+def find_enough_samples(rows: Sequence[SettingRow]) -> list[EnoughSamplesRow]:
+    """Find where more samples stop helping, for each model and temperature with at least two numbers of samples."""
+    rows_by_series: dict[tuple[str, float | None], list[SettingRow]] = {}
+    for row in sorted(rows, key=lambda row: row.samples):
+        if row.r.value is not None and row.mae.value is not None:
+            rows_by_series.setdefault((row.model, row.temperature), []).append(row)
+    return [
+        EnoughSamplesRow(
+            model=model,
+            temperature=temperature,
+            samples=enough_samples(
+                [row.samples for row in series],
+                [row.mae.value or 0.0 for row in series],
+                [row.r.value or 0.0 for row in series],
+            ),
+            largest=series[-1].samples,
+        )
+        for (model, temperature), series in rows_by_series.items()
+        if len(series) > 1
+    ]
+
+
+def enough_samples(sizes: Sequence[int], maes: Sequence[float], correlations: Sequence[float]) -> int | None:
+    """The smallest number of samples from which MAE and r stay within `MAX_SHIFT` of those with the largest number.
+
+    Args:
+        sizes: numbers of samples in ascending order; maes, correlations: the figures with each.
+
+    Returns:
+        None where only the largest number is near enough.
+    """
+    is_near = [
+        abs(mae_at_size - maes[-1]) <= MAX_SHIFT and abs(r - correlations[-1]) <= MAX_SHIFT
+        for mae_at_size, r in zip(maes, correlations, strict=True)
+    ]
+    first = next(i for i in range(len(sizes)) if all(is_near[i:]))
+    return None if first == len(sizes) - 1 else sizes[first]
 
 
 def _load_sample_scores(db: Database, source: ReportSource) -> dict[str, FloatArray]:
@@ -150,7 +256,7 @@ def _mean_cost_by_model(call_counts: Sequence[CallCounts]) -> dict[str, float | 
 
 
 def compare_temperatures(
-    source: ReportSource, source_by_temperature: Mapping[float, ReportSource | None]
+    source: ReportSource, source_by_temperature: Mapping[float | None, ReportSource | None]
 ) -> SamplingExperiment:
     """Measure each model at several temperatures, each with answers of its own.
 
@@ -163,7 +269,7 @@ def compare_temperatures(
     rows = [
         row
         for temperature, variant in source_by_temperature.items()
-        if variant is not None
+        if variant is not None and temperature is not None
         for row in build_temperature_rows(variant, temperature)
     ]
     rows.sort(key=lambda row: (source.models.index(row.model), row.setting))
@@ -183,8 +289,7 @@ def build_temperature_rows(source: ReportSource, temperature: float) -> list[Set
     n_asked = int((~np.isnan(source.survey_scores)).sum())
     samples_per_cell = source.config.direct.samples if source.config else 0
     cost_by_model = _mean_cost_by_model(source.call_counts)
-    sampling_rows = build_sampling_report(source.config, source.call_counts).rows
-    refusing_models = [row.model for row in sampling_rows if row.purpose == Purpose.DIRECT.value and not row.honoured]
+    refusing_models = _refusing_models(source)
     rows = []
     for i, row in enumerate(compute_alignment(source)):
         if row.method != Method.DIRECT:
@@ -209,3 +314,9 @@ def build_temperature_rows(source: ReportSource, temperature: float) -> list[Set
             )
         )
     return rows
+
+
+def _refusing_models(source: ReportSource) -> list[str]:
+    """The models whose servers do not accept the temperature of direct answers."""
+    sampling_rows = build_sampling_report(source.config, source.call_counts).rows
+    return [row.model for row in sampling_rows if row.purpose == Purpose.DIRECT.value and not row.honoured]

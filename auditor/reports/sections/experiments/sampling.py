@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
 from auditor.reports.data.cost.savings_study import MAX_R_SHIFT, N_DRAWS, SamplingPlanRow, SavingsStudy
-from auditor.reports.data.sampling.experiment import SamplingExperiment, SettingRow
+from auditor.reports.data.sampling.experiment import MAX_SHIFT, EnoughSamplesRow, SamplingExperiment, SettingRow
 from auditor.reports.document import Block, Callout, Column, Document, Figure, List, Paragraph, Reason, Section, Table
 from auditor.reports.number_format import (
     format_count,
@@ -47,11 +47,13 @@ def build_sampling_document(experiment: SamplingExperiment) -> Document:
     label = SETTING_LABELS[experiment.what]
     opening: list[Block] = [Paragraph(describe_changes(experiment), role="lead")]
     if experiment.missing:
+        has_both = any("," in setting for setting in experiment.missing)
         missing = [
-            f"{experiment.what} = {setting} is not available: "
+            f"{'temperature' if has_both else experiment.what} = {setting} is not available: "
             f"{f'missing {format_count(n)} calls' if n else 'no model was asked'}. How to fix: add --ask to ask for it."
             for setting, n in experiment.missing.items()
         ]
+        missing += [f"--ask would run {name}: {forecast}" for name, forecast in experiment.forecasts.items()]
         opening.append(Callout("Reasons for caution", [List(missing)]))
     measured = [row for row in experiment.rows if row.r.value is not None]
     blocks: list[Block] = [
@@ -59,16 +61,70 @@ def build_sampling_document(experiment: SamplingExperiment) -> Document:
         *([_plot_tradeoff(measured, label)] if measured else []),
         _tabulate_settings(experiment, label),
     ]
-    section = Section("tradeoff", "Accuracy, stability and cost", blocks)
+    sections = [Section("tradeoff", "Accuracy, stability and cost", blocks)]
+    if experiment.enough:
+        sections.insert(0, _build_enough_section(experiment))
     subtitle = pluralize(experiment.cells, "cell")
-    return Document(DOCUMENT_KIND, f"{experiment.audit}: {label}", subtitle, [section], opening)
+    return Document(DOCUMENT_KIND, f"{experiment.audit}: {label}", subtitle, sections, opening)
+
+
+def _build_enough_section(experiment: SamplingExperiment) -> Section:
+    """Show from which number of samples on more of them stop helping."""
+    enough_by_series = {(row.model, row.temperature): row for row in experiment.enough}
+    measured = [row for row in experiment.rows if (row.model, row.temperature) in enough_by_series]
+    points = [
+        TradeoffPoint(
+            "enough" if enough_by_series[row.model, row.temperature].samples == row.samples else "",
+            row.samples,
+            row.mae.value or 0.0,
+            _name_series(row.model, row.temperature),
+            row.mae.ci_low,
+            row.mae.ci_high,
+        )
+        for row in measured
+        if row.mae.value is not None
+    ]
+    figure = Figure(
+        "enough-samples-plot",
+        tradeoff_plot(points, cost_title="Samples per cell", accuracy_title="MAE (lower is better)"),
+        "Where more samples stop helping",
+        "; ".join(
+            f"{_name_series(row.model, row.temperature)}, {pluralize(row.samples, 'sample')}: MAE "
+            f"{format_number(row.mae.value, 3)}"
+            for row in measured
+        ),
+        f"“enough”: the smallest number of samples from which MAE and r stay within {MAX_SHIFT:g} of those with the "
+        "largest number. Lines: ranges of the MAE over the subsets.",
+        "settings",
+    )
+    return Section(
+        "enough", "Where more samples stop helping", [List(list(map(_describe_enough, experiment.enough))), figure]
+    )
+
+
+def _describe_enough(row: EnoughSamplesRow) -> str:
+    """State from how many samples on more of them change little."""
+    series, largest = _name_series(row.model, row.temperature), pluralize(row.largest, "sample")
+    if row.samples is None:
+        return f"{series}: more samples still help, up to {largest} at least."
+    return (
+        f"{series}: {pluralize(row.samples, 'sample')} per cell {'is' if row.samples == 1 else 'are'} enough; with "
+        f"{largest}, neither MAE nor r differs by more than {MAX_SHIFT:g}."
+    )
+
+
+def _name_series(model: str, temperature: float | None) -> str:
+    """The model, with its temperature where several are compared."""
+    return model if temperature is None else f"{model}, temperature {temperature:g}"
 
 
 def describe_changes(experiment: SamplingExperiment) -> str:
     """Describe the change of r and of the scatter from the smallest to the largest setting, by model."""
     changes = []
-    for model in dict.fromkeys(row.model for row in experiment.rows):
-        model_rows = [row for row in experiment.rows if row.model == model and row.r.value is not None]
+    for series in dict.fromkeys((row.model, row.temperature) for row in experiment.rows):
+        model = _name_series(*series)
+        model_rows = [row for row in experiment.rows if (row.model, row.temperature) == series]
+        model_rows = [row for row in model_rows if row.r.value is not None]
         if len(model_rows) > 1:
             first, last = model_rows[0], model_rows[-1]
             first_phrase, last_phrase = (_describe_setting(experiment.what, row) for row in (first, last))
@@ -99,6 +155,7 @@ def _tabulate_settings(experiment: SamplingExperiment, label: str) -> Table:
         experiment.rows,
         [
             Column("Model", "name"),
+            *([Column("Temperature", "number")] if any(row.temperature is not None for row in experiment.rows) else []),
             Column(label.capitalize(), "number", "setting"),
             Column("r", "estimate", show_n=False, emphasis=True),
             Column("MAE", "estimate", show_n=False),
@@ -124,8 +181,8 @@ def _plot_tradeoff(rows: Sequence[SettingRow], label: str) -> Figure:
     has_prices = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
     points = [
         TradeoffPoint(
-            f"{row.setting:g}", (row.usd or 0.0) if has_prices else row.calls, row.r.value or 0.0, row.model,
-            row.r.ci_low, row.r.ci_high, row.spread,
+            f"{row.setting:g}", (row.usd or 0.0) if has_prices else row.calls, row.r.value or 0.0,
+            _name_series(row.model, row.temperature), row.r.ci_low, row.r.ci_high, row.spread,
         )
         for row in rows
     ]  # fmt: skip
@@ -135,7 +192,7 @@ def _plot_tradeoff(rows: Sequence[SettingRow], label: str) -> Figure:
         tradeoff_plot(points, cost_title=cost_title, accuracy_title="Pearson r with people (higher is better)"),
         "Accuracy, stability and cost",
         "; ".join(
-            f"{row.model}, {label} {row.setting:g}: r {format_number(row.r.value)} "
+            f"{_name_series(row.model, row.temperature)}, {label} {row.setting:g}: r {format_number(row.r.value)} "
             f"({format_interval(row.r.ci_low, row.r.ci_high)}), {pluralize(row.calls, 'call')}, "
             f"{'cost ' if row.usd is None else ''}{format_usd(row.usd)}"
             for row in rows
