@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SEED = 7
 TRACES_PER_FAULT = 60
-"""Traces with each planted fault: from 200 labelled traces on, a report can tell judges that copy."""
+"""Traces with each planted fault: from 200 labelled traces on, a report compares the errors of judges."""
 
 
 def demo(

@@ -132,7 +132,7 @@ def _find_copying(report: Report, personas: Mapping[str, Persona]) -> PlantedFin
     return _finding(
         "copies another judge (excess correlation of errors)",
         [" and ".join(pair) for pair in pairs if pair in copies or pair[::-1] in copies],
-        [" and ".join(names) for names, pair in pairs.items() if pair.verdict == "copies"],
+        [" and ".join(names) for names, pair in pairs.items() if pair.verdict in ("copies", "errors more alike")],
         {" and ".join(names): _figures(pair.excess) for names, pair in pairs.items()},
     )
 

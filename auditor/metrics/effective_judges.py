@@ -1,4 +1,4 @@
-"""The effective number of judges: how many judges that err independently would be worth as much as a panel."""
+"""The effective number of judges: how many judges that err independently are worth as much as a panel's equal votes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from auditor.metrics.jackknife_interval import LOG, estimate_from_replicates
 from auditor.metrics.judge_copying import MIN_ERRORS, MIN_LABELS
 from auditor.metrics.unit_replicates import replicate_over_units
 
-RIDGE = 0.01
-"""Share of the identity in the correlations, so that exact copies leave a matrix that can be inverted."""
-
 
 class EffectiveJudges(NamedTuple):
     """The effective number of judges.
@@ -33,25 +30,20 @@ class EffectiveJudges(NamedTuple):
 
 
 def effective_number(correlations: ArrayLike) -> Floats:
-    """1ᵀR⁻¹1: the precision of the best weighted mean of correlated judges, in judges that err independently.
+    """n² / 1ᵀR1: the precision of the mean of n correlated votes, in judges that err independently.
 
-    The number of judges if they are uncorrelated; two exact copies count as one. It is the variance of one judge
-    divided by that of the mean with the best weights (Aitken, Proc. Royal Society of Edinburgh 55, 1935).
+    It is the variance of one judge divided by that of the mean with equal weights, as votes are counted (Kish's
+    effective sample size; Survey Sampling, 1965, section 8.1). The number of judges if they are uncorrelated; 1 if all
+    are copies; seven copies and two other judges are worth 1.6.
 
     Args:
-        correlations: shape (..., judges, judges). Negative eigenvalues, which pairwise correlations of incomplete
-            tables may have, are set to 0, and 1% of the identity is mixed in.
+        correlations: shape (..., judges, judges).
 
     Returns:
-        Shape (...), at least 1; nan where a correlation is nan.
+        Shape (...), from 1 to n², above n where correlations are negative; nan where a correlation is nan.
     """
     matrices = np.asarray(correlations, dtype=np.float64)
-    n_judges = matrices.shape[-1]
-    is_known = np.asarray(~np.isnan(matrices).any(axis=(-2, -1)))
-    values, vectors = np.linalg.eigh(np.where(is_known[..., None, None], matrices, np.eye(n_judges)))
-    values = (1 - RIDGE) * np.maximum(values, 0.0) + RIDGE
-    loadings = vectors.sum(axis=-2)  # of the vector of ones on each eigenvector
-    numbers: Floats = np.where(is_known, np.maximum((loadings**2 / values).sum(axis=-1), 1.0), np.nan)
+    numbers: Floats = matrices.shape[-1] ** 2 / np.maximum(matrices.sum(axis=(-2, -1)), 1.0)
     return numbers
 
 

@@ -1,11 +1,12 @@
-"""Judges that copy: pairs that err together more than the other pairs, and what connected judges count for.
+"""Judges that depend on each other: pairs that err together more than the other pairs, and copies.
 
-From verdicts alone, copies and judges that are both right look alike. So copying is shown only by labelled traces:
-traces drawn at random whose truth is known, or traces with a planted fault. The errors of a pair are compared with
-those of the other pairs within strata of the truth and the topic, so that neither topics that are hard for two judges
-nor traces that are hard for all look like copying (compare Yen's Q3 in item response theory, Applied Psychological
-Measurement 8, 1984, and its excess over the mean, Christensen, Makransky & Horton, same journal 41, 2017). Without
-labels a convention stands in: judges that agree on at least 99% of 200 traces count as one.
+From verdicts alone, copies and judges that are both right look alike. So errors are compared on labelled traces: traces
+drawn at random whose truth is known, or traces with a planted fault. The errors of a pair are compared with those of
+the other pairs within strata of the truth and the topic, so that neither topics that are hard for two judges nor traces
+that are hard for all make them alike (compare Yen's Q3 in item response theory, Applied Psychological Measurement 8,
+1984, and its excess over the mean, Christensen, Makransky & Horton, same journal 41, 2017). Errors that are more alike
+are no proof of copying: judges that were trained on the same data err together too. Only judges with equal verdicts on
+at least 99% of 200 traces count as copies, which share one vote.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from auditor.metrics.unit_means import ShareTable, shares_over_units
 
 MIN_LABELS = 200
 """Fewest labelled traces that both judges of a pair have verdicts on."""
-LABELS_FOR_PARTIAL_COPYING = 400
-"""Labelled traces with which one judge that copies 30% of another's verdicts is found in three of four cases."""
+LABELS_FOR_SHARED_ERRORS = 400
+"""Labelled traces with which two judges that share 30% of their verdicts are found in three of four cases."""
 MIN_ERRORS = 10
 """Fewest errors, and fewest right verdicts, of each judge of a pair: a few shared errors may be those of all judges."""
 MIN_SHARED_TRACES = 200
-"""Fewest traces, labelled or not, that both judges of a pair have verdicts on for the convention."""
+"""Fewest traces, labelled or not, that both judges of a pair have verdicts on to count as copies."""
 COPY_AGREEMENT = 0.99
-"""Share of equal verdicts from which two judges count as one vote, by convention."""
+"""Share of equal verdicts from which two judges count as copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ class PairErrors:
     excess: Estimate
 
     @property
-    def is_copying(self) -> bool:
-        """Whether the interval of the excess lies above 0."""
+    def is_more_alike(self) -> bool:
+        """Whether the errors are more alike than those of the other pairs: the interval of the excess lies above 0."""
         return self.excess.ci_low is not None and self.excess.ci_low > 0
 
 
@@ -73,7 +74,7 @@ def compare_errors(
     """Compare how each pair of judges errs together with how the other pairs do.
 
     The variance of the excess is the jackknife's over cells, plus the spread of the other pairs below their median,
-    without its sampling variance: judges that do not copy differ in how much they find the same traces hard. Strata
+    without its sampling variance: judges differ in how much they find the same traces hard. Strata
     remove judge-by-topic effects, so cells are the units. Student's quantile is Bonferroni's for all pairs.
 
     Args:
@@ -136,8 +137,8 @@ def pair_agreement(verdicts: ArrayLike, units: Labels) -> list[ShareEstimate]:
     return shares_over_units(tables, empty_reason="no trace has verdicts of both judges")
 
 
-def counts_as_one_vote(agreement: ShareEstimate) -> bool:
-    """Whether two judges count as one vote by convention: equal verdicts on at least 99% of at least 200 traces."""
+def are_copies(agreement: ShareEstimate) -> bool:
+    """Whether two judges count as copies: equal verdicts on at least 99% of at least 200 traces."""
     return agreement.n >= MIN_SHARED_TRACES and agreement.value is not None and agreement.value >= COPY_AGREEMENT
 
 

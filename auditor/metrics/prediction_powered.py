@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import hypot, inf, isfinite
+from math import hypot, inf, isfinite, sqrt
 from typing import Literal
 
 import numpy as np
@@ -189,7 +189,7 @@ def _distances_between_bounds(
     of_known = float(stdtrit(sample.df, UPPER_QUANTILE)) * known_error / sample.size / width
 
     def combine(of_errors: float) -> float:
-        return max(of_errors**2 + of_known**2 + 2 * correlation * of_errors * of_known, 0.0) ** 0.5
+        return sqrt(max(of_errors**2 + of_known**2 + 2 * correlation * of_errors * of_known, 0.0))
 
     return combine(error_below), combine(error_above)
 

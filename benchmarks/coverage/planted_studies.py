@@ -52,7 +52,7 @@ def name_verbose(sample: PanelSample) -> set[int]:
 def name_copying(sample: PanelSample) -> set[int]:
     """Judges of pairs that err together more often than the other pairs."""
     pairs = compare_errors(sample.verdicts, sample.label, sample.units)
-    return {judge for pair in pairs if pair.is_copying for judge in (pair.first, pair.second)}
+    return {judge for pair in pairs if pair.is_more_alike for judge in (pair.first, pair.second)}
 
 
 def name_lenient_or_copying(sample: PanelSample) -> set[int]:

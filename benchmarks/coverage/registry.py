@@ -141,7 +141,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "kappa": (".panel.fleiss_kappa", "judgements.kappa", ".semantic.people.kappa"),
     "alpha": (".panel.krippendorff_alpha", "judgements.alpha", ".semantic.people.alpha"),
     "ac1": (".panel.gwet_ac1",),
-    "alpha without a judge": (".panel.judges[].alpha_without",),
+    "alpha without a judge": (".panel.judges[].alpha_without", ".panel.copying.alpha_without_alike"),
     "alpha change": (".panel.judges[].alpha_change",),
     "prevalence": (".panel.prevalence",),
     "valid share of a judge": (

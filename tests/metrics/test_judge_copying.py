@@ -1,4 +1,4 @@
-"""Judges that copy: planted copies are named and honest judges are not, over simulated panels with known truth."""
+"""Judges that depend on each other: planted copies are named and others are not, over panels with known truth."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from auditor.metrics.error_correlation import judge_pairs, median_of_others
 from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.judge_copying import (
+    are_copies,
     compare_errors,
-    counts_as_one_vote,
     group_judges,
     pair_agreement,
     split_weights,
@@ -34,7 +34,7 @@ HONEST_WORLDS = {
 
 
 def named_pairs(panel: LabelledPanel) -> set[tuple[int, int]]:
-    return {(pair.first, pair.second) for pair in compare_errors(*panel) if pair.is_copying}
+    return {(pair.first, pair.second) for pair in compare_errors(*panel) if pair.is_more_alike}
 
 
 @pytest.mark.parametrize("name", HONEST_WORLDS)
@@ -60,6 +60,24 @@ def test_exact_copies_are_named_and_nobody_else(world: CopyingWorld, copies: tup
     results = [named_pairs(replace(world, copies=copies).draw(seed)) for seed in range(20)]
     assert sum(pairs <= named for named in results) >= 17
     assert sum(bool(named - pairs) for named in results) <= 3
+
+
+@pytest.mark.parametrize("n_traces", [240, 1000])
+def test_honest_judges_with_shared_errors_are_never_copies(n_traces: int) -> None:
+    """Two of five judges share training (phi of their errors 0.3 above the others'); nobody copies."""
+    rng = np.random.default_rng(7)
+    n_alike = 0
+    for _ in range(20):
+        common, family = rng.standard_normal((2, n_traces))
+        own = rng.standard_normal((5, n_traces))
+        is_family = np.arange(5)[:, None] < 2
+        latent = 0.2**0.5 * common + np.where(is_family, 0.45**0.5 * family + 0.35**0.5 * own, 0.8**0.5 * own)
+        truth = (rng.random(n_traces) < 0.6).astype(float)
+        verdicts = np.where(latent > 0.674, 1 - truth, truth)
+        units = {"country": np.arange(n_traces) % 12, "topic": np.arange(n_traces) // 12 % 10}
+        assert not any(are_copies(share) for share in pair_agreement(verdicts, units))
+        n_alike += compare_errors(verdicts, truth, units)[0].is_more_alike
+    assert n_alike >= (19 if n_traces == 1000 else 4)
 
 
 def test_power_grows_with_the_share_copied_and_with_the_labels() -> None:
@@ -93,9 +111,9 @@ def test_the_excess_is_the_phi_beyond_the_other_pairs() -> None:
     phi = np.corrcoef(errors)[np.triu_indices(4, 1)]
     assert [pair.correlation for pair in pairs] == pytest.approx(phi.tolist())
     assert pairs[0].excess.value == pytest.approx(phi[0] - np.median(phi[1:]), abs=0.01)
-    assert pairs[0].is_copying
+    assert pairs[0].is_more_alike
     assert pairs[0].excess.resampled == ("item",)
-    assert not any(pair.is_copying for pair in pairs[1:])
+    assert not any(pair.is_more_alike for pair in pairs[1:])
 
 
 def test_labels_of_both_kinds_are_compared_apart() -> None:
@@ -109,7 +127,7 @@ def test_labels_of_both_kinds_are_compared_apart() -> None:
     pooled = np.corrcoef(verdicts[0] != truth, verdicts[1] != truth)[0, 1]
     assert pooled > 0.2
     assert first.correlation == pytest.approx(0, abs=0.1)
-    assert not first.is_copying
+    assert not first.is_more_alike
 
 
 def test_planted_faults_are_compared_within_each_kind() -> None:
@@ -120,8 +138,8 @@ def test_planted_faults_are_compared_within_each_kind() -> None:
     verdicts = (rng.random((5, 600)) < chance).astype(float)
     units = {"country": rng.integers(0, 10, 600), "topic": rng.integers(0, 2, 600)}
     with_kinds, without = (compare_errors(verdicts, np.zeros(600), units, k)[0] for k in (kinds, None))
-    assert without.is_copying
-    assert not with_kinds.is_copying
+    assert without.is_more_alike
+    assert not with_kinds.is_more_alike
 
 
 def test_why_a_pair_cannot_be_compared() -> None:
@@ -165,12 +183,12 @@ def test_agreement_is_the_share_of_equal_verdicts() -> None:
         assert share.n == shared.sum()
         assert share.value == pytest.approx((verdicts[i] == verdicts[j])[shared].mean())
         assert share.resampled == ("country", "topic")
-    assert [counts_as_one_vote(share) for share in shares] == [True] + [False] * 9
+    assert [are_copies(share) for share in shares] == [True] + [False] * 9
 
 
 @pytest.mark.parametrize(("value", "n", "is_one"), [(0.99, 200, True), (1.0, 199, False), (0.989, 5000, False)])
 def test_the_convention(value: float, n: int, is_one: bool) -> None:
-    assert counts_as_one_vote(ShareEstimate(value, n, reason="none")) is is_one
+    assert are_copies(ShareEstimate(value, n, reason="none")) is is_one
 
 
 def test_groups_are_connected_judges_with_one_vote_each() -> None:

@@ -1,4 +1,4 @@
-"""The tables on judges that copy."""
+"""The tables on judges that depend on each other."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MAX_LISTED_PAIRS = 45
 """Pairs in the table: all of ten judges. The JSON report has all pairs."""
 FINDING_TITLES: dict[PairVerdict, str] = {
     "copies": "copies",
-    "agree on at least 99%": "agree on at least 99%",
+    "errors more alike": "errors more alike",
     "cannot be told from verdicts": "verdicts alone cannot show it",
-    "independent as far as shown": "no copying shown",
+    "independent as far as shown": "no dependence shown",
 }
 """Findings as shown, the strongest first."""
 
@@ -26,17 +26,18 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
     n_left_out = len(copying.pairs) - len(pairs)
     caption = (
         "Share of equal verdicts, and how much more the errors of two judges are correlated than those of other pairs "
-        "on labelled traces. A 95% CI above 0 indicates copying; these CIs hold for all pairs jointly."
+        "on labelled traces. With a 95% CI above 0 they are more alike, by copying or by shared training; these CIs "
+        "hold for all pairs jointly."
         + (f" {n_left_out} further pairs are only in the JSON report." if n_left_out else "")
     )
     derived = {"verdict": lambda pair: FINDING_TITLES[pair.verdict], "metadata": describe_metadata}
     yield tabulate(
-        "judge-pairs", "Copying between judges", caption, pairs, JudgePairRow, derived, max_rows=MAX_LONG_TABLE_ROWS
+        "judge-pairs", "Dependence between judges", caption, pairs, JudgePairRow, derived, max_rows=MAX_LONG_TABLE_ROWS
     )
     caption = (
-        "The effective number of judges says how many judges with independent errors would be worth as much as this "
-        f"panel. Only judges with at least {MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on labelled traces are "
-        "included."
+        "The effective number of judges says how many judges with independent errors would be worth as much as the "
+        f"equal votes of this panel. Only judges with at least {MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on "
+        "labelled traces are included."
     )
     columns = [Column("Judges with enough errors", "number", "judges"), Column("Effective number", "estimate")]
     rows = [copying] if copying.pairs else []

@@ -22,7 +22,7 @@ from auditor.reports.number_format import (
 FIRM_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
 """Smallest alpha for firm and for tentative conclusions: Krippendorff, Content Analysis, 4th ed. 2019, ch. 12."""
 VOTING_RULE_NOTES = {
-    "copies split": "judges that copy each other share one vote",
+    "copies split": "copies share one vote",
     "weighted by agreement with the rest": "a judge that agrees with the others more often counts more",
     "weighted as configured": "with the weights of the configuration",
     "dawid-skene": "a judge counts by its error rates, estimated from all verdicts",

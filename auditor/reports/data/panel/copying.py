@@ -1,33 +1,34 @@
-"""Judges that copy: what labelled traces show, what counts as one vote by convention, and what the copies settle."""
+"""Judges that depend on each other: what labelled traces show, who counts as a copy, and what copies settle."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from auditor.config import AuditConfig, ModelSection
+from auditor.metrics.agreement import krippendorff_alpha
 from auditor.metrics.effective_judges import effective_judges
 from auditor.metrics.error_correlation import judge_pairs
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.judge_copying import (
     PairErrors,
+    are_copies,
     compare_errors,
-    counts_as_one_vote,
     group_judges,
     pair_agreement,
 )
 from auditor.reports.data.panel.copied_outcomes import count_copied_conflicts, count_copied_majorities
 from auditor.reports.data.panel.copying_schema import CopyingReport, JudgePairRow, PairVerdict
+from auditor.reports.data.panel.judge_statistics import agreement_estimate
 from auditor.reports.data.panel.trace_labels import load_labelled_verdicts
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import ReportSource
 
-CONNECTING_VERDICTS: tuple[PairVerdict, ...] = ("copies", "agree on at least 99%")
 NO_LABELS_REASON = "no labelled traces (run `auditor experiment planted`)"
 NO_TRUTH_REASON = "no labelled traces: no answer to the task has a known truth"
 
 
 def build_copying_report(source: ReportSource, matrix: VerdictMatrix) -> CopyingReport:
-    """Compare each pair of judges, and count what groups of judges that share one vote settle alone."""
+    """Compare each pair of judges, and count what groups of copies settle alone."""
     labelled = load_labelled_verdicts(source, matrix)
     agreements = pair_agreement(matrix.unconditional_verdicts, matrix.units)
     errors = compare_errors(labelled.verdicts, labelled.truth, labelled.units, labelled.kinds)
@@ -38,9 +39,9 @@ def build_copying_report(source: ReportSource, matrix: VerdictMatrix) -> Copying
         names = matrix.judges[pair.first], matrix.judges[pair.second]
         verdict: PairVerdict = (
             "copies"
-            if pair.is_copying
-            else "agree on at least 99%"
-            if counts_as_one_vote(agreement)
+            if are_copies(agreement)
+            else "errors more alike"
+            if pair.is_more_alike
             else "cannot be told from verdicts"
             if pair.excess.ci_low is None
             else "independent as far as shown"
@@ -48,11 +49,14 @@ def build_copying_report(source: ReportSource, matrix: VerdictMatrix) -> Copying
         excess = Estimate(None, 0, reason=no_labels_reason) if labelled.source is None else pair.excess
         pairs.append(_build_pair_row(source.config, names, agreement, pair, excess, verdict))
     groups = find_groups(matrix.judges, pairs)
+    alike = find_groups(matrix.judges, pairs, ("copies", "errors more alike"))
     return CopyingReport(
         label_source=labelled.source,
         labels=labelled.n_labels,
         pairs=pairs,
-        groups=[[matrix.judges[judge] for judge in group] for group in groups if len(group) > 1],
+        groups=_name_groups(matrix.judges, groups),
+        alike=_name_groups(matrix.judges, alike),
+        alpha_without_alike=_estimate_alpha_without(matrix, alike),
         effective_judges=Estimate(None, 0, reason=no_labels_reason) if labelled.source is None else number,
         effective_of=[matrix.judges[judge] for judge in counted] if labelled.source else [],
         traces_settled_by_copies=count_copied_majorities(matrix, groups),
@@ -60,14 +64,31 @@ def build_copying_report(source: ReportSource, matrix: VerdictMatrix) -> Copying
     )
 
 
-def find_groups(judges: Sequence[str], pairs: Sequence[JudgePairRow]) -> list[list[int]]:
-    """Groups of judges that share one vote, as positions; a judge of its own is a group of one."""
+def find_groups(
+    judges: Sequence[str], pairs: Sequence[JudgePairRow], connecting: Sequence[PairVerdict] = ("copies",)
+) -> list[list[int]]:
+    """Groups of judges that are connected by pairs, as positions; a judge of its own is a group of one.
+
+    Args:
+        connecting: findings on pairs that connect; by default those that make judges share one vote.
+    """
     connected = [
-        (i, j)
-        for (i, j), pair in zip(judge_pairs(len(judges)), pairs, strict=True)
-        if pair.verdict in CONNECTING_VERDICTS
+        (i, j) for (i, j), pair in zip(judge_pairs(len(judges)), pairs, strict=True) if pair.verdict in connecting
     ]
     return group_judges(len(judges), connected)
+
+
+def _name_groups(judges: Sequence[str], groups: Sequence[Sequence[int]]) -> list[list[str]]:
+    """Names of the judges of each group of at least two."""
+    return [[judges[judge] for judge in group] for group in groups if len(group) > 1]
+
+
+def _estimate_alpha_without(matrix: VerdictMatrix, groups: Sequence[Sequence[int]]) -> Estimate | None:
+    """Krippendorff's alpha with the first judge of each group; None where each judge is a group of its own."""
+    if len(groups) == len(matrix.judges):
+        return None
+    verdicts = matrix.unconditional_verdicts[[group[0] for group in groups]]
+    return agreement_estimate(krippendorff_alpha(verdicts, units=matrix.units))
 
 
 def _build_pair_row(

@@ -1,4 +1,4 @@
-"""Schema of the part of the panel section on judges that copy."""
+"""Schema of the part of the panel section on judges that depend on each other, or copy."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.report_model import JudgeName, ReportModel
 from auditor.reports.document import Column
 
-PairVerdict = Literal["copies", "agree on at least 99%", "cannot be told from verdicts", "independent as far as shown"]
+PairVerdict = Literal["copies", "errors more alike", "cannot be told from verdicts", "independent as far as shown"]
 LabelSource = Literal["planted faults", "truth of the task"]
 
 
 class JudgePairRow(ReportModel):
-    """Two judges: whether one may copy the other."""
+    """Two judges: whether their errors are more alike than those of other pairs, or all their verdicts are."""
 
     first: JudgeName
     second: Annotated[str, Column("Other judge", "name")]
@@ -26,8 +26,9 @@ class JudgePairRow(ReportModel):
     errors and the other pairs' median odds ratio, whichever is larger. n counts labelled traces. The 95% interval holds
     for all pairs together."""
     verdict: Annotated[PairVerdict, Column("Finding")]
-    """`copies` where the interval of the excess is above 0; else `agree on at least 99%`, of at least 200 traces, which
-    counts as one vote by convention; else `independent as far as shown` where the excess has an interval."""
+    """`copies` with equal verdicts on at least 99% of at least 200 traces, which share one vote; else
+    `errors more alike` where the interval of the excess is above 0; else `independent as far as shown` where the excess
+    has an interval."""
     same_model: Annotated[bool | None, Column("In the configuration", "text", "metadata")]
     """Whether both name the same model; null for imported verdicts."""
     same_family: bool | None
@@ -36,7 +37,7 @@ class JudgePairRow(ReportModel):
 
 
 class CopyingReport(ReportModel):
-    """Judges that copy, and the number of independent judges that the panel is equivalent to."""
+    """Judges that depend on each other, and the number of independent judges that the panel is worth."""
 
     label_source: LabelSource | None
     """Where the truth of the labelled traces is known from; null without labelled traces. Decisions of people on
@@ -45,11 +46,14 @@ class CopyingReport(ReportModel):
     """Number of labelled traces with a verdict."""
     pairs: list[JudgePairRow]
     groups: list[list[str]]
-    """Judges that share one vote, since they are connected by pairs that copy or agree on at least 99%; groups of one
-    are left out."""
+    """Judges that share one vote, since they are connected by copies; groups of one are left out."""
+    alike: list[list[str]]
+    """Judges that are connected by copies, or by errors that are more alike than those of other pairs."""
+    alpha_without_alike: Estimate | None
+    """Krippendorff's alpha of the panel with only the first judge of each group in `alike`; null without a group."""
     effective_judges: Estimate
-    """Effective number of judges: how many with independent errors are equivalent to these. It is 1ᵀR⁻¹1 for the matrix
-    R of their error correlations."""
+    """Effective number of judges: how many with independent errors are worth as much as the equal votes of these. It is
+    n² / 1ᵀR1 for the matrix R of their error correlations."""
     effective_of: list[str]
     """The judges in this number: those with enough errors on labelled traces."""
     traces_settled_by_copies: int

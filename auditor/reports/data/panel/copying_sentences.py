@@ -1,10 +1,10 @@
-"""Sentences of the certificate on judges that copy."""
+"""Sentences of the certificate on judges that depend on each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.metrics.judge_copying import LABELS_FOR_PARTIAL_COPYING, MIN_LABELS, MIN_SHARED_TRACES
+from auditor.metrics.judge_copying import LABELS_FOR_SHARED_ERRORS, MIN_LABELS, MIN_SHARED_TRACES
 from auditor.reports.data.panel.copying_schema import CopyingReport, JudgePairRow
 from auditor.reports.number_format import describe_estimate, describe_interval, format_number, pluralize
 
@@ -13,24 +13,30 @@ MAX_NAMED_PAIRS = 6
 
 
 def describe_copying(copying: CopyingReport, *, is_task: bool) -> Iterator[str]:
-    """Yield sentences on pairs that copy, on groups that count as one vote, and on the effective number of judges.
+    """Yield sentences on pairs whose errors are alike, on copies, and on the effective number of judges.
 
     Args:
         is_task: whether the audit is of a task, into whose answers no faults are planted.
     """
+    alike = [pair for pair in copying.pairs if pair.verdict == "errors more alike"]
+    if alike:
+        labels = pluralize(copying.labels, "labelled trace")
+        yield (
+            "The errors of some judges are more alike than those of other pairs: "
+            f"{_join_pairs(alike, with_excess=True)}. This was tested on {labels} ({copying.label_source}); the 95% "
+            "CIs hold for all pairs jointly. Partial copying cannot be told from shared training. Each judge keeps its "
+            "vote."
+        )
     copies = [pair for pair in copying.pairs if pair.verdict == "copies"]
     if copies:
         yield (
-            f"Evidence of copying: {_join_pairs(copies, with_excess=True)}. Their errors are more correlated than "
-            f"those of other pairs of judges. This was tested on {pluralize(copying.labels, 'labelled trace')} "
-            f"({copying.label_source}). The 95% CIs hold for all pairs jointly."
+            f"Copies: {_join_pairs(copies, with_excess=False)} give equal verdicts on at least 99% of "
+            f"{MIN_SHARED_TRACES} or more traces. Judges that are both always right look the same."
         )
-    alike = [pair for pair in copying.pairs if pair.verdict == "agree on at least 99%"]
-    if alike:
+    if (alpha := copying.alpha_without_alike) is not None:
         yield (
-            f"{_join_pairs(alike, with_excess=False)} agree on at least 99% of {MIN_SHARED_TRACES} or more traces. "
-            "Verdicts alone cannot distinguish copies from judges that are both right. By convention, they count as "
-            "one vote."
+            f"With only one judge of each such group, the panel’s {describe_estimate('Krippendorff’s alpha', alpha)}: "
+            "judges that depend on each other agree without being independent evidence."
         )
     if copying.groups:
         groups = "; ".join(_join_names(group) for group in copying.groups)
@@ -65,20 +71,20 @@ def _describe_effective_number(copying: CopyingReport, is_task: bool) -> str:
         advice = (
             ""
             if is_task
-            else f" `auditor experiment planted --sample {LABELS_FOR_PARTIAL_COPYING // 4}` makes labelled traces."
+            else f" `auditor experiment planted --sample {LABELS_FOR_SHARED_ERRORS // 4}` makes labelled traces."
         )
         cause = f": {number.reason}" if copying.label_source else " without labelled traces"
         return (
-            f"The effective number of judges, and whether they copy each other, are not known{cause}. Verdicts alone "
+            f"The effective number of judges, and whether their errors are alike, are not known{cause}. Verdicts alone "
             f"cannot show this.{advice}"
         )
     few = (
-        f" With fewer than {LABELS_FOR_PARTIAL_COPYING} labels, a judge copying only 30% of its verdicts may be missed."
-        if MIN_LABELS <= number.n < LABELS_FOR_PARTIAL_COPYING
+        f" With fewer than {LABELS_FOR_SHARED_ERRORS} labels, a judge that shares 30% of its verdicts may be missed."
+        if MIN_LABELS <= number.n < LABELS_FOR_SHARED_ERRORS
         else ""
     )
     return (
-        f"{pluralize(len(copying.effective_of), 'judge')} of the panel are equivalent to "
+        f"As votes are counted, {pluralize(len(copying.effective_of), 'judge')} of the panel are worth "
         f"{format_number(number.value, 1)} judges with independent errors ({describe_interval(number, 1)}). This was "
         f"estimated on {pluralize(number.n, 'labelled trace')} ({copying.label_source}).{few}"
     )

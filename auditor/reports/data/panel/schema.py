@@ -198,7 +198,7 @@ class PanelReport(ReportModel):
     prevalence: ShareEstimate
     """Share of VALID among the verdicts behind agreement."""
     votes: list[VotingRuleRow]
-    """Voting rules, the plain majority first. Judges that copy share one vote in the others, but for configured
+    """Voting rules, the plain majority first. Copies share one vote in the others, but for configured
     weights."""
     copying: CopyingReport
     asked: int

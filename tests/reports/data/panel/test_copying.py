@@ -1,4 +1,4 @@
-"""The report on judges that copy: from labelled traces, by convention, and what copies settle."""
+"""The report on judges that depend on each other: from labelled traces, copies, and what copies settle."""
 
 from __future__ import annotations
 
@@ -92,17 +92,18 @@ def test_verdicts_alone_do_not_show_copying(db: Database, audit: Audit) -> None:
     assert (reference.value, reference.reason) == (None, "it is the reference for the other rules")
     assert all(differs.value is not None for differs in others)
     text = " ".join(panel.certificate)
-    assert "whether they copy each other, are not known without labelled traces." in text
+    assert "whether their errors are alike, are not known without labelled traces." in text
+    assert (copying.alike, copying.alpha_without_alike) == ([], None)
     pairs, number = build_copying_tables(copying)
     assert {row[4] for row in cells_of(pairs)} == {"verdicts alone cannot show it"}
     assert cells_of(number) == [[None, copying.effective_judges]]
     assert "`auditor experiment planted --sample 100`" in text
 
 
-def test_judges_that_agree_on_99_percent_count_as_one_by_convention(db: Database, audit: Audit) -> None:
+def test_judges_that_agree_on_99_percent_are_copies_and_share_one_vote(db: Database, audit: Audit) -> None:
     copy_judge(db, audit, "alder", "birch")
     panel = panel_of(db, audit)
-    [pair] = [pair for pair in panel.copying.pairs if pair.verdict == "agree on at least 99%"]
+    [pair] = [pair for pair in panel.copying.pairs if pair.verdict == "copies"]
     assert (pair.first, pair.second, pair.agreement.value) == ("alder", "birch", 1.0)
     assert pair.agreement.n >= 200
     assert panel.copying.groups == [["alder", "birch"]]
@@ -114,8 +115,13 @@ def test_judges_that_agree_on_99_percent_count_as_one_by_convention(db: Database
         agreement_weights[judge] for judge in ("cedar", "dogwood", "elm")
     )
     text = " ".join(panel.certificate)
-    assert "By convention, they count as one vote" in text
-    assert "alder and birch" in text
+    assert "Copies: alder and birch give equal verdicts on at least 99% of 200 or more traces" in text
+    without = panel.copying.alpha_without_alike
+    assert without is not None
+    assert without.value is not None
+    assert panel.krippendorff_alpha.value is not None
+    assert without.value < panel.krippendorff_alpha.value
+    assert f"the panel’s Krippendorff’s alpha = {without.value:.2f}" in text
 
 
 def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
@@ -139,7 +145,7 @@ def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
     assert f"Copies outvote the other judges on {expected} traces" in " ".join(panel.certificate)
 
 
-def test_planted_faults_name_the_pair_that_copies(db: Database, audit: Audit) -> None:
+def test_planted_faults_show_errors_that_are_more_alike_and_keep_both_votes(db: Database, audit: Audit) -> None:
     judges = ["alder", "birch", "cedar", "dogwood", "elm"]
     world = CopyingWorld(countries=8, topics=6, copies=(1, 2))
     save_planted_faults(db, audit, world, judges)
@@ -147,17 +153,22 @@ def test_planted_faults_name_the_pair_that_copies(db: Database, audit: Audit) ->
     copying = panel.copying
     assert (copying.label_source, copying.labels) == ("planted faults", 400)
     verdicts = {(pair.first, pair.second): pair.verdict for pair in copying.pairs}
-    assert verdicts.pop(("birch", "cedar")) == "copies"
+    assert verdicts.pop(("birch", "cedar")) == "errors more alike"
     assert set(verdicts.values()) == {"independent as far as shown"}
-    assert copying.groups == [["birch", "cedar"]]
+    assert (copying.groups, copying.alike) == ([], [["birch", "cedar"]])
+    assert copying.alpha_without_alike is not None
     assert copying.effective_of == judges
     assert copying.effective_judges.value is not None
     assert 2 < copying.effective_judges.value < 4.2
     text = " ".join(panel.certificate)
-    assert "birch and cedar (excess correlation = " in text
-    assert "5 judges of the panel are equivalent to" in text
+    assert (
+        "The errors of some judges are more alike than those of other pairs: birch and cedar (excess correlation"
+        in text
+    )
+    assert "Partial copying cannot be told from shared training" in text
+    assert "As votes are counted, 5 judges of the panel are worth" in text
     pairs, number = build_copying_tables(copying)
-    assert [row[4] for row in cells_of(pairs)] == ["copies", *["no copying shown"] * 9]
+    assert [row[4] for row in cells_of(pairs)] == ["errors more alike", *["no dependence shown"] * 9]
     assert cells_of(number)[0][1] == copying.effective_judges
 
 
