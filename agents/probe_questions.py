@@ -1,27 +1,23 @@
-"""Questions of the probes of other packages: their calls, what their answers say, and reading recorded ones again."""
+"""Questions of the probes of other packages: their calls, and what their answers say."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from auditor.agents.answer_parsing import is_refusal
 from auditor.agents.call_builders import blind_trace
 from auditor.agents.model_call import build_call, effective_temperature
-from auditor.config import AuditConfig, ModelSection, load_stored_config
-from auditor.config.installed_probes import InstalledProbe, load_probe
+from auditor.config import AuditConfig, ModelSection
+from auditor.config.installed_probes import InstalledProbe
 from auditor.domain import LANGUAGES, Answer, Call, Message, Outcome, Survey, derive_seed
 from auditor.models.structured import find_schema
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.probe_interface import ProbeAnswer, ProbeAudit, ProbeResult, Question
-from auditor.storage import ledger, results
-from auditor.storage.audits import Audit
+from auditor.storage import results
 from auditor.storage.database import Database
-from auditor.storage.records import load_records
 
 MAX_WORDS = 200
 """Limit on each text of a structured answer."""
@@ -98,63 +94,3 @@ def _read_text(probe: InstalledProbe, answer: ProbeAnswer, schema: str | None) -
     if outcome is Outcome.UNPARSED and any(is_refusal(visible_text, language) for language in LANGUAGES):
         outcome = Outcome.REFUSED
     return outcome, value
-
-
-@dataclass(frozen=True, slots=True)
-class Rereading:
-    """Rows of one probe, read again from the recorded answers.
-
-    Attributes:
-        read: rows of the present reader version that were read again.
-        earlier: rows of other reader versions, which are not read again.
-        changed: rows that say something else than their answer.
-    """
-
-    probe: str
-    read: int
-    earlier: int
-    changed: Sequence[ProbeResult]
-
-
-def reread_results(db: Database, audit: Audit) -> list[Rereading]:
-    """Read the recorded answers of all usable probes again, and compare them with the stored rows; nothing is written.
-
-    Raises:
-        ProbeError: a hook of a probe failed.
-    """
-    config = load_stored_config(audit.config)
-    return [
-        _reread_probe(db, audit.id, load_probe(name)) for name in (config.probes.plugins if config is not None else ())
-    ]
-
-
-def _reread_probe(db: Database, audit_id: int, probe: InstalledProbe) -> Rereading:
-    """Read the answers of one probe again."""
-    rows = load_records(db, audit_id, ProbeResult, probe=probe.name)
-    rows = [row for row in rows if row.outcome is not Outcome.EXCLUDED]
-    present = [row for row in rows if row.reader_version == probe.probe.reader_version and row.key is not None]
-    keys = [key for row in present if (key := _key_of_result(row)) is not None]
-    answers, requests = ledger.load_answers(db, keys), ledger.load_requests(db, keys)
-    changed = []
-    n_read = 0
-    for row in present:
-        answer = answers.get(_key_of_result(row) or "")
-        if answer is None:
-            continue  # a failed request has no recorded answer; a usable row without one is counted elsewhere
-        n_read += 1
-        request = requests[answer.key]
-        place = ProbeAnswer(row.model, row.unit, row.sample, row.turn, request.text, "")
-        reread = read_answer(probe, place, request.schema, answer)
-        if (reread.outcome, _to_json(reread.value)) != (row.outcome, _to_json(row.value)):
-            changed.append(row)
-    return Rereading(probe.name, n_read, len(rows) - len(present), changed)
-
-
-def _key_of_result(row: ProbeResult) -> str | None:
-    """Key of the call whose answer the row shows: the second one if it is usable and the first was not."""
-    return row.repeat_key if row.repeat_key is not None and row.outcome is Outcome.OK else row.key
-
-
-def _to_json(value: Any) -> str:
-    """A value as the table stores it."""
-    return json.dumps(value, sort_keys=True)

@@ -83,6 +83,15 @@ def find_answered_keys(db: Database, keys: Iterable[str]) -> set[str]:
     return answered_keys
 
 
+def load_last_outcome(db: Database, key: str, audit_id: int) -> Outcome | None:
+    """Load the outcome of an audit's last request for a call; None if it has sent none."""
+    c = table_of(StoredAttempt).c
+    query = select(c.outcome).where(c.key == key, c.audit_id == audit_id).order_by(c.id.desc()).limit(1)
+    with db.read() as connection:
+        outcome = connection.execute(query).scalar_one_or_none()
+    return None if outcome is None else Outcome(outcome)
+
+
 async def record_dispatch(db: Database, run_id: str, audit_id: int, call: Call) -> None:
     """Record that a call is about to be sent.
 

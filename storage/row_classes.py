@@ -41,6 +41,7 @@ from auditor.domain.records import (
     StoredAs,
     table_declaration,
 )
+from auditor.errors import StorageError
 
 R = TypeVar("R")
 
@@ -248,8 +249,23 @@ class _StoredField:
         if self.type is datetime:
             return datetime.fromisoformat
         if isclass(self.type) and issubclass(self.type, StrEnum):
-            return {member.value: member for member in self.type}.__getitem__
+            return _Members(self.column_name, self.type).__getitem__
         return None
+
+
+class _Members(dict[str, StrEnum]):
+    """Members of an enumeration by the values of its column."""
+
+    def __init__(self, column_name: str, members: type[StrEnum]) -> None:
+        super().__init__((member.value, member) for member in members)
+        self._column_name = column_name
+
+    def __missing__(self, value: str) -> StrEnum:
+        raise StorageError(
+            f"a row of the database has the unknown {self._column_name} '{value}'.",
+            "Name the row with `auditor verify`. If a newer version of auditor wrote it, update auditor; else restore "
+            "a backup.",
+        )
 
 
 @dataclass(frozen=True)
@@ -338,7 +354,7 @@ class RecordConversion(Generic[R]):
     """
 
     def __init__(self, record_class: type[R]) -> None:
-        layout = _Layout.of(record_class)
+        layout = self._layout = _Layout.of(record_class)
         self.column_names = [stored.column_name for stored in layout.fields]
         self._make, self._parts = layout.make, layout.parts
         self._written = [stored for stored in layout.fields if ColumnMark.OWNERS not in stored.marks]
@@ -353,6 +369,15 @@ class RecordConversion(Generic[R]):
             if ColumnMark.NULLABLE in stored.marks and stored.default is not None
         ]
         self._key_texts = [i for i, stored in enumerate(layout.fields) if stored.is_key and stored.is_optional]
+
+    @property
+    def members_by_column(self) -> dict[str, type[StrEnum]]:
+        """The enumerations whose values are in columns, by the name of the column."""
+        return {
+            stored.column_name: stored.type
+            for stored in self._layout.fields
+            if isclass(stored.type) and issubclass(stored.type, StrEnum)
+        }
 
     def to_rows(self, records: Iterable[R], **owner: int | str) -> list[dict[str, Any]]:
         """Convert records to rows: values by column, after the same values of the owner's columns for each.

@@ -11,10 +11,8 @@ from auditor.cli.options import AuditArgument, JsonOption, StorageOption
 from auditor.cli.output import print_json, print_message, print_missing_probes, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from auditor.agents.probe_questions import Rereading
     from auditor.reports.data.verification import AuditVerification
+    from auditor.run.rederivation import Rederivation
 
 
 def verify(
@@ -31,32 +29,32 @@ def verify(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that an audit's records are complete and unchanged.
+    """Check that an audit's records are complete and consistent, and that its results follow from them.
 
-    Checks that no call is lost or counted twice, and that no answer or decision was changed since it was written. The
-    answers to probes of other packages are read again, and compared with the stored results. Exit code 1: a check
-    failed. Keep the checksum (the head of the hash chain) that this command prints. With --head, anyone
-    can check later that all records up to that point are still there and unchanged.
+    Checks that no call is lost or counted twice, and that no answer or decision was changed since it was written. Then
+    all results are derived again from the recorded answers, by the code of the run and without any model: scores,
+    verdicts, conflicts, votes and what probes read. Exit code 1: a check failed. Keep the checksum (the head of the
+    hash chain) that this command prints. With --head, anyone can check later that all records up to that point are
+    still there and unchanged.
 
     Example: auditor verify moral-alignment
     """
-    from auditor.agents.probe_questions import reread_results  # loads numpy, as the other check does
-    from auditor.reports.data.verification import verify_audit
+    from auditor.reports.data.verification import verify_audit  # loads numpy
     from auditor.run import open_stored_audit
+    from auditor.run.rederivation import derive_again
     from auditor.storage import hash_chain
 
     with open_stored_audit(audit, storage) as (db, stored_audit):
         verification = verify_audit(db, stored_audit.name)
-        rereadings = reread_results(db, stored_audit)
+        derivation = derive_again(db, stored_audit)
         is_known = head is None or hash_chain.contains_head(db, head)
     print_missing_probes(stored_audit.config)
-    holds = verification.is_consistent and is_known and not any(rereading.changed for rereading in rereadings)
+    holds = verification.is_consistent and derivation.is_consistent and is_known
     if as_json:
-        reread = {"reread": [asdict(rereading) for rereading in rereadings]} if rereadings else {}
-        print_json(asdict(verification) | reread | {"holds": holds})
+        print_json(asdict(verification) | {"derived": asdict(derivation), "holds": holds})
     else:
-        _print_verification(verification)
-        _print_rereadings(rereadings)
+        _print_verification(verification, is_unchanged=head is not None and is_known)
+        _print_derivation(derivation)
         if not is_known:
             print_message(
                 f"The checksum {head} is not among this audit's records: some were deleted or changed since it was "
@@ -66,18 +64,36 @@ def verify(
         raise typer.Exit(1)
 
 
-def _print_rereadings(rereadings: Sequence[Rereading]) -> None:
-    """Print how many results of each probe of another package were read again from the recorded answers."""
-    for rereading in rereadings:
-        earlier = f"; {rereading.earlier} of other reader versions were not read" if rereading.earlier else ""
+def _print_derivation(derivation: Rederivation) -> None:
+    """Print which results were derived again from the recorded answers, and which of them say something else."""
+    comparison = derivation.comparison
+    if comparison is None:
+        print_message(f"Results were not derived again: {derivation.reason}.")
+        return
+    for name, counts in comparison.by_probe.items():
+        earlier = f"; {counts['earlier']} of other reader versions were not read" if counts["earlier"] else ""
         print_message(
-            f"{rereading.probe}: {rereading.read} answers were read again, and {len(rereading.changed)} say something "
+            f"{name}: {counts['read']} answers were read again, and {counts['changed']} say something "
             f"else than the stored result{earlier}."
         )
+    for difference in comparison.differences:
+        print_message(f"{difference.table} {difference.row} {difference.problem}.")
+    n_compared, n_changed = comparison.compared.total(), comparison.changed.total()
+    described = f", of which the first {len(comparison.differences)} are listed" if n_changed else ""
+    print_message(
+        f"{n_compared} results were derived again from the recorded answers: {n_changed} differ{described}."
+        if n_changed
+        else f"{n_compared} results were derived again from the recorded answers, and all are equal."
+    )
 
 
-def _print_verification(verification: AuditVerification) -> None:
-    """Print planned and recorded results by stage and model, changed records, and the head of the hash chain."""
+def _print_verification(verification: AuditVerification, *, is_unchanged: bool) -> None:
+    """Print planned and recorded results by stage and model, changed records, and the head of the hash chain.
+
+    Args:
+        is_unchanged: whether a head that was noted earlier is among the records: only then they are known to be
+            unchanged, since a chain that was written anew is consistent, too.
+    """
     # A balance is of one stage and model: planned = done + failed + cancelled + pending, and no stray records.
     columns = ["stage", "model", "planned", "done", "failed", "cancelled", "pending", "adds up"]
     rows = [
@@ -94,6 +110,8 @@ def _print_verification(verification: AuditVerification) -> None:
         for balance in verification.balances
     ]
     print_table(columns, rows)
+    for difference in verification.unknown:
+        print_message(f"{difference.table} {difference.row} {difference.problem}.")
     if verification.unfounded:
         print_message(
             f"{verification.unfounded} usable answers or verdicts in the results have no recorded answer of a model "
@@ -103,6 +121,7 @@ def _print_verification(verification: AuditVerification) -> None:
         print_message(f"{chain_break.record_kind} {chain_break.row_id} {chain_break.problem}.")
     if not verification.records.breaks:
         print_message(
-            f"{verification.records.n_links} answers and decisions are unchanged. To check them again later, keep "
-            f"this checksum for --head: {verification.records.head}"
+            f"{verification.records.n_links} recorded answers and decisions are "
+            f"{'consistent, and unchanged up to the given checksum' if is_unchanged else 'consistent'}. To check "
+            f"later that they are unchanged, keep this checksum for --head: {verification.records.head}"
         )

@@ -38,6 +38,8 @@ NEEDED_BY_NO_QUICK_COMMAND = {
     "ray",
     "httpx",
 }
+NEEDED_BY_GRAPHS = {"langgraph", "langchain_core", "langsmith", "httpx"}
+"""Loaded by `verify`, which runs the audit's graph on the recorded answers."""
 RUN_COMMAND = """
 import json, sys
 sys.argv = ["auditor", *json.loads(sys.argv[1])]
@@ -130,14 +132,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["status"], set()),
         (["status", "--json"], set()),
-        (["verify", "--storage", "sqlite:///simulated.db"], set()),
+        (["verify", "--storage", "sqlite:///simulated.db"], NEEDED_BY_GRAPHS),
         (["estimate", "estimated.toml"], set()),
         (["init", "new.toml"], set()),
         (["report", "--format", "json", "-o", "report.json"], set()),
         (["report", "--format", "md", "-o", "report.md"], set()),
         (["report", "-o", "report.html"], {"vl_convert"}),
         (["status", *EVERYTHING], set()),
-        (["verify", *EVERYTHING], set()),
+        (["verify", *EVERYTHING], NEEDED_BY_GRAPHS),
         (["report", "--format", "json", "-o", "report.json", *EVERYTHING], set()),
         (["report", "--brief", "--format", "text", *EVERYTHING], set()),
         (["report", "-o", "report.html", *EVERYTHING], {"vl_convert"}),

@@ -12,9 +12,10 @@ from auditor.reports.data.coverage.stage_coverage import CoverageUnit, StageCove
 from auditor.reports.data.probe_reports import build_probe_reports, measure_installed_coverage, measure_probe_coverage
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
 from auditor.reports.data.source_loading import load_source
+from auditor.storage import audits, hash_chain
 from auditor.storage import count_queries as stored
-from auditor.storage import hash_chain
 from auditor.storage.database import Database
+from auditor.storage.derived_rows import RowDifference, find_unknown_values
 
 CANCELLED_OUTCOME = Outcome.OVER_BUDGET.value
 """Outcome of calls that were cancelled because the budget was spent."""
@@ -56,18 +57,19 @@ class AuditVerification:
         balances: planned against recorded calls, by stage and model.
         unfounded: number of usable traces, verdicts and answers of probes whose answer is not recorded.
         records: check of the hash chain over all records of the database.
+        unknown: rows with a value that no version of the program has written; then no calls are balanced.
     """
 
     balances: Sequence[CallBalance]
     unfounded: int
     records: hash_chain.ChainCheck
+    unknown: Sequence[RowDifference] = ()
 
     @property
     def is_consistent(self) -> bool:
         """Whether all balances and the hash chain are consistent, and every usable record has its answer."""
-        return (
-            all(balance.is_consistent for balance in self.balances) and not self.unfounded and not self.records.breaks
-        )
+        is_balanced = all(balance.is_consistent for balance in self.balances)
+        return is_balanced and not self.unfounded and not self.records.breaks and not self.unknown
 
 
 def verify_audit(db: Database, audit_name: str) -> AuditVerification:
@@ -76,6 +78,9 @@ def verify_audit(db: Database, audit_name: str) -> AuditVerification:
     Raises:
         StorageError: there is no such audit.
     """
+    audit = audits.get_audit(db, audit_name)
+    if unknown := find_unknown_values(db, audit.id):
+        return AuditVerification([], 0, hash_chain.verify_chain(db), unknown)
     source = load_source(db, audit_name)
     probe_reports = build_probe_reports(db, source, build_sampling_report(source.config, source.call_counts))
     balances = [_balance_stage(stage, model) for stage in measure_coverage(source) for model in source.models]

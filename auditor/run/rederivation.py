@@ -1,0 +1,178 @@
+"""Derive the results of an audit again from its recorded answers, and compare them with the stored ones.
+
+The graph of the audit runs once more, with the same code and no model: on a copy of the recorded answers and of the
+survey, in a temporary database. Nothing is written to the audit's own database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from auditor.config import AuditConfig, load_stored_config
+from auditor.domain import Answer, Call, CellScore, Outcome, Purpose, Survey, Verdict
+from auditor.errors import AuditorError
+from auditor.panel_assignment import TraceKey
+from auditor.run.encoders import NO_ENCODER
+from auditor.run.simulation import bind_simulated_models
+from auditor.storage import audits, exclusions, ledger, results, semantic_results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from auditor.storage.derived_rows import RowComparison, apply_copied_exclusions, compare_derived_rows, open_copy
+from auditor.storage.records import load_records, save_records
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+TABLES_OF_EXPERIMENTS = ("trial", "contest", "claim")
+"""Tables with rows that experiments write, which no run derives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rederivation:
+    """Outcome of `derive_again`.
+
+    Attributes:
+        comparison: of the derived with the stored rows; None if they could not be derived.
+        reason: why not; None if they were derived.
+    """
+
+    comparison: RowComparison | None
+    reason: str | None = None
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether no stored row differs from what the recorded answers say."""
+        return self.comparison is None or not self.comparison.changed
+
+
+def derive_again(db: Database, audit: Audit) -> Rederivation:
+    """Derive all results of an audit again from its recorded answers, and compare them with the stored rows.
+
+    An audit of imported results has no answers: nothing is derived.
+    """
+    config = load_stored_config(audit.config)
+    if config is None:
+        return Rederivation(None, "the results of this audit were imported, and no answers are recorded")
+    survey = audits.load_audit_survey(db, audit)
+    config = bind_simulated_models(config, survey)
+    try:
+        with open_copy(db, audit, {model.model for model in config.models_by_name.values()}) as copy:
+            client = RecordedClient(db, copy, audit.id)
+            asyncio.run(_derive(db, copy, audit, config, survey, client))
+            return Rederivation(
+                compare_derived_rows(
+                    db,
+                    copy,
+                    audit,
+                    is_unasked=client.unasked.__contains__,
+                    is_foreign=partial(_is_foreign, config.probes.missing),
+                )
+            )
+    except AuditorError as error:
+        return Rederivation(None, error.message)
+
+
+def _is_foreign(missing_probes: Collection[str], table: str, row: Mapping[str, Any]) -> bool:
+    """Whether no run derives a stored row: another command wrote it, or its probe is not installed."""
+    if table == "probe_result":
+        return row["probe"] in missing_probes
+    if table == "call":
+        return bool(row["purpose"] == Purpose.PREFLIGHT)
+    is_claim = table == "conflict" and row["kind"] in results.CLAIM_KINDS
+    return is_claim or table in TABLES_OF_EXPERIMENTS
+
+
+async def _derive(
+    db: Database, copy: Database, audit: Audit, config: AuditConfig, survey: Survey, client: RecordedClient
+) -> None:
+    """Run the audit's graph on the copy, then apply the exclusions in force as the commands that declare them do."""
+    from auditor.agents.graph_runner import recompute_results, run_graph  # loads langgraph (2 s)
+    from auditor.agents.run_context import RunContext
+
+    # An encoder's results are measured, not derived; a run keeps those of unchanged texts, too.
+    measured = [
+        CellScore(score.model, score.cell, score.method, None, evidence=score.evidence, self_consistency=value)
+        for score in results.load_scores(db, audit.id)
+        if (value := score.self_consistency) is not None
+    ]
+    save_records(copy, audit.id, measured)
+    context = RunContext(
+        config,
+        survey,
+        audit.id,
+        list(survey.asked_cells),
+        copy,
+        client,
+        load_semantic_encoder=_semantic_encoder_loader(db, audit, config),
+        preflight=False,
+        recorded_verdicts=_load_recorded_verdicts(db, audit, config),
+    )
+    await run_graph(context)
+    context.raise_if_stopped()
+    if exclusions.load_exclusions(db, audit.id):
+        await asyncio.to_thread(apply_copied_exclusions, db, copy, audit.id)
+        await asyncio.to_thread(recompute_results, context)
+
+
+def _load_recorded_verdicts(db: Database, audit: Audit, config: AuditConfig) -> dict[str, dict[TraceKey, Verdict]]:
+    """The stored verdicts of judges whose verdicts came from a file, which no answer shows."""
+    names = [judge.name for judge in config.judge_models if judge.verdicts is not None]
+    recorded: dict[str, dict[TraceKey, Verdict]] = {name: {} for name in names}
+    for verdict in load_records(db, audit.id, Verdict, judge=names) if names else ():
+        recorded[verdict.judge][TraceKey(verdict.model, verdict.cell, verdict.sample)] = verdict
+    return recorded
+
+
+class StoredVectors:
+    """An encoder whose vectors are stored; it computes none."""
+
+    def __init__(self, revision: str) -> None:
+        """Set up with the revision under which they are stored."""
+        self.revision = revision
+
+    def encode(self, texts: list[str]) -> NDArray[float32]:
+        """Raise AuditorError: a vector is missing."""
+        raise AuditorError(f"{len(texts)} texts have no stored vector, which only their encoder can compute.")
+
+
+def _semantic_encoder_loader(db: Database, audit: Audit, config: AuditConfig) -> Any:
+    """A function that returns the stored vectors in place of the encoder of the probe `semantic`; None without it."""
+    probe = config.probes.semantic
+    if probe is None or probe.paraphrases == 0:
+        return None
+    facts = semantic_results.load_facts(db, audit.id)
+    return lambda: StoredVectors(facts.revision if facts is not None else NO_ENCODER)
+
+
+class RecordedClient:
+    """Answers calls that have no recorded answer with their recorded failure."""
+
+    def __init__(self, db: Database, copy: Database, audit_id: int) -> None:
+        """Set up for an audit.
+
+        Args:
+            db: the audit's database, with its failed requests.
+            copy: the database with the answers that the audit could use.
+            audit_id: of the audit.
+        """
+        self._db, self._copy, self._audit_id = db, copy, audit_id
+        self.unasked: set[str] = set()
+        """Keys of calls without a recorded answer and without a recorded request."""
+
+    async def complete(self, call: Call) -> Answer:
+        """The recorded failure of a call; of one that would be asked again with a higher limit, the earlier answer."""
+        earlier = call
+        while earlier.retake:
+            earlier = replace(earlier, retake=earlier.retake - 1)
+            if answer := ledger.load_answers(self._copy, [earlier.key]).get(earlier.key):
+                return answer
+        outcome = ledger.load_last_outcome(self._db, call.key, self._audit_id)
+        if outcome is None or outcome.is_answer:
+            self.unasked.add(call.key)
+            return Answer(call.key, Outcome.OVER_BUDGET)
+        return Answer(call.key, outcome)

@@ -1,0 +1,318 @@
+"""Rows that a run derives from recorded answers: copying what they are derived from, and comparing them in two
+databases.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, event, insert, select, true
+
+from auditor.domain import CellScore, Conflict, Outcome, SurveyCell, TaskItem
+from auditor.domain.audit_records import Audit
+from auditor.domain.exclusions import ExcludedContent, Exclusion
+from auditor.domain.labels import DrawnUnit, LabelDraw, LabelEntry
+from auditor.domain.records import CallKey
+from auditor.probe_interface import ProbeResult
+from auditor.storage import audits, exclusions, tables
+from auditor.storage.call_records import StoredAnswer, TextVector
+from auditor.storage.database import Database, open_database
+from auditor.storage.probe_answers import PROBE_RECORDS
+from auditor.storage.row_classes import DerivedRow, conversion_of
+from auditor.storage.row_writing import table_of
+
+COPIED_RECORDS = (SurveyCell, TaskItem, LabelDraw, DrawnUnit, LabelEntry, TextVector)
+"""Records besides the answers that results are derived from."""
+ROWS_PER_CHUNK = 2_000
+TOLERANCE = 1e-9
+"""Largest difference between a stored and a derived number that is no difference."""
+STAGES_BY_ORDER = ("measure", "detect", "resolve", audits.AWAITING_HUMAN, audits.REPORTING, audits.FINISHED)
+"""Stages after all branches of the graph; the stages of branches come before them."""
+VOTE_COLUMNS = ("state", "seats", "votes_left", "votes_right", "winner")
+"""Columns of a conflict that the votes determine, a stage after it is found."""
+MAX_DIFFERENCES = 20
+"""Differences that are described; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """A stored row that is not what the recorded answers say; `problem` continues a sentence that names the row."""
+
+    table: str
+    row: str
+    problem: str
+
+
+@dataclass(slots=True)
+class RowComparison:
+    """How the derived rows of an audit compare with its stored ones.
+
+    Attributes:
+        compared: number of stored rows that were compared, by table.
+        changed: number of them that differ, by table.
+        differences: the first of them.
+        by_probe: the same two numbers, and those read by other versions of the probe, by the probe's name.
+    """
+
+    compared: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+    differences: list[RowDifference] = field(default_factory=list)
+    by_probe: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def add(self, table: str, row: str, problem: str) -> None:
+        """Count a difference, and describe it if it is one of the first."""
+        self.changed[table] += 1
+        if len(self.differences) < MAX_DIFFERENCES:
+            self.differences.append(RowDifference(table, row, problem))
+
+
+def find_unknown_values(db: Database, audit_id: int) -> list[RowDifference]:
+    """Find an audit's rows with values that are no member of their column's enumeration, at most `MAX_DIFFERENCES`."""
+    differences: list[RowDifference] = []
+    for record_class in [*tables.RECORDS, *(part for parts in PROBE_RECORDS.values() for part in parts)]:
+        table = table_of(record_class)
+        if "audit_id" not in table.c:
+            continue
+        for name, members in conversion_of(record_class).members_by_column.items():
+            column, known = table.c[name], ["", *(member.value for member in members)]
+            keys = [key for key in table.primary_key if key.name != "audit_id"]
+            query = select(*keys, column.label("unknown")).where(
+                table.c.audit_id == audit_id, column.is_not(None), column.not_in(known)
+            )
+            with db.read() as connection:
+                rows = connection.execute(query.limit(MAX_DIFFERENCES)).all()
+            differences += [
+                RowDifference(table.name, ", ".join(map(str, key)), f"has the unknown {name} '{_shorten(value)}'")
+                for *key, value in rows
+            ]
+    return differences[:MAX_DIFFERENCES]
+
+
+# --- what rows are derived from ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def open_copy(source: Database, audit: Audit, models: set[str]) -> Iterator[Database]:
+    """Yield a temporary database with an audit and what its results are derived from, but for exclusions.
+
+    Args:
+        source: the database of the audit.
+        audit: the audit.
+        models: model strings whose answers are copied; of a finished audit those answers that it could use.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="auditor-") as folder,
+        open_database(f"sqlite:///{Path(folder) / 'derived.db'}") as copy,
+    ):
+        event.listen(copy.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
+        copy.engine.dispose()  # the connections that were opened before
+        audit_table, answers = table_of(Audit), table_of(StoredAnswer)
+        is_usable = answers.c.model.in_(sorted(models))
+        if audit.finished_at is not None:
+            is_usable &= answers.c.created_at <= audit.finished_at
+        _copy_rows(source, copy, audit_table, audit_table.c.id == audit.id)
+        _copy_rows(source, copy, answers, is_usable)
+        for record_class in COPIED_RECORDS:
+            table = table_of(record_class)
+            _copy_rows(source, copy, table, table.c.audit_id == audit.id if "audit_id" in table.c else true())
+        yield copy
+
+
+def apply_copied_exclusions(source: Database, copy: Database, audit_id: int) -> None:
+    """Copy an audit's declarations of invalid answers, and apply those in force."""
+    table = table_of(Exclusion)
+    _copy_rows(source, copy, table, table.c.audit_id == audit_id)
+    copy.write(lambda connection: exclusions.apply_exclusions(connection, audit_id))
+
+
+def _copy_rows(source: Database, target: Database, table: Table, condition: ColumnElement[bool]) -> None:
+    """Copy the rows of a table that meet a condition, a chunk at a time."""
+    with source.read() as connection:
+        rows = connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(select(table).where(condition))
+        for chunk in rows.mappings().partitions():
+            _insert_rows(target, table, [dict(row) for row in chunk])
+
+
+def _insert_rows(db: Database, table: Table, rows: list[dict[str, Any]]) -> None:
+    db.write(lambda connection: connection.execute(insert(table), rows))
+
+
+# --- comparison -------------------------------------------------------------------------------------------------
+
+
+def compare_derived_rows(
+    stored: Database,
+    derived: Database,
+    audit: Audit,
+    *,
+    is_unasked: Callable[[str], bool],
+    is_foreign: Callable[[str, Mapping[str, Any]], bool],
+) -> RowComparison:
+    """Compare all rows of an audit that a run derives, in the order of their keys.
+
+    Args:
+        stored: the database of the audit.
+        derived: a database with its rows, derived again.
+        audit: the audit as it is stored; a row that is missing is a difference only once its stage is over.
+        is_unasked: whether neither an answer nor a failed request is recorded for a call's key.
+        is_foreign: whether a stored row, of a table, was not written by a run, so that it is not derived.
+    """
+    comparison = RowComparison()
+    order = STAGES_BY_ORDER.index(audit.stage) if audit.stage in STAGES_BY_ORDER else -1
+    for row_class in DerivedRow.__subclasses__():
+        table = table_of(row_class)
+        is_over = order >= _order_of_last_stage(table)
+        if not is_over and table in (table_of(CellScore), table_of(Conflict)):
+            continue
+        has_votes = order >= STAGES_BY_ORDER.index(audits.AWAITING_HUMAN)
+        rules = _TableRules(table, is_over, has_votes, is_unasked, is_foreign)
+        with stored.read() as stored_rows, derived.read() as derived_rows:
+            for ours, theirs in _merge(table, audit.id, stored_rows, derived_rows):
+                rules.compare(comparison, ours, theirs)
+    return comparison
+
+
+def _order_of_last_stage(table: Table) -> int:
+    """Position in `STAGES_BY_ORDER` of the first stage in which a table is complete."""
+    if table is table_of(CellScore):
+        return STAGES_BY_ORDER.index("detect")
+    return STAGES_BY_ORDER.index("resolve" if table is table_of(Conflict) else "measure")
+
+
+def _merge(
+    table: Table, audit_id: int, stored: Connection, derived: Connection
+) -> Iterator[tuple[RowMapping | None, RowMapping | None]]:
+    """Yield the rows of a table in two databases, pair by pair; None for one that is missing in a database."""
+    key_names = [column.name for column in table.primary_key if column.name != "audit_id"]
+    query = select(table).where(table.c.audit_id == audit_id).order_by(*(table.c[name] for name in key_names))
+    ours, theirs = (
+        iter(connection.execution_options(yield_per=ROWS_PER_CHUNK).execute(query).mappings())
+        for connection in (stored, derived)
+    )
+    left, right = next(ours, None), next(theirs, None)
+    while left is not None or right is not None:
+        left_key = None if left is None else tuple(_sortable(left[name]) for name in key_names)
+        right_key = None if right is None else tuple(_sortable(right[name]) for name in key_names)
+        if right_key is None or (left_key is not None and left_key < right_key):
+            yield left, None
+            left = next(ours, None)
+        elif left_key is None or right_key < left_key:
+            yield None, right
+            right = next(theirs, None)
+        else:
+            yield left, right
+            left, right = next(ours, None), next(theirs, None)
+
+
+def _sortable(value: Any) -> tuple[int, Any]:
+    """A value of a key in the order of SQLite: numbers, then texts by their bytes."""
+    return (1, value.encode("utf-8", "surrogatepass")) if isinstance(value, str) else (0, value)
+
+
+@dataclass(frozen=True)
+class _TableRules:
+    """How the rows of one table are compared.
+
+    Attributes:
+        is_over: whether the stage that writes them is over, so that a missing row is a difference.
+        has_votes: whether the votes on conflicts are counted.
+    """
+
+    table: Table
+    is_over: bool
+    has_votes: bool
+    is_unasked: Callable[[str], bool]
+    is_foreign: Callable[[str, Mapping[str, Any]], bool]
+
+    def compare(self, comparison: RowComparison, ours: RowMapping | None, theirs: RowMapping | None) -> None:
+        """Compare a stored row with the derived one."""
+        name = self.table.name
+        if ours is None:
+            assert theirs is not None
+            if self.is_over and not self._was_not_asked(theirs) and self.table is not table_of(ExcludedContent):
+                comparison.add(name, self._describe_key(theirs), "is gone: the recorded answers give it")
+            return
+        if theirs is None:
+            if not self.is_foreign(name, dict(ours)):
+                comparison.compared[name] += 1
+                comparison.add(name, self._describe_key(ours), "has no recorded answer behind it")
+            return
+        comparison.compared[name] += 1
+        if self.table is table_of(ProbeResult) and self._has_other_reader(comparison, ours, theirs):
+            return
+        problem = self._find_problem(ours, theirs)
+        if problem is not None:
+            comparison.add(name, self._describe_key(ours), problem)
+        if self.table is table_of(ProbeResult):
+            counts = comparison.by_probe.setdefault(ours["probe"], Counter())
+            counts["read"] += ours["outcome"] != Outcome.EXCLUDED.value
+            counts["changed"] += problem is not None
+
+    def _has_other_reader(self, comparison: RowComparison, ours: RowMapping, theirs: RowMapping) -> bool:
+        """Whether a result was read by another version of its probe's reader; such a row is counted."""
+        if ours["reader_version"] == theirs["reader_version"]:
+            return False
+        comparison.by_probe.setdefault(ours["probe"], Counter())["earlier"] += 1
+        return True
+
+    def _find_problem(self, ours: RowMapping, theirs: RowMapping) -> str | None:
+        """Say how a stored row differs from the derived one; None if it does not."""
+        for column, value in ours.items():
+            other = theirs[column]
+            if _is_equal(value, other) or (not self.has_votes and column in VOTE_COLUMNS):
+                continue
+            if self._was_not_asked(theirs) and _is_failure(ours):
+                return None
+            if not self.is_over and _is_failure(ours):
+                return None  # a run that was stopped has recorded an answer that it has not read yet
+            return f"has {column} = {_shorten(value)}, and the recorded answers give {_shorten(other)}"
+        return None
+
+    def _was_not_asked(self, row: RowMapping) -> bool:
+        """Whether a derived row stands for a call of which nothing is recorded."""
+        keys = [row[column.name] for column in self.table.c if CallKey in column.info and row[column.name] is not None]
+        return any(self.is_unasked(key) for key in keys[:1])
+
+    def _describe_key(self, row: RowMapping) -> str:
+        return ", ".join(str(row[column.name]) for column in self.table.primary_key if column.name != "audit_id")
+
+
+def _is_failure(row: RowMapping) -> bool:
+    """Whether a row says that its call failed."""
+    outcome = row.get("outcome")
+    return outcome in {member.value for member in Outcome} and not Outcome(outcome).is_answer
+
+
+def _is_equal(value: Any, other: Any) -> bool:
+    """Whether two values of a column are equal; numbers within the tolerance, also in texts of JSON."""
+    if value == other:
+        return True
+    if isinstance(value, bool | int | float) and isinstance(other, bool | int | float):
+        return math.isclose(value, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    if isinstance(value, str) and isinstance(other, str) and value[:1] in "[{" and other[:1] in "[{":
+        try:
+            return _is_equal_json(json.loads(value), json.loads(other))
+        except ValueError:
+            return False
+    return False
+
+
+def _is_equal_json(value: Any, other: Any) -> bool:
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(_is_equal_json(value[key], other[key]) for key in value)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(_is_equal_json, value, other))
+    return type(value) is type(other) and _is_equal(value, other) if isinstance(value, str) else _is_equal(value, other)
+
+
+def _shorten(value: Any) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
