@@ -25,6 +25,7 @@ from auditor.agents.opinion_questions import (
 )
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage
+from auditor.config.distribution import DistributionProbe
 from auditor.domain import Answer, Call, Outcome
 from auditor.domain.opinions import Opinion
 from auditor.storage import opinions
@@ -65,7 +66,7 @@ def build_distribution_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
 async def store_shares(state: DistributionState, runtime: Runtime[RunContext]) -> DistributionState:
     """Store the shares of people's answers, and count whose opinions are asked for."""
     context = runtime.context
-    probe = context.config.probes.distribution
+    probe = context.config.probes.find(DistributionProbe)
     if probe is None:
         return {"subjects": 0}
     await record_stage(context, STAGE)
@@ -88,7 +89,7 @@ def route_subjects(state: DistributionState) -> list[Send] | Literal["__end__"]:
 async def ask_opinions(state: Batch, runtime: Runtime[RunContext]) -> DistributionState:
     """Ask every model about the cells and groups of the batch, repair unreadable answers, and store the opinions."""
     context = runtime.context
-    probe = context.config.probes.distribution
+    probe = context.config.probes.find(DistributionProbe)
     assert probe is not None
     plan: DistributionPlan = context.probe_plans[STAGE]
     requests = [
@@ -119,7 +120,7 @@ async def _collect_opinions(
 ) -> list[Opinion]:
     """Ask, and ask once more for unreadable answers; opinions that a stopped run leaves unanswered are missing."""
     answers = await run_calls(context, STAGE, [request.call for request in requests if request.call is not None])
-    probe = context.config.probes.distribution
+    probe = context.config.probes.find(DistributionProbe)
     assert probe is not None
 
     def parse(request: _Request, call: Call | None, answer: Answer | None) -> Opinion:

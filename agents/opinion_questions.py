@@ -283,8 +283,9 @@ def _language_of(config: AuditConfig, cell: Cell) -> str:
 
 def _require_probe(config: AuditConfig) -> DistributionProbe:
     """The probe's settings, of a config that has it."""
-    assert config.probes.distribution is not None
-    return config.probes.distribution
+    probe = config.probes.find(DistributionProbe)
+    assert probe is not None
+    return probe
 
 
 def load_people_opinions(config: AuditConfig, survey: Survey) -> PeopleOpinions:

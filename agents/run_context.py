@@ -134,7 +134,7 @@ class RunContext:
         cells: all cells of the audit, in order.
         client: sends calls, and records them with their answers.
         consistency: computes self-consistencies; None if they are not measured.
-        load_semantic_encoder: returns the encoder of the probe `semantic`, loaded on first use; None without it.
+        encoder_loaders: return the encoder of a probe, loaded on first use, by the name of a probe that has one.
         stop_event: set to stop sending calls; calls in flight are awaited and recorded.
         fatal_errors: errors that stopped the run.
         run_id: id of this run, unique among all runs of the audit.
@@ -156,7 +156,7 @@ class RunContext:
     db: Database
     client: ModelClient
     consistency: BackgroundConsistency | None = None
-    load_semantic_encoder: Callable[[], TextEncoder] | None = None
+    encoder_loaders: Mapping[str, Callable[[], TextEncoder]] = field(default_factory=dict)
     progress: ProgressReporter = field(default_factory=SilentProgress)
     stop_event: threading.Event = field(default_factory=threading.Event)
     fatal_errors: list[AuditorError] = field(default_factory=list)

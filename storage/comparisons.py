@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, and_, select
-from sqlalchemy.orm import aliased
 
 from auditor.domain import ComparisonChoice, Outcome
-from auditor.domain.comparisons import Comparison, ComparisonItem, Item, ItemSet, Relation
+from auditor.domain.comparisons import (
+    CELL_SEPARATOR,
+    TRACE_ITEM_SEPARATOR,
+    Comparison,
+    ComparisonItem,
+    Item,
+    ItemSet,
+    Relation,
+)
 from auditor.domain.labels import LabelKind
 from auditor.metrics.preference import TIE_TOLERANCE
 from auditor.storage.database import Database
 from auditor.storage.label_units import PART_NAMES, UnitQuery
+from auditor.storage.probe_answers import Columns, Condition, as_text
 from auditor.storage.records import load_records, replace_records
 from auditor.storage.row_writing import table_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Connection
 
 Floats = NDArray[np.float64]
 PREFERENCE_VALUES = {ComparisonChoice.FIRST: 1.0, ComparisonChoice.TIE: 0.5, ComparisonChoice.SECOND: 0.0}
@@ -168,23 +178,41 @@ def compute_people_preferences(item_set: ItemSet) -> Floats:
     return np.where(np.isnan(gaps), np.nan, (np.sign(gaps) + 1) / 2)
 
 
-# --- labels -------------------------------------------------------------------------------------------------------
+# --- conditions and queries ---------------------------------------------------------------------------------------
+
+
+def is_about(name: str, value: str) -> Condition:
+    """Condition: a comparison is of a "country" or "topic": that of its set, or an item."""
+    c = table_of(Comparison).c
+    if name == "country":
+        is_of_country = c.context.startswith(f"{value}{CELL_SEPARATOR}", autoescape=True)
+        return is_of_country | (c.context == value)
+    is_of_set = (c.context == value) | c.context.endswith(f"{CELL_SEPARATOR}{value}", autoescape=True)
+    return is_of_set | (c.item_a == value) | (c.item_b == value)
+
+
+def rests_on(trace: Columns) -> Condition:
+    """Condition: a direct answer is an item of a comparison."""
+    c = table_of(Comparison).c
+    item = trace.model + TRACE_ITEM_SEPARATOR + as_text(trace.sample)
+    is_item = (c.item_a == item) | (c.item_b == item)
+    return is_item & (c.context == trace.country + CELL_SEPARATOR + trace.topic)
 
 
 def query_label_units(audit_id: int) -> UnitQuery:
     """Query the comparisons that a judge was asked about in their standard form, in the order of items as shown."""
-    c = table_of(Comparison).c
-    first, second = aliased(table_of(ComparisonItem)), aliased(table_of(ComparisonItem))
+    comparison, items = table_of(Comparison), table_of(ComparisonItem)
+    first, second, c = items.alias(), items.alias(), comparison.c
 
-    def is_item(item: Any, name: ColumnElement[str]) -> ColumnElement[bool]:
+    def is_item(item: Any, name: ColumnElement[str]) -> Condition:
         """Condition: an item is the one of the comparison with this name."""
-        return and_(item.c.audit_id == c.audit_id, item.c.context == c.context, item.c.item == name)
+        is_of_set = (item.c.audit_id == c.audit_id) & (item.c.context == c.context)
+        return is_of_set & (item.c.item == name)
 
     key_columns = {name: c[name] for name in PART_NAMES[LabelKind.COMPARISON]}
-    query = (
-        select(*key_columns.values(), first.c.text.label("content_first"), second.c.text.label("content_second"))
-        .join(first, is_item(first, c.item_a))
-        .join(second, is_item(second, c.item_b))
-        .where(c.audit_id == audit_id, c.relation == Relation.STANDARD.value)
+    joined = comparison.join(first, is_item(first, c.item_a)).join(second, is_item(second, c.item_b))
+    query = joined.select().with_only_columns(
+        *key_columns.values(), first.c.text.label("content_first"), second.c.text.label("content_second")
     )
+    query = query.where(c.audit_id == audit_id, c.relation == Relation.STANDARD.value)
     return query.distinct(), key_columns

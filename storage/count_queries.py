@@ -15,21 +15,17 @@ from sqlalchemy import (
     cast,
     func,
     literal,
-    not_,
     null,
-    or_,
     select,
     true,
 )
 
-from auditor.domain import Cell, Outcome, Purpose, Ruling, SentencePairScore, Trace, Verdict
-from auditor.domain.comparisons import Comparison
-from auditor.domain.opinions import Opinion
-from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
+from auditor.config.installed_probes import list_built_in_probes
+from auditor.domain import Cell, Outcome, Ruling, SentencePairScore, Trace, Verdict
 from auditor.probe_interface import ProbeResult
 from auditor.storage.call_records import StoredAnswer
 from auditor.storage.database import Database
-from auditor.storage.probe_answers import ANSWER_RECORDS
+from auditor.storage.probe_answers import ANSWER_RECORDS, RepeatedQuestions
 from auditor.storage.row_writing import table_of
 from auditor.text_safety import OMISSION_MARK_END
 
@@ -125,27 +121,22 @@ def count_sentence_pair_repeats(db: Database, audit_id: int) -> list[RepeatCount
 
 def count_probe_repeats(db: Database, audit_id: int) -> list[ProbeRepeatCount]:
     """Count the questions of probes with a stage of their own that were asked again, by what their coverage counts."""
-    answer, comparison, verdict, opinion, result = (
-        table_of(record_class).c for record_class in (MoralAnswerRecord, Comparison, PairVerdict, Opinion, ProbeResult)
-    )
-    semantic, no_method = literal("semantic"), null()
-    # Answers to a question as it stands count where no others were asked for.
-    has_wordings = select(answer.audit_id).where(answer.audit_id == audit_id, answer.wording > 0).exists()
-    is_counted = or_(answer.wording > 0, not_(has_wordings))
-    is_judged = verdict.purpose == Purpose.CONSISTENCY.value
-    # Stage, method, model, first outcome, outcome; and a condition.
-    kinds: list[tuple[tuple[Any, ...], ColumnElement[bool]]] = [
-        ((semantic, literal("answers"), answer.model, answer.first_outcome, answer.outcome), is_counted),
-        ((semantic, literal("rules"), answer.model, answer.rot_first_outcome, answer.rot_outcome), true()),
-        ((semantic, literal("judgements"), verdict.model, verdict.first_outcome, verdict.outcome), is_judged),
-        ((literal("logic"), no_method, comparison.judge, comparison.first_outcome, comparison.outcome), true()),
-        ((literal("distribution"), opinion.mode, opinion.model, opinion.first_outcome, opinion.outcome), true()),
-        ((result.probe, no_method, result.model, result.first_outcome, result.outcome), true()),
+    kinds: list[tuple[Any, RepeatedQuestions]] = [
+        (literal(probe.name), questions)
+        for probe in list_built_in_probes()
+        for questions in probe.list_repeated_questions(audit_id)
     ]
+    c = table_of(ProbeResult).c
+    kinds.append((c.probe, RepeatedQuestions(None, c.model, c.first_outcome, c.outcome)))
     counts: list[ProbeRepeatCount] = []
-    for (*group, outcome), condition in kinds:
+    for stage, (method, model, first_outcome, outcome, condition) in kinds:
+        method = method if isinstance(method, ColumnElement) else null() if method is None else literal(method)
+        group = (stage, method, model, first_outcome)
         query = select(*group, func.count(), count_if(outcome == Outcome.OK.value)).where(
-            group[-1].table.c.audit_id == audit_id, group[-1].is_not(None), outcome != Outcome.EXCLUDED.value, condition
+            first_outcome.table.c.audit_id == audit_id,
+            first_outcome.is_not(None),
+            outcome != Outcome.EXCLUDED.value,
+            true() if condition is None else condition,
         )
         columns = [column for column in group if isinstance(column, Column)]
         counts += fetch_rows(db, ProbeRepeatCount._make, query.group_by(*columns).order_by(*columns))

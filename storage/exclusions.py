@@ -6,22 +6,20 @@ later. Rows are kept as they were, so that an undo restores them exactly.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    String,
     Table,
     and_,
     case,
-    cast,
     delete,
     exists,
-    false,
     func,
     or_,
     select,
@@ -29,64 +27,61 @@ from sqlalchemy import (
     update,
 )
 
-from auditor.config.installed_probes import is_installed, load_probe
+from auditor.config.installed_probes import is_installed, list_built_in_probes, load_probe
 from auditor.domain import (
     AlteredTraceVerdict,
     Contest,
     Guess,
     Outcome,
-    Purpose,
     Restatement,
     SentencePairScore,
     Trace,
     Verdict,
     canonical_json,
 )
-from auditor.domain.comparisons import CELL_SEPARATOR, TRACE_ITEM_SEPARATOR, Comparison
 from auditor.domain.exclusions import AnswerSelection, ExcludedContent, Exclusion, ExclusionAct
-from auditor.domain.opinions import Opinion
-from auditor.domain.semantic import MoralAnswerRecord, PairVerdict
 from auditor.errors import UsageError
 from auditor.probe_interface import Needs, ProbeResult
 from auditor.storage import hash_chain
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
+from auditor.storage.probe_answers import AnswerKind
 from auditor.storage.row_writing import select_records, table_of, upsert
 
 DIRECT = "direct"
 """`AnswerSelection.probe` of direct answers."""
 
 
-class AnswerKind(NamedTuple):
-    """How the answers of one class of records are selected and emptied.
-
-    Attributes:
-        probe: name of the probe; None where a column names it.
-        values: columns that an exclusion empties.
-        model: column with the name of the model that answered.
-        outcomes: columns with outcomes, which become `excluded`.
-    """
-
-    probe: str | None
-    values: tuple[str, ...]
-    model: str = "model"
-    outcomes: tuple[str, ...] = ("outcome",)
-
-
-ANSWER_KINDS: Mapping[type, AnswerKind] = {
-    Trace: AnswerKind(DIRECT, ("score", "text", "answer")),
-    SentencePairScore: AnswerKind("logprob", ("difference",)),
-    Opinion: AnswerKind("distribution", ("shares", "n", "is_rescaled", "mass")),
-    MoralAnswerRecord: AnswerKind("semantic", ("text", "rot"), outcomes=("outcome", "rot_outcome")),
-    Comparison: AnswerKind("logic", ("decision", "probability"), model="judge"),
-    ProbeResult: AnswerKind(None, ("value",)),
-}
-"""Classes of answers. Trace is the first: others are derived from traces."""
 DEPENDENT_RECORDS: Sequence[type] = (Verdict, Guess, Restatement, AlteredTraceVerdict, Contest)
 """Classes of what judges say of a trace; an exclusion deletes them."""
-_RECORD_CLASSES = {
-    table_of(record_class).name: record_class for record_class in (*ANSWER_KINDS, *DEPENDENT_RECORDS, PairVerdict)
-}
+
+
+@functools.cache
+def list_answer_kinds() -> Mapping[type, AnswerKind]:
+    """List the classes of answers. Trace is the first: others are derived from traces."""
+    return {
+        Trace: AnswerKind(("score", "text", "answer")),
+        SentencePairScore: AnswerKind(("difference",)),
+        **{probe.answer_record(): probe.answer_kind() for probe in list_built_in_probes()},
+        ProbeResult: AnswerKind(("value",)),
+    }
+
+
+@functools.cache
+def _list_probe_names() -> Mapping[type, str]:
+    """List names of probes by the class of their answers. In answers of other packages, a column names the probe."""
+    built_in = {probe.answer_record(): probe.name for probe in list_built_in_probes()}
+    return {Trace: DIRECT, SentencePairScore: "logprob", **built_in}
+
+
+@functools.cache
+def _list_dependents() -> Mapping[type, ColumnElement[bool]]:
+    """List the classes of what rests on answers of built-in probes, with the condition that one is excluded."""
+    return {
+        record_class: condition
+        for probe in list_built_in_probes()
+        for record_class, condition in probe.list_dependents().items()
+    }
 
 
 def exclude_answers(db: Database, audit_id: int, selection: AnswerSelection, reason: str) -> Exclusion:
@@ -100,7 +95,7 @@ def exclude_answers(db: Database, audit_id: int, selection: AnswerSelection, rea
     def job(connection: Connection) -> int:
         if not any(
             _count_matches(connection, audit_id, record_class, selection, is_excluded=False)
-            for record_class in ANSWER_KINDS
+            for record_class in list_answer_kinds()
         ):
             raise UsageError(
                 "no recorded answer matches that is not excluded already.",
@@ -144,7 +139,7 @@ def load_exclusions(db: Database, audit_id: int) -> list[Exclusion]:
                 exclusion,
                 n_answers=sum(
                     _count_matches(connection, audit_id, record_class, exclusion.selection, is_excluded=True)
-                    for record_class in ANSWER_KINDS
+                    for record_class in list_answer_kinds()
                 ),
             )
             for exclusion in _load_in_force(connection, audit_id)
@@ -174,9 +169,9 @@ def _is_selected(
     connection: Connection, audit_id: int, record_class: type, selection: AnswerSelection
 ) -> ColumnElement[bool] | None:
     """Condition: an answer matches a selection, or is derived from a direct answer that does; None if none can."""
-    kind, c = ANSWER_KINDS[record_class], table_of(record_class).c
+    kind, c = list_answer_kinds()[record_class], table_of(record_class).c
     conditions: list[ColumnElement[bool]] = []
-    is_of_probe = selection.probe in (None, kind.probe) or record_class is ProbeResult
+    is_of_probe = selection.probe in (None, _list_probe_names().get(record_class)) or record_class is ProbeResult
     if is_of_probe and (selection.sample is None or record_class is Trace):
         matches = [c[kind.model] == selection.model] if selection.model is not None else []
         matches += [c.probe == selection.probe] if record_class is ProbeResult and selection.probe is not None else []
@@ -195,16 +190,10 @@ def _is_selected(
 def _is_about(record_class: type, name: str, value: str) -> ColumnElement[bool]:
     """Condition: an answer is about a country or a topic; see `AnswerSelection`."""
     c = table_of(record_class).c
-    if record_class is MoralAnswerRecord:
-        return c.question == value if name == "topic" else false()
     if record_class is ProbeResult:
         return c.unit.contains(canonical_json(value), autoescape=True)
-    if record_class is not Comparison:
-        return c[name] == value
-    if name == "country":
-        return or_(c.context == value, c.context.startswith(f"{value}{CELL_SEPARATOR}", autoescape=True))
-    is_of_set = or_(c.context == value, c.context.endswith(f"{CELL_SEPARATOR}{value}", autoescape=True))
-    return or_(is_of_set, c.item_a == value, c.item_b == value)
+    is_about = list_answer_kinds()[record_class].is_about
+    return c[name] == value if is_about is None else is_about(name, value)
 
 
 def _is_derived(
@@ -212,10 +201,10 @@ def _is_derived(
 ) -> list[ColumnElement[bool]]:
     """Condition: an answer rests on a direct answer that matches a selection; empty for a class whose answers do not.
 
-    These are answers to a task's items that the probe `semantic` compares, comparisons of direct answers, and answers
-    of probes of other packages that need the direct answers on a cell.
+    These are answers that a built-in probe compares, and answers of probes of other packages that need the direct
+    answers on a cell.
     """
-    c, trace = table_of(record_class).c, table_of(Trace).c
+    c = table_of(record_class).c
     if record_class is ProbeResult:
         is_about = [
             _is_about(record_class, "country", value)
@@ -224,15 +213,11 @@ def _is_derived(
         ]
         is_of_model = [c.model == selection.model] if selection.model is not None else []
         return [and_(c.probe.in_(_list_probes_of_cells(connection, audit_id)), *is_of_model, *is_about)]
-    if record_class not in (MoralAnswerRecord, Comparison):
+    rests_on = list_answer_kinds()[record_class].rests_on
+    if rests_on is None:
         return []
-    matches = [trace.audit_id == c.audit_id, *_match_columns(Trace, selection)]
-    if record_class is MoralAnswerRecord:
-        matches += [c.key.is_(None), trace.model == c.model, trace.topic == c.question, trace.sample == c.sample]
-    else:
-        item = trace.model + TRACE_ITEM_SEPARATOR + cast(trace.sample, String)
-        matches += [c.context == trace.country + CELL_SEPARATOR + trace.topic, or_(c.item_a == item, c.item_b == item)]
-    return [exists().where(*matches)]
+    trace = table_of(Trace).c
+    return [exists().where(trace.audit_id == c.audit_id, *_match_columns(Trace, selection), rests_on(trace))]
 
 
 def _list_probes_of_cells(connection: Connection, audit_id: int) -> list[str]:
@@ -256,21 +241,6 @@ def _match_columns(record_class: type, selection: AnswerSelection) -> list[Colum
     return conditions
 
 
-def _judges_excluded_pair() -> ColumnElement[bool]:
-    """Condition: a verdict is about a pair of answers of the probe `semantic`, one of which is excluded."""
-    c, answer = table_of(PairVerdict).c, table_of(MoralAnswerRecord).c
-    number = case((c.purpose == Purpose.CONSISTENCY.value, answer.sample), else_=answer.wording)
-    is_original = case((c.purpose == Purpose.CONSISTENCY.value, answer.wording == 0), else_=answer.wording > 0)
-    return exists().where(
-        answer.audit_id == c.audit_id,
-        answer.model == c.model,
-        answer.question == c.question,
-        answer.outcome == Outcome.EXCLUDED.value,
-        is_original,
-        or_(number == c.left, number == c.right),
-    )
-
-
 def _count_matches(
     connection: Connection, audit_id: int, record_class: type, selection: AnswerSelection, *, is_excluded: bool
 ) -> int:
@@ -285,7 +255,7 @@ def _count_matches(
 
 def _withdraw(connection: Connection, audit_id: int, selection: AnswerSelection) -> None:
     """Mark matching answers as excluded, and delete what depends on them; all rows are kept as they were."""
-    for record_class, kind in ANSWER_KINDS.items():
+    for record_class, kind in list_answer_kinds().items():
         table, condition = table_of(record_class), _is_selected(connection, audit_id, record_class, selection)
         if condition is None:
             continue
@@ -297,7 +267,7 @@ def _withdraw(connection: Connection, audit_id: int, selection: AnswerSelection)
             connection.execute(update(table).where(is_new).values(**marked, **dict.fromkeys(kind.values)))
     dependents = DEPENDENT_RECORDS if selection.probe in (None, DIRECT) else ()
     conditions = {record_class: and_(true(), *_match_columns(record_class, selection)) for record_class in dependents}
-    for record_class, condition in {**conditions, PairVerdict: _judges_excluded_pair()}.items():
+    for record_class, condition in {**conditions, **_list_dependents()}.items():
         table = table_of(record_class)
         is_dependent = and_(table.c.audit_id == audit_id, condition)
         if _keep_rows(connection, audit_id, table, is_dependent):
@@ -328,6 +298,8 @@ def _restore(connection: Connection, audit_id: int) -> None:
     contents: dict[str, list[dict[str, Any]]] = {}
     for source, content in connection.execute(query):
         contents.setdefault(source, []).append(json.loads(content))
+    record_classes = (*list_answer_kinds(), *DEPENDENT_RECORDS, *_list_dependents())
+    class_by_table = {table_of(record_class).name: record_class for record_class in record_classes}
     for source, rows in contents.items():
-        upsert(connection, _RECORD_CLASSES[source], rows)
+        upsert(connection, class_by_table[source], rows)
     connection.execute(delete(table).where(table.c.audit_id == audit_id))

@@ -43,7 +43,7 @@ def to_judge_answers(answers: ItemSetAnswers) -> JudgeAnswers:
 
 def measure_judge_consistency(db: Database, audit_id: int, config: AuditConfig) -> list[JudgeConsistency]:
     """Measure the consistency of every judge of an audit by its comparisons in the audit."""
-    probe = config.probes.logic or LogicProbe()
+    probe = config.probes.find(LogicProbe) or LogicProbe()
     answers = comparisons.build_set_answers(
         comparisons.load_item_sets(db, audit_id), load_records(db, audit_id, Comparison)
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from auditor.domain.opinions import Opinion, SurveyShares
 from auditor.storage.database import Database
 from auditor.storage.records import load_records, replace_records
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 def replace_opinions(connection: Connection, audit_id: int, opinions: Sequence[Opinion], survey_shares: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, String, case, cast, func, literal, select
 
 from auditor.config import AuditConfig
 from auditor.config.installed_probes import load_built_in
@@ -17,10 +17,62 @@ from auditor.probe_interface import ProbeResult
 from auditor.storage.database import Database
 from auditor.storage.row_writing import table_of
 
+Columns: TypeAlias = Any
+"""Columns of a table, as attributes."""
+Condition: TypeAlias = Any
+"""SQL condition on columns, made with `==`, `&` and `|`; SQLAlchemy types such expressions as Any."""
 ANSWER_RECORDS: Mapping[str, type] = {name: load_built_in(name).answer_record() for name in BUILT_IN_PROBES}
 """Class of the records of a probe's answers, by the probe's name."""
 PROBE_RECORDS: Mapping[str, list[type]] = {name: load_built_in(name).list_records() for name in BUILT_IN_PROBES}
 """Classes of all stored records of a probe, by the probe's name."""
+
+
+class AnswerKind(NamedTuple):
+    """How the answers of one class of records are declared invalid (`auditor.storage.exclusions`).
+
+    Attributes:
+        values: columns that an exclusion empties.
+        model: column with the name of the model that answered.
+        outcomes: columns with outcomes, which become `excluded`.
+        is_about: returns the condition that an answer is about a country or topic, by "country" or "topic" and its
+            value; None where columns of these names have them.
+        rests_on: returns the condition that an answer was derived from a direct answer, by its columns; None where
+            none is.
+    """
+
+    values: tuple[str, ...]
+    model: str = "model"
+    outcomes: tuple[str, ...] = ("outcome",)
+    is_about: Callable[[str, str], ColumnElement[bool]] | None = None
+    rests_on: Callable[[Columns], ColumnElement[bool]] | None = None
+
+
+class RepeatedQuestions(NamedTuple):
+    """The questions of a probe that one row of its coverage counts, for counts of those that were asked again.
+
+    Attributes:
+        method: `StageCoverage.method` of the row, or the column that names it.
+        model: column with the name of the model that answered.
+        first_outcome: column with the outcome before the question was asked again.
+        outcome: column with the outcome.
+        condition: which rows are counted; None for all.
+    """
+
+    method: str | ColumnElement[Any] | None
+    model: ColumnElement[str]
+    first_outcome: ColumnElement[str | None]
+    outcome: ColumnElement[str]
+    condition: ColumnElement[bool] | None = None
+
+
+def name_constant(value: str, name: str) -> ColumnElement[str]:
+    """Expression: a column of a query that has the same value in every row."""
+    return literal(value).label(name)
+
+
+def as_text(number: ColumnElement[int]) -> ColumnElement[str]:
+    """Expression: a number as a text, for comparisons with columns of texts."""
+    return cast(number, String)
 
 
 class AnswerCount(NamedTuple):

@@ -10,7 +10,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, Table, delete, select
+from sqlalchemy import Connection, Row, Select, Table, delete, func, select
 
 from auditor.domain import Cell
 from auditor.domain.records import table_declaration
@@ -66,7 +66,7 @@ def write_records(
         else:
             upsert(connection, record_class, rows, conversion.column_names)
         n_written += len(chunk)
-    if record_class in exclusions.ANSWER_KINDS:
+    if record_class in exclusions.list_answer_kinds():
         exclusions.apply_exclusions(connection, audit_id)
 
 
@@ -148,3 +148,14 @@ def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
     """Split values into parts, two of which fit into one query."""
     size = MAX_KEYS_PER_QUERY // 2
     return (values[start : start + size] for start in range(0, len(values), size))
+
+
+def count_records(
+    db: Database, audit_id: int, record_class: type, column_names: Sequence[str]
+) -> dict[tuple[Any, ...], int]:
+    """Count an audit's records of a class by the values of some columns, in the database."""
+    c = table_of(record_class).c
+    columns = [c[name] for name in column_names]
+    query = select(*columns, func.count()).where(c.audit_id == audit_id).group_by(*columns)
+    with db.read() as connection:
+        return {tuple(row[:-1]): int(row[-1]) for row in connection.execute(query)}

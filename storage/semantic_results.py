@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, and_, func, literal, or_, select, union_all
-from sqlalchemy.orm import aliased
-
-from auditor.domain import Purpose, canonical_json
+from auditor.domain import Outcome, Purpose, canonical_json
 from auditor.domain.labels import LabelKind
 from auditor.domain.semantic import (
     EQUIVALENCE,
@@ -26,12 +21,14 @@ from auditor.domain.semantic import (
     SemanticFacts,
     SemanticScoringSettings,
 )
-from auditor.storage.call_records import TextVector
 from auditor.storage.database import Database
 from auditor.storage.label_units import PART_NAMES, UnitQuery
-from auditor.storage.ledger import MAX_KEYS_PER_QUERY
-from auditor.storage.records import load_records, replace_records
-from auditor.storage.row_writing import insert_new, table_of
+from auditor.storage.probe_answers import Columns, Condition, RepeatedQuestions, name_constant
+from auditor.storage.records import count_records, load_records, replace_records
+from auditor.storage.row_writing import table_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Connection
 
 
 def replace_questions(db: Database, audit_id: int, questions: Sequence[MoralQuestion]) -> None:
@@ -63,19 +60,12 @@ def load_answers(
 
 def count_outcomes(db: Database, audit_id: int) -> list[tuple[str, bool, str, str | None, int]]:
     """Count answers by model, whether they are to the original wording, outcome, and the rule of thumb's outcome."""
-    c = table_of(MoralAnswerRecord).c
-    is_original = (c.wording == 0).label("as_it_stands")
-    answers = select(c.model, is_original, c.outcome, c.rot_outcome).where(c.audit_id == audit_id).subquery()
-    group = (answers.c.model, answers.c.as_it_stands, answers.c.outcome, answers.c.rot_outcome)
-    query = select(*group, func.count()).group_by(*group)
-    with db.read() as connection:
-        return sorted(
-            (
-                (model, bool(is_original), outcome, rule_outcome, int(count))
-                for model, is_original, outcome, rule_outcome, count in connection.execute(query)
-            ),
-            key=lambda row: (row[0], row[1], row[2], row[3] or ""),
-        )
+    counts = Counter[tuple[str, bool, str, str | None]]()
+    for (model, wording, outcome, rule_outcome), n in count_records(
+        db, audit_id, MoralAnswerRecord, ("model", "wording", "outcome", "rot_outcome")
+    ).items():
+        counts[model, wording == 0, outcome, rule_outcome] += n
+    return sorted(((*group, n) for group, n in counts.items()), key=lambda row: (*row[:3], row[3] or ""))
 
 
 def replace_scores(
@@ -151,69 +141,80 @@ def _store_facts(facts: SemanticScoringSettings) -> SemanticFacts:
     return SemanticFacts(canonical_json(asdict(facts)))
 
 
-# --- vectors ----------------------------------------------------------------------------------------------------
+# --- conditions and queries ---------------------------------------------------------------------------------------
 
 
-def load_vectors(db: Database, revision: str, text_hashes: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-    """Load embeddings by the SHA-256 of their text, shape (dimensions,); texts without a stored one are left out.
-
-    Args:
-        db: the database.
-        revision: of the embedding model.
-        text_hashes: SHA-256 of the texts.
-    """
-    c = table_of(TextVector).c
-    vectors: dict[str, NDArray[np.float32]] = {}
-    remaining_hashes = iter(text_hashes)
-    with db.read() as connection:
-        while chunk := list(islice(remaining_hashes, MAX_KEYS_PER_QUERY)):
-            rows = connection.execute(select(c.text, c["values"]).where(c.revision == revision, c.text.in_(chunk)))
-            vectors.update((text, np.frombuffer(values, dtype="<f4")) for text, values in rows)
-    return vectors
+def is_about(name: str, value: str) -> Condition:
+    """Condition: an answer is about a "topic", which is its question; never about a "country"."""
+    c = table_of(MoralAnswerRecord).c
+    is_question = c.question == value
+    return is_question if name == "topic" else c.question != c.question
 
 
-def save_vectors(db: Database, revision: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Store embeddings by the SHA-256 of their text; a stored one is kept."""
-    rows = [
-        {"revision": revision, "text": text_hash, "values": vector.astype("<f4").tobytes()}
-        for text_hash, vector in vectors.items()
+def rests_on(trace: Columns) -> Condition:
+    """Condition: an answer without a call of its own is a direct answer to a task's item."""
+    c = table_of(MoralAnswerRecord).c
+    is_same = (trace.model == c.model) & (trace.topic == c.question) & (trace.sample == c.sample)
+    return is_same & c.key.is_(None)
+
+
+def judges_excluded_answer() -> Condition:
+    """Condition: a verdict is about a pair of answers, one of which is excluded."""
+    answers = table_of(MoralAnswerRecord)
+    verdict, answer = table_of(PairVerdict).c, answers.c
+    is_side = _is_side(verdict, answer, verdict.left) | _is_side(verdict, answer, verdict.right)
+    return (
+        answers.select()
+        .where(is_side, answer.outcome == Outcome.EXCLUDED.value)
+        .correlate(table_of(PairVerdict))
+        .exists()
+    )
+
+
+def list_repeated_questions(audit_id: int) -> list[RepeatedQuestions]:
+    """List how questions that were asked again are counted: answers, rules of thumb, and judgements of pairs."""
+    answers, verdict = table_of(MoralAnswerRecord), table_of(PairVerdict).c
+    c, others = answers.c, answers.alias()
+    # Answers to a question as it stands count where no others were asked for.
+    has_wordings = others.select().where(others.c.audit_id == audit_id, others.c.wording > 0).exists()
+    return [
+        RepeatedQuestions("answers", c.model, c.first_outcome, c.outcome, (c.wording > 0) | ~has_wordings),
+        RepeatedQuestions("rules", c.model, c.rot_first_outcome, c.rot_outcome),
+        RepeatedQuestions(
+            *("judgements", verdict.model, verdict.first_outcome, verdict.outcome),
+            verdict.purpose == Purpose.CONSISTENCY.value,
+        ),
     ]
-    db.write(lambda connection: insert_new(connection, TextVector, rows))
-
-
-# --- labels -------------------------------------------------------------------------------------------------------
 
 
 def query_label_units(audit_id: int) -> UnitQuery:
-    """Query the pairs of answers that a judge was asked about, and all pairs of answers to two wordings.
-
-    Consistency is asked about two samples of the question's own wording, contradiction about two wordings.
-    """
-    c = table_of(PairVerdict).c
-    left, right = aliased(table_of(MoralAnswerRecord)), aliased(table_of(MoralAnswerRecord))
-
-    def is_side(answer: Any, number: ColumnElement[int]) -> ColumnElement[bool]:
-        """Condition: an answer is the side of the pair with this number."""
-        is_sample = and_(c.purpose == Purpose.CONSISTENCY.value, answer.c.wording == 0, answer.c.sample == number)
-        is_wording = and_(c.purpose == Purpose.CONTRADICTION.value, answer.c.wording == number, answer.c.sample == 0)
-        same = and_(answer.c.audit_id == c.audit_id, answer.c.model == c.model, answer.c.question == c.question)
-        return and_(same, or_(is_sample, is_wording))
-
+    """Query the pairs of answers that a judge was asked about, and all pairs of answers to two wordings."""
+    verdicts, answers = table_of(PairVerdict), table_of(MoralAnswerRecord)
+    left, right, c = answers.alias(), answers.alias(), verdicts.c
     names = PART_NAMES[LabelKind.ANSWER_PAIR]
     texts = left.c.text.label("content_left"), right.c.text.label("content_right")
-    judged = (
-        select(*(c[name] for name in names), *texts)
-        .join(left, is_side(left, c.left))
-        .join(right, is_side(right, c.right))
-        .where(c.audit_id == audit_id)
-    ).distinct()
-    shared = [left.c[name] == right.c[name] for name in ("audit_id", "model", "question", "sample")]
+    joined = verdicts.join(left, _is_side(c, left.c, c.left)).join(right, _is_side(c, right.c, c.right))
+    judged = joined.select().with_only_columns(*(c[name] for name in names), *texts).where(c.audit_id == audit_id)
+    is_shared = left.c.audit_id == right.c.audit_id
+    for name in ("model", "question", "sample"):
+        is_shared &= left.c[name] == right.c[name]
     wordings = left.c.wording.label("left"), right.c.wording.label("right")
+    pairs = left.join(right, is_shared & (left.c.wording < right.c.wording)).select()
     reworded = (
-        select(literal(EQUIVALENCE).label("purpose"), left.c.model, left.c.question, *wordings, *texts)
-        .join(right, and_(*shared, left.c.wording < right.c.wording))
+        pairs.with_only_columns(name_constant(EQUIVALENCE, "purpose"), left.c.model, left.c.question, *wordings, *texts)
         .where(left.c.audit_id == audit_id, left.c.wording > 0, left.c.sample == 0)
         .where(left.c.text.is_not(None), right.c.text.is_not(None))
     )
-    units = union_all(judged, reworded).subquery()
-    return select(units), {name: units.c[name] for name in names}
+    units = judged.distinct().union_all(reworded).subquery()
+    return units.select(), {name: units.c[name] for name in names}
+
+
+def _is_side(verdict: Columns, answer: Columns, number: ColumnElement[int]) -> Condition:
+    """Condition: an answer is the side of a pair with this number.
+
+    Consistency is asked about two samples of the question's own wording, contradiction about two wordings.
+    """
+    is_sample = (verdict.purpose == Purpose.CONSISTENCY.value) & (answer.wording == 0) & (answer.sample == number)
+    is_wording = (verdict.purpose == Purpose.CONTRADICTION.value) & (answer.wording == number) & (answer.sample == 0)
+    is_same = (answer.audit_id == verdict.audit_id) & (answer.model == verdict.model)
+    return is_same & (answer.question == verdict.question) & (is_sample | is_wording)

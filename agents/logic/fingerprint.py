@@ -8,6 +8,7 @@ from pathlib import Path
 
 from auditor.agents.logic.question_forms import list_templates
 from auditor.config import AuditConfig
+from auditor.config.logic import LogicProbe
 from auditor.prompts import load_prompt
 from auditor.prompts.comparison_wording import load_comparison_wording, load_english_criteria
 
@@ -22,7 +23,7 @@ def list_fingerprint_inputs(config: AuditConfig, languages: Sequence[str]) -> li
         config: the audit's configuration.
         languages: codes of the languages that questions may be in.
     """
-    probe = config.probes.logic
+    probe = config.probes.find(LogicProbe)
     assert probe is not None
     prompts = [load_prompt(template, language) for template in list_templates(probe) for language in languages]
     prompt_texts: list[object] = [

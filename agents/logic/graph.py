@@ -25,6 +25,7 @@ from auditor.agents.logic.questions import (
 )
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import branch_node, record_stage, wait_for_answers
+from auditor.config.logic import LogicProbe
 from auditor.domain import Answer
 from auditor.domain.comparisons import Comparison, ItemSet
 from auditor.storage import comparisons
@@ -63,7 +64,7 @@ def build_logic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
 async def store_item_sets(state: LogicState, runtime: Runtime[RunContext]) -> LogicState:
     """Store the item sets, and count their pairs."""
     context = runtime.context
-    probe = context.config.probes.logic
+    probe = context.config.probes.find(LogicProbe)
     if probe is None:
         return {"pairs": 0}
     if probe.items == TRACE_ITEMS:
@@ -86,7 +87,7 @@ def route_compare(state: LogicState) -> list[Send] | Literal["__end__"]:
 async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
     """Ask every model all questions about the pairs of the batch, and store the answers."""
     context = runtime.context
-    config, probe = context.config, context.config.probes.logic
+    config, probe = context.config, context.config.probes.find(LogicProbe)
     assert probe is not None
     plan: LogicPlan = context.probe_plans[STAGE]
     requests = [

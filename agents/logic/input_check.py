@@ -14,6 +14,7 @@ from auditor.agents.logic.item_sets import (
 )
 from auditor.agents.logic.people_labels import check_people_labels, read_people_labels
 from auditor.config import AuditConfig
+from auditor.config.logic import LogicProbe
 from auditor.domain import Survey
 
 
@@ -23,7 +24,7 @@ def check_items(config: AuditConfig, survey: Survey) -> None:
     Raises:
         ConfigError, ImportFileError: something is missing or invalid; the message names it.
     """
-    probe = config.probes.logic
+    probe = config.probes.find(LogicProbe)
     assert probe is not None
     if probe.items not in (TOPIC_ITEMS, TRACE_ITEMS):
         items_file = Path(probe.items)

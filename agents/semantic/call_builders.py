@@ -185,7 +185,7 @@ def truncate_shown_text(config: AuditConfig, text: str) -> str:
 
 def semantic_probe(config: AuditConfig) -> SemanticProbe:
     """The configured probe, or its defaults if it is not configured, as in an experiment."""
-    return config.probes.semantic or SemanticProbe()
+    return config.probes.find(SemanticProbe) or SemanticProbe()
 
 
 def _build_call(

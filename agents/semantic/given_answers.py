@@ -8,7 +8,7 @@ from pathlib import Path
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.call_builders import semantic_probe
 from auditor.config import REPLAY, AuditConfig, ModelSection
-from auditor.config.semantic import TASK_QUESTIONS
+from auditor.config.semantic import TASK_QUESTIONS, SemanticProbe
 from auditor.domain import Outcome, Trace
 from auditor.domain.semantic import MoralAnswerRecord
 from auditor.errors import ImportFileError
@@ -95,7 +95,7 @@ def group_recorded_answers(config: AuditConfig) -> dict[str, dict[str, list[Mora
 
 def list_recorded_answers(config: AuditConfig) -> Iterator[tuple[ModelSection, list[MoralAnswerRecord]]]:
     """Yield the models with recorded answers to the questions of the probe, and these answers."""
-    probe = config.probes.semantic
+    probe = config.probes.find(SemanticProbe)
     for model in config.models if probe is not None and probe.questions != TASK_QUESTIONS else ():
         if semantic_probe(config).has_given_answers(config, model):
             yield model, read_recorded_answers(model)

@@ -71,7 +71,7 @@ def build_semantic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
 async def store_questions(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticState:
     """Store the questions and their wordings, and count them."""
     context = runtime.context
-    probe = context.config.probes.semantic
+    probe = context.config.probes.find(SemanticProbe)
     if probe is None:
         return {"questions": 0}
     if probe.questions == TASK_QUESTIONS:
@@ -162,7 +162,7 @@ async def judge(state: SemanticState, runtime: Runtime[RunContext]) -> SemanticS
 
 def build_scoring_plan(context: RunContext) -> ScoringPlan:
     """Build the scoring plan of a run from its configuration."""
-    probe, encoder = context.config.probes.semantic, context.load_semantic_encoder
+    probe, encoder = context.config.probes.find(SemanticProbe), context.encoder_loaders.get("semantic")
     assert probe is not None
     assert encoder is not None
 

@@ -60,8 +60,7 @@ def score_groups(
     Args:
         answers_only: whether rules of thumb are left out, even if the audit has them.
     """
-    assert context.load_semantic_encoder is not None
-    probe, encoder = semantic_probe(context.config), context.load_semantic_encoder()
+    probe, encoder = semantic_probe(context.config), context.encoder_loaders["semantic"]()
     settings = scoring_settings(context.config, probe)
     if answers_only:
         settings = replace(settings, measured="answer")

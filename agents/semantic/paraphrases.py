@@ -91,10 +91,9 @@ def _assess_candidates(
         known_wordings: the question itself and all earlier candidates.
         key: key of the answer.
     """
-    assert context.load_semantic_encoder is not None
     assert probe.paraphraser is not None
     question = next(wording for wording in known_wordings if wording.number == 0)
-    vectors = VectorCache(context.db, context.load_semantic_encoder()).embed([question.text, *texts])
+    vectors = VectorCache(context.db, context.encoder_loaders["semantic"]()).embed([question.text, *texts])
     candidates: list[MoralWording] = []
     for text in texts:
         similarity = float(vectors[question.text] @ vectors[text])

@@ -36,12 +36,13 @@ def check_questions(config: AuditConfig, survey: Survey) -> str:
     Raises:
         ConfigError, ImportFileError: as `load_planned_questions`.
     """
-    assert config.probes.semantic is not None
-    n_questions = len(load_planned_questions(config.probes.semantic, survey))
-    if config.probes.semantic.questions == TASK_QUESTIONS:
+    probe = config.probes.find(SemanticProbe)
+    assert probe is not None
+    n_questions = len(load_planned_questions(probe, survey))
+    if probe.questions == TASK_QUESTIONS:
         return f"consistency of the answers to {n_questions} items"
-    check_recorded_answers(config, {question.id for question in load_questions(config.probes.semantic.questions)})
-    return f"{n_questions} {'questions' if config.probes.semantic.prompt_suffix else 'moral questions'}"
+    check_recorded_answers(config, {question.id for question in load_questions(probe.questions)})
+    return f"{n_questions} {'questions' if probe.prompt_suffix else 'moral questions'}"
 
 
 def load_planned_questions(probe: SemanticProbe, survey: Survey) -> list[MoralQuestion]:
@@ -100,7 +101,7 @@ def list_question_ids(config: AuditConfig, survey: Survey, stored_ids: Sequence[
     Raises:
         ConfigError, ImportFileError: as `load_planned_questions`.
     """
-    probe = config.probes.semantic
+    probe = config.probes.find(SemanticProbe)
     assert probe is not None
     asked = stored_ids or [question.id for question in load_planned_questions(probe, survey)]
     has_file = probe.questions == BUILT_IN_QUESTIONS or Path(probe.questions).is_file()

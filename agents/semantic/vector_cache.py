@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.agents.run_context import TextEncoder
-from auditor.storage import semantic_results
+from auditor.storage import text_vectors
 from auditor.storage.database import Database
 
 TEXTS_PER_BLOCK = 256
@@ -40,7 +40,7 @@ class VectorCache:
         """Get unit vectors by text; missing ones are computed, in blocks of texts of similar length, and stored."""
         text_list = list(texts)
         text_by_hash = {text_hash(text): text for text in text_list}
-        vectors_by_hash = semantic_results.load_vectors(self._db, self._encoder.revision, text_by_hash)
+        vectors_by_hash = text_vectors.load_vectors(self._db, self._encoder.revision, text_by_hash)
         missing_hashes = sorted(
             (key for key in text_by_hash if key not in vectors_by_hash), key=lambda key: (len(text_by_hash[key]), key)
         )
@@ -48,7 +48,7 @@ class VectorCache:
         for start in range(0, len(missing_hashes), TEXTS_PER_BLOCK):
             keys = missing_hashes[start : start + TEXTS_PER_BLOCK]
             new_vectors = dict(zip(keys, self._encoder.encode([text_by_hash[key] for key in keys]), strict=True))
-            semantic_results.save_vectors(self._db, self._encoder.revision, new_vectors)
+            text_vectors.save_vectors(self._db, self._encoder.revision, new_vectors)
             vectors_by_hash |= new_vectors
             self._on_embedded(len(keys))
         return {text: vectors_by_hash[key] for key, text in text_by_hash.items()}

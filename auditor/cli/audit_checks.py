@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from auditor.cli.environment_checks import DoctorCheck, check_environment
 from auditor.config import EMBEDDED, AuditConfig, ModelSection
+from auditor.config.installed_probes import load_built_in
 from auditor.errors import AuditorError
 from auditor.redaction import redact
+
+if TYPE_CHECKING:
+    from auditor.config.probe_section import ProbeEncoder
 
 CONNECT_TIMEOUT_S = 3.0
 
@@ -98,8 +104,10 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
         for model in config.models:
             yield _run_check(f"log-probabilities of {model.name}", lambda model=model: _check_measures(config, model))  # type: ignore[misc]
     yield _run_check("encoder", lambda: _check_encoder(config))
-    if config.probes.semantic and config.probes.semantic.paraphrases:
-        yield _run_check("encoder of free-text answers", lambda: _check_semantic_encoder(config))
+    for name in config.probes.stages:
+        probe = load_built_in(name)
+        if (encoder := probe.find_encoder(config)) is not None:
+            yield _run_check(f"encoder of {probe.noun}s", partial(_check_probe_encoder, encoder))
 
 
 def _describe_plan(config: AuditConfig) -> str:
@@ -246,10 +254,7 @@ def _check_encoder(config: AuditConfig) -> str:
     return f"not needed: {reason}"
 
 
-def _check_semantic_encoder(config: AuditConfig) -> str:
-    """The encoder for the probe `semantic`; raises AuditorError if it cannot be loaded."""
-    from auditor.run import semantic_encoder_loader
-
-    semantic_encoder_loader(config)
-    assert config.probes.semantic is not None
-    return config.probes.semantic.encoder or config.embedding.model
+def _check_probe_encoder(encoder: ProbeEncoder) -> str:
+    """The name of a probe's encoder; raises AuditorError if it cannot be used."""
+    encoder.check()
+    return encoder.name

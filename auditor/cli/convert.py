@@ -132,7 +132,8 @@ def _list_next_steps(
     dataset_name: str, kind: RowKind, output: Path, aspect: str, *, needs_items: bool
 ) -> Iterator[str]:
     """Yield what can be done with a file of rows."""
-    from auditor.imports.published.registry import PEOPLE_JUDGE, find_format
+    from auditor.imports.published.registry import find_format
+    from auditor.imports.published.rows import PEOPLE_JUDGE
 
     dataset_format = find_format(dataset_name)
     relation = dataset_format.find_relation(aspect)

@@ -42,8 +42,8 @@ class ConfigSection(DocumentedModel):
 
 
 def read_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """The strings after the fields of a model and of its base classes, by name; a field without one is left out."""
-    descriptions: dict[str, str] = {}
+    """The descriptions of a model's fields: the strings after them, or their own; a field without one is left out."""
+    descriptions = {name: field.description for name, field in model.model_fields.items() if field.description}
     for base in reversed(model.__mro__):
         if issubclass(base, DocumentedModel):
             descriptions |= read_class_descriptions(base)

@@ -47,8 +47,9 @@ def require_weights_source(panel: PanelSection, probes: Probes) -> None:
         raise ValueError('panel.weights_from: requires vote = "weighted". How to fix: Add it.')
     if panel.weights:
         raise ValueError("panel.weights_from: cannot be combined with panel.weights. How to fix: Remove one of them.")
-    if probes.logic is None:
-        raise ValueError("panel.weights_from: requires the probe 'logic'. How to fix: Add logic = {} to [probes].")
+    if panel.weights_from not in probes.stages:
+        name = panel.weights_from
+        raise ValueError(f"panel.weights_from: requires the probe '{name}'. How to fix: Add {name} = {{}} to [probes].")
 
 
 def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
@@ -265,8 +266,6 @@ def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_sur
         raise ValueError(
             f"probes.review.{key}: cannot be used with a task, since it needs a survey. How to fix: Remove it."
         )
-    if probes.logic_items == "traces":
-        raise ValueError('probes.logic.items: "traces" cannot be used with a task. How to fix: Name a file of items.')
     if tuple(languages) != (ENGLISH,):
         raise ValueError(
             "language: the items of a task are not translated, so they have no other language. How to fix: Set "

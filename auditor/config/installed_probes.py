@@ -7,14 +7,18 @@ a database names the probe. A probe that cannot be used raises a `ProbeError` wh
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from auditor.config.base import ConfigSection
 from auditor.config.probe_section import BuiltInProbe
@@ -26,8 +30,8 @@ GROUP = "auditor.probes"
 """Group of the entry points of other packages; also the package of the built-in probes."""
 FOLDER = Path(__file__).parent.parent / "probes"
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,49}")
-RESERVED_NAMES = frozenset({"direct", "logprob", "review", "distribution", "semantic", "logic"})
-"""Names of tables under `[probes]` that no other package can use."""
+RESERVED_NAMES = frozenset({"direct", "logprob", "review"})
+"""Names of tables under `[probes]` that no probe can use."""
 T = TypeVar("T")
 
 
@@ -67,8 +71,10 @@ def list_probe_sources() -> dict[str, ProbeSource]:
     """
     from importlib import metadata  # 20 ms, which a configuration without such a probe does not need
 
-    sources = {name: source for name, source in _list_built_in_sources().items() if name not in RESERVED_NAMES}
+    sources = _list_built_in_sources()
     built_in = {*RESERVED_NAMES, *sources}
+    for probe in list_built_in_probes():
+        sources.pop(probe.name, None)
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         package, version = (entry.dist.name, entry.dist.version) if entry.dist else ("an unknown package", "")
         problem = ""
@@ -318,11 +324,29 @@ def load_built_in(name: str) -> BuiltInProbe:
     return probe
 
 
+@functools.cache
+def list_built_in_probes() -> list[BuiltInProbe]:
+    """Import the probes in folders of the program that have a stage of their own, in the order of their stages."""
+    probes = [load_probe(name).probe for name in _list_built_in_sources()]
+    return sorted((probe for probe in probes if isinstance(probe, BuiltInProbe)), key=lambda probe: probe.position)
+
+
+def add_probe_fields(model: type[BaseModel], types: Mapping[str, type]) -> None:
+    """Add a field for each built-in probe to a model, by the probe's name: a value of a type, or None, the default."""
+    for name, field_type in types.items():
+        annotation: Any = field_type | None
+        model.__annotations__[name] = annotation  # for classes below it
+        model.model_fields[name] = FieldInfo(
+            annotation=annotation, default=None, description=inspect.getdoc(field_type)
+        )
+    model.model_rebuild(force=True)
+
+
 def find_settings_class(name: str) -> type[ConfigSection] | None:
     """The class of the settings of a probe that was imported; None for any other."""
     return _LOADED[name].probe.settings if name in _LOADED else None
 
 
 def _load_built_in(name: str) -> Any:
-    """Import the class of a built-in probe: `PROBE` of its package."""
-    return pkgutil.resolve_name(f"{GROUP}.{name}:PROBE")
+    """Import the class of a built-in probe: `PROBE` of the module `probe` in its folder."""
+    return pkgutil.resolve_name(f"{GROUP}.{name}.probe:PROBE")

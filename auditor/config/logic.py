@@ -107,6 +107,10 @@ class LogicProbe(ProbeSection):
                 )
         if self.items == "topics" and config.survey is None:
             raise ValueError("the key 'survey' is missing. How to fix: Add it; the probe 'logic' compares its topics.")
+        if self.items == "traces" and config.task is not None:
+            raise ValueError(
+                'probes.logic.items: "traces" cannot be used with a task. How to fix: Name a file of items.'
+            )
         if self.items == "traces" and not config.probes.direct:
             raise ValueError(
                 "probes.logic.items: 'traces' requires the probe 'direct'. How to fix: Add direct = {} to [probes]."

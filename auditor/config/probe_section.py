@@ -12,12 +12,16 @@ from auditor.domain import Call, Cell, Purpose
 from auditor.probe_interface import INTERFACE_VERSION, Probe, ProbeAudit
 
 if TYPE_CHECKING:
-    from auditor.agents.run_context import RunContext
+    from sqlalchemy import ColumnElement
+
+    from auditor.agents.run_context import RunContext, TextEncoder
     from auditor.config.audit import AuditConfig
     from auditor.cost_estimation.planned_calls import PlannedCalls
     from auditor.domain.labels import LabelKind, LabelUnit
+    from auditor.imports.published.rows import DatasetFormat
     from auditor.models.simulated.world import PeopleOpinions, World
     from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.reports.data.gates.gate_estimates import GatedFigure
     from auditor.reports.data.judge_quality.pair_labels import Decisions
     from auditor.reports.data.report_model import ReportModel
     from auditor.reports.data.report_schema import Report
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from auditor.review.label_item import LabelItem, LabelItemLoader
     from auditor.storage.database import Database
     from auditor.storage.label_units import UnitQuery
+    from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
 
 
 class ProbeSettings(ConfigSection):
@@ -89,27 +94,47 @@ class PageOne(NamedTuple):
     findings: Sequence[ListItem | Text]
 
 
+class ProbeEncoder(NamedTuple):
+    """A text encoder of a probe.
+
+    Attributes:
+        name: model of the encoder.
+        check: raises an AuditorError if the encoder cannot be used.
+        load: loads the encoder once.
+    """
+
+    name: str
+    check: Callable[[], None]
+    load: Callable[[], TextEncoder]
+
+
 class BuiltInProbe(Probe[Any, Any]):
-    """A probe with records, a stage and a field of the report of its own: the class `PROBE` of its folder.
+    """A probe with records, a stage and a field of the report: the class `PROBE` of the module `probe` in its folder.
 
     The program reaches a built-in probe through this class only. The hooks import what they need when they are called,
     so that a configuration does not load the layers above it.
 
     Attributes:
+        position: number by which the stages, sections and fields of built-in probes are sorted.
         answers_key: key of the number of answers in the JSON of `auditor status`.
         counted_labels: names of the counted items in the coverage table, by `StageCoverage.method`.
         sampled_purpose: purpose of the questions that are asked several times; None if the spread of their answers is
             no result.
         sampled_figures: the figures that depend on this spread, as the beginning of a sentence.
         label_kind: kind of the labels that people give on the answers; None if they give none.
+        thresholds: names under `[check]` of limits on the probe's figures, `min_…` or `max_…`.
+        suggested_thresholds: those that a report suggests.
     """
 
     interface_version = INTERFACE_VERSION
+    position: ClassVar[int]
     answers_key: ClassVar[str]
     counted_labels: ClassVar[Mapping[str | None, str]]
     sampled_purpose: ClassVar[Purpose | None] = None
     sampled_figures: ClassVar[str] = ""
     label_kind: ClassVar[LabelKind | None] = None
+    thresholds: ClassVar[tuple[str, ...]] = ()
+    suggested_thresholds: ClassVar[tuple[str, ...]] = ()
 
     def list_records(self) -> list[type]:
         """List the classes of the probe's stored records (`auditor.domain.records`)."""
@@ -120,6 +145,18 @@ class BuiltInProbe(Probe[Any, Any]):
 
         Its columns include `outcome`, `key` (of the call), and `model`; `judge` instead for answers as a judge.
         """
+        raise NotImplementedError
+
+    def answer_kind(self) -> AnswerKind:
+        """How the probe's answers are selected and emptied where people declare them invalid."""
+        raise NotImplementedError
+
+    def list_dependents(self) -> Mapping[type, ColumnElement[bool]]:
+        """Records that rest on the probe's answers, with the condition that such an answer is excluded."""
+        return {}
+
+    def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
+        """List how the questions of an audit that were asked again are counted, by row of the coverage."""
         raise NotImplementedError
 
     def build_graph(self) -> Any:
@@ -133,6 +170,10 @@ class BuiltInProbe(Probe[Any, Any]):
     def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
         """List what determines the answers besides the configuration and `prompts`."""
         return ()
+
+    def report_class(self) -> type[ReportModel]:
+        """The class of the report's field with the probe's name."""
+        raise NotImplementedError
 
     def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> ReportModel | None:
         """Compute the field of the report with the probe's name; None without results."""
@@ -150,6 +191,14 @@ class BuiltInProbe(Probe[Any, Any]):
         """Yield the tables that are printed at the end of a run."""
         return ()
 
+    def find_size(self, report: Report) -> tuple[str, int] | None:
+        """What the models were asked about, as a noun in the singular and a number; None for cells."""
+        return None
+
+    def list_gate_figures(self, report: Report, threshold: str) -> list[GatedFigure]:
+        """List the figures that `auditor check` compares with one of `thresholds`."""
+        raise NotImplementedError
+
     def build_page_one(self, report: Report) -> PageOne | None:
         """Build the beginning of page one of an audit without scores; None for none."""
         return None
@@ -165,6 +214,10 @@ class BuiltInProbe(Probe[Any, Any]):
     def measure_vote_weights(self, db: Database, audit_id: int, config: AuditConfig) -> Mapping[str, float]:
         """Measure the weights of the judges' votes, by judge: where `panel.weights_from` names the probe."""
         raise NotImplementedError
+
+    def find_encoder(self, config: AuditConfig) -> ProbeEncoder | None:
+        """Find the text encoder that compares the answers; None if nothing is to be encoded."""
+        return None
 
     def load_people_opinions(self, audit: ProbeAudit[Any]) -> PeopleOpinions | None:
         """Load the shares of people's answers that simulated models know; None for none."""
@@ -185,6 +238,10 @@ class BuiltInProbe(Probe[Any, Any]):
     def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
         """Load what judges say of the units of `label_kind`, as people would label them."""
         raise NotImplementedError
+
+    def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
+        """List the published data sets that are converted to the probe's files, by name."""
+        return {}
 
     def recompute_results(self, context: RunContext) -> None:
         """Compute again what is derived from the stored answers of a run, without a call; by default nothing is."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import PydanticKnownError
 
 from auditor.config.base import ConfigSection, PromptForm
-from auditor.config.distribution import DistributionProbe
-from auditor.config.installed_probes import find_settings_class, is_installed, list_probe_names, load_probe
-from auditor.config.logic import LogicProbe
+from auditor.config.installed_probes import (
+    add_probe_fields,
+    find_settings_class,
+    is_installed,
+    list_built_in_probes,
+    list_probe_names,
+    load_probe,
+)
 from auditor.config.probe_section import MissingProbe, ProbeSection, ProbeSettings
-from auditor.config.semantic import SemanticProbe
 from auditor.errors import ProbeError
 
 DEFAULT_MAX_TRACE_CHARS = 20_000
 DEFAULT_REVIEW_WORDS = 60
+S = TypeVar("S", bound=ConfigSection)
 
 
 class DirectProbe(ConfigSection):
@@ -187,19 +192,10 @@ class Probes(ConfigSection):
     sentence. Write `{}` for the defaults."""
     review: ReviewProbe = ReviewProbe()
     """How judges review the reasoning behind models' answers."""
-    distribution: DistributionProbe | None = None
-    """Measures whether models know, and show, how people of one country disagree. Write `{}` for the defaults."""
-    semantic: SemanticProbe | None = None
-    """Measures how consistent models' answers to moral questions are over several wordings. Write `{}` for the
-    defaults."""
-    logic: LogicProbe | None = None
-    """Measures how logical judges' pairwise comparisons are, such as: A over B and B over C imply A over C. Write `{}`
-    for the defaults."""
 
-    @property
-    def logic_items(self) -> str | None:
-        """Source of the items that the probe `logic` compares; None without that probe."""
-        return self.logic.items if self.logic else None
+    def find(self, settings: type[S]) -> S | None:
+        """Return the table of the probe whose settings are of a class; None if it is not configured."""
+        return next((table for table in self.with_stage.values() if isinstance(table, settings)), None)
 
     @property
     def with_schema_version(self) -> dict[str, DirectProbe | ReviewProbe]:
@@ -256,10 +252,6 @@ class Probes(ConfigSection):
         }
 
 
-BUILT_IN_PROBES = tuple(
-    name
-    for name, field in Probes.model_fields.items()
-    if any(isinstance(value, type) and issubclass(value, ProbeSection) for value in get_args(field.annotation))
-)
-"""Names of the built-in probes with a stage of their own: the fields of `Probes` that hold a `ProbeSection`, in their
-order."""
+add_probe_fields(Probes, {probe.name: probe.settings for probe in list_built_in_probes()})
+BUILT_IN_PROBES = tuple(probe.name for probe in list_built_in_probes())
+"""Names of the probes in folders of the program that have a stage of their own, in the order of their stages."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from auditor.agents.opinion_questions import build_opinion_call, load_planned_shares, plan_subjects, questions_about
 from auditor.config import AuditConfig
+from auditor.config.distribution import DistributionProbe
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.domain import Cell, Purpose, Survey
 from auditor.domain.opinions import OpinionMode
@@ -17,7 +18,7 @@ def plan_distribution_calls(config: AuditConfig, survey: Survey, cells: Sequence
 
     A model without log-probabilities is not asked for them.
     """
-    probe = config.probes.distribution
+    probe = config.probes.find(DistributionProbe)
     assert probe is not None
     distributions = load_planned_shares(config, survey)
     subjects = plan_subjects(probe, distributions, cells)

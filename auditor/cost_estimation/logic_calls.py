@@ -10,6 +10,7 @@ from auditor.agents.logic.question_forms import asks_for_reasoning, find_templat
 from auditor.agents.logic.questions import build_comparison_call, plan_pairs, questions_about
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.config import AuditConfig
+from auditor.config.logic import LogicProbe
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.domain import Cell, Purpose, Survey
 from auditor.reports.data.cost.forecast import ForecastRange
@@ -20,7 +21,7 @@ def plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell])
 
     All models are asked the same questions.
     """
-    probe = config.probes.logic
+    probe = config.probes.find(LogicProbe)
     assert probe is not None
     item_sets = build_item_sets(RunContext(config, survey, 0, cells, None, OfflineClient()), probe)  # type: ignore[arg-type]
     pairs = plan_pairs(item_sets, probe, config.seed)

@@ -78,11 +78,14 @@ def _describe_questions(
         questions, asked: as in the file, and with the wordings that the paraphraser wrote.
     """
     n_wordings = [len(question.asked_texts) for question in asked]
+    from auditor.config.semantic import SemanticProbe
+
+    probe = config.probes.find(SemanticProbe)
     was_paraphrased = any(not question.paraphrases for question in questions)
     return {
         "questions": len(asked),
         "wordings": (min(n_wordings), max(n_wordings)),
-        "paraphraser": config.probes.semantic.paraphraser if config.probes.semantic and was_paraphrased else None,
+        "paraphraser": probe.paraphraser if probe is not None and was_paraphrased else None,
     }
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from auditor.experiments.accuracy import accuracy
+from importlib import import_module
+from pathlib import Path
+
 from auditor.experiments.bias import bias
 from auditor.experiments.declaration import Experiment
 from auditor.experiments.direct_temperature import direct_temperature
 from auditor.experiments.drift import drift
 from auditor.experiments.holdout import holdout
-from auditor.experiments.judgements import judgements
 from auditor.experiments.nonresponse import nonresponse
 from auditor.experiments.planted import planted
-from auditor.experiments.rules import rules
 from auditor.experiments.samples import samples
 from auditor.experiments.savings import savings
-from auditor.experiments.temperature import temperature
+
+
+def _list_experiments_of_probes() -> list[Experiment]:
+    """List `EXPERIMENTS` of the packages `experiments` in the folders of built-in probes."""
+    probes = Path(__file__).parent.parent / "probes"
+    names = sorted(file.parts[-3] for file in probes.glob("*/experiments/__init__.py"))
+    modules = [import_module(f"auditor.probes.{name}.experiments") for name in names]
+    return [experiment for module in modules for experiment in module.EXPERIMENTS]
+
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     planted, bias, drift, holdout,
-    temperature, rules, accuracy, judgements,
+    *_list_experiments_of_probes(),
     nonresponse, samples, direct_temperature, savings,
 )  # fmt: skip

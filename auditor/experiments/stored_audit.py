@@ -55,7 +55,7 @@ JUDGES = Requirement(
     "Name one that was run with `judges` in its config.",
 )
 SEMANTIC_PROBE = Requirement(
-    lambda _db, _audit, config: config.probes.semantic,
+    lambda _db, _audit, config: "semantic" in config.probes.stages,
     "has asked no moral questions",
     "Name one with `semantic = {}` under [probes].",
 )

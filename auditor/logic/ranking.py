@@ -106,11 +106,12 @@ def rank_items(
 
 def _find_probe(config: AuditConfig) -> LogicProbe:
     """The probe that defines the items; UsageError without it."""
-    if config.probes.logic is None:
+    probe = config.probes.find(LogicProbe)
+    if probe is None:
         raise UsageError(
             "the configuration has no probe 'logic', which defines the items to rank.", "Add logic = {} to [probes]."
         )
-    return config.probes.logic
+    return probe
 
 
 def _select_judges(config: AuditConfig, judge: str | None) -> list[ModelSection]:

@@ -25,6 +25,7 @@ from auditor.replications.survey_settings import (
 )
 from auditor.reports.data.replication import Departure, Mark
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.number_format import format_span
 
 TRIALS_PREFIX = "trials."
@@ -70,7 +71,7 @@ class MeasuredAudit:
 
 def _logic_probe(audit: MeasuredAudit) -> LogicProbe:
     """The settings of the probe `logic`; its defaults without it."""
-    return audit.config.probes.logic or LogicProbe()
+    return audit.config.probes.find(LogicProbe) or LogicProbe()
 
 
 def _read_logic_setting(read: Callable[[LogicProbe, Report], Any], audit: MeasuredAudit) -> Any:
@@ -80,7 +81,7 @@ def _read_logic_setting(read: Callable[[LogicProbe, Report], Any], audit: Measur
 
 def _read_semantic_setting(read: Callable[[AuditConfig, SemanticProbe], Any], audit: MeasuredAudit) -> Any:
     """A setting of the probe `semantic`; `NOT_SET` without the probe."""
-    probe = audit.config.probes.semantic
+    probe = audit.config.probes.find(SemanticProbe)
     return NOT_SET if probe is None else read(audit.config, probe)
 
 
@@ -114,7 +115,7 @@ COMPUTED_SETTINGS: Mapping[str, Callable[[MeasuredAudit], Any]] = {
     "survey.nonresponse": lambda audit: describe_nonresponse(audit.config, audit.n_unknown_nonresponse),
     **{key: partial(_read_logic_setting, read) for key, read in LOGIC_SETTINGS.items()},
     "logic.repeat_temperature": _read_repeat_temperature,
-    "semantic.questions": lambda audit: audit.report.semantic.questions if audit.report.semantic else 0,
+    "semantic.questions": lambda audit: semantic.questions if (semantic := audit.report.find(SemanticReport)) else 0,
     "semantic.asked_wordings": _read_wordings,
     "semantic.followed_rules": lambda audit: describe_followed_rules(audit.trials),
     **{key: partial(_read_semantic_setting, read) for key, read in SEMANTIC_SETTINGS.items()},
@@ -229,7 +230,7 @@ def _narrow(audit: MeasuredAudit, model: str) -> MeasuredAudit:
         return replace(audit, report=audit.report.model_copy(update={"alignment": rows}))
     if audit.stored_config is None:
         return audit
-    probe = audit.config.probes.semantic
+    probe = audit.config.probes.find(SemanticProbe)
     names = {model, *(probe.helper_models.values() if probe else ())}
     models = [section for section in audit.config.models if section.name in names]
     return replace(audit, stored_config=audit.config.model_copy(update={"models": models}))

@@ -13,7 +13,7 @@ from auditor.metrics.ranking_methods import PAIRS_CALIBRATED, PAIRS_GREEDY
 from auditor.metrics.set_transitivity import PartialTransitivity
 from auditor.replications.definitions import MeasuredAudit
 from auditor.reports.data.logic.ranking import MAX_RANKED_ITEMS, MIN_ASKED_SHARE, MIN_RANKED_ITEMS
-from auditor.reports.data.logic.schema import LogicRow
+from auditor.reports.data.logic.schema import LogicReport, LogicRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_percent
 
@@ -33,7 +33,7 @@ StageColumn = Literal["transitivity", "commutativity", "rows", "rows_per_set"]
 
 def _find_row(report: Report, model: str) -> LogicRow | None:
     """The figures of a model's comparisons; None if it made none."""
-    rows = report.logic.judges if report.logic else []
+    rows = logic.judges if (logic := report.find(LogicReport)) else []
     return next((row for row in rows if row.judge == model), None)
 
 
@@ -71,14 +71,14 @@ def _read_transitivity(report: Report, model: str, *, k: int, is_pooled: bool) -
 
 def _read_ranking(report: Report, model: str, *, method: str) -> Estimate:
     """Mean over sets of Spearman's rho of a ranking with people's scores."""
-    rows = report.logic.rankings if report.logic else []
+    rows = logic.rankings if (logic := report.find(LogicReport)) else []
     estimates = [row.people for row in rows if (row.judge, row.method) == (model, method)]
     return estimates[0] if estimates else Estimate(None, 0, reason=NOT_RANKED)
 
 
 def _read_wordings_correlation(report: Report, model: str, *, averaged: Averaging) -> Estimate:
     """Correlation over wordings of a model's commutativity with its agreement with people."""
-    links = report.logic.links if report.logic else []
+    links = logic.links if (logic := report.find(LogicReport)) else []
     over = f"wordings, {model}"
     correlations = [link.r for link in links if (link.over, link.x, link.averaged) == (over, "commutativity", averaged)]
     return _to_estimate(correlations[0]) if correlations else Estimate(None, 0, reason="it needs three wordings")

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.report_schema import Report
 
 Share = Literal["commutativity", "human_agreement"]
@@ -14,7 +15,7 @@ Share = Literal["commutativity", "human_agreement"]
 
 def _read_by_wording(report: Report, model: str, *, share: Share) -> dict[str, Estimate]:
     """A share as the mean over sets, by wording of the question."""
-    rows = [row for row in report.logic.wordings if row.judge == model] if report.logic else []
+    rows = [row for row in logic.wordings if row.judge == model] if (logic := report.find(LogicReport)) else []
     figures = ((row.wording, getattr(row.instances, share)) for row in rows if row.wording is not None)
     return {
         f"wording {wording + 1}": Estimate(

@@ -7,6 +7,7 @@ from typing import Any
 
 from auditor.config.logic import LogicProbe
 from auditor.metrics.ranking_methods import PAIRS_GREEDY
+from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.report_schema import Report
 
 
@@ -30,18 +31,18 @@ def _describe_pairs(probe: LogicProbe, _report: Report) -> str:
 
 def _count_sets(_probe: LogicProbe, report: Report) -> int:
     """Number of sets of items."""
-    return report.logic.sets if report.logic else 0
+    return logic.sets if (logic := report.find(LogicReport)) else 0
 
 
 def _describe_sizes(_probe: LogicProbe, report: Report) -> str:
     """Number of items of a set; of sets of several sizes, the smallest."""
-    sizes = {row.items for row in report.logic.contradictions} if report.logic else {0}
+    sizes = {row.items for row in logic.contradictions} if (logic := report.find(LogicReport)) else {0}
     return f"{min(sizes)}" if len(sizes) == 1 else f"{min(sizes)} or more"
 
 
 def _count_starts(_probe: LogicProbe, report: Report) -> int:
     """Number of starting orders of PairS in each set; 0 where it was not computed."""
-    rows = report.logic.rankings if report.logic else []
+    rows = logic.rankings if (logic := report.find(LogicReport)) else []
     return next((row.runs for row in rows if row.method == PAIRS_GREEDY), 0)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from auditor.errors import UsageError
 from auditor.experiments.declaration import ExperimentContext
 from auditor.imports.comparisons import import_comparisons
-from auditor.imports.published.registry import PEOPLE_JUDGE
+from auditor.imports.published.rows import PEOPLE_JUDGE
 from auditor.logic.repair import repair_comparisons
 from auditor.logic.repair_stages import summarize_stages
 from auditor.metrics.preference_repair import RatingMethod

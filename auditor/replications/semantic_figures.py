@@ -34,7 +34,7 @@ MISSING = Estimate(None, 0, reason=NOT_MEASURED)
 
 
 def _read_semantic(audit: MeasuredAudit) -> SemanticReport:
-    report = audit.report.semantic
+    report = audit.report.find(SemanticReport)
     assert report is not None  # the audits of these presets have the probe
     return report
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from auditor.agents.semantic.questions import list_question_ids
 from auditor.config import AuditConfig
-from auditor.config.semantic import BUILT_IN_QUESTIONS
+from auditor.config.semantic import BUILT_IN_QUESTIONS, SemanticProbe
 from auditor.cost_estimation.experiment_calls import (
     plan_choice_calls,
     plan_rule_following_calls,
@@ -114,9 +114,10 @@ def _plan_judgements(
     _trial: Trial, paths: Mapping[str, Path], config: AuditConfig, _asked: bool
 ) -> Iterator[PlannedCalls]:
     """Read the labels, which asks nobody; UsageError if none is of the audit's models, questions and wordings."""
-    assert config.probes.semantic is not None  # labels are of its answers
+    probe = config.probes.find(SemanticProbe)
+    assert probe is not None  # labels are of its answers
     questions = list_question_ids(config, load_planned_survey(config)).asked
-    numbers = range(1, config.probes.semantic.paraphrases + 1)
+    numbers = range(1, probe.paraphrases + 1)
     units = set(product((model.name for model in config.models), questions))
     selected = select_labels(read_judgements(paths["file"]), units, dict.fromkeys(questions, numbers))
     if not selected.by_unit:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         open_stored_database,
     )
     from auditor.run.audit_runner import finish_audit, resume_after_review, run_audit, store_audit
-    from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, semantic_encoder_loader
+    from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, probe_encoder_loaders
     from auditor.run.fingerprints import describe_environment, fingerprint
     from auditor.run.model_access import run_with_models
     from auditor.run.storage_location import locate_audit, locate_storage, resolve_storage_url
@@ -36,11 +36,11 @@ __all__ = [
     "open_audit",
     "open_stored_audit",
     "open_stored_database",
+    "probe_encoder_loaders",
     "resolve_storage_url",
     "resume_after_review",
     "run_audit",
     "run_with_models",
-    "semantic_encoder_loader",
     "store_audit",
 ]
 
@@ -55,7 +55,7 @@ if not TYPE_CHECKING:
                 "open_stored_database",
             ),
             "audit_runner": ("finish_audit", "resume_after_review", "run_audit", "store_audit"),
-            "encoders": ("NO_ENCODER", "direct_encoder_loader", "semantic_encoder_loader"),
+            "encoders": ("NO_ENCODER", "direct_encoder_loader", "probe_encoder_loaders"),
             "fingerprints": ("describe_environment", "fingerprint"),
             "model_access": ("run_with_models",),
             "storage_location": ("locate_audit", "locate_storage", "resolve_storage_url"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from auditor.config import AuditConfig
+from auditor.config.installed_probes import load_built_in
 from auditor.domain import Answer, Call
 
 if TYPE_CHECKING:
@@ -17,24 +18,18 @@ NO_ENCODER = "none"
 """Name in the config that stands for no encoder."""
 
 
-def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
-    """A function that loads the text encoder of the probe `semantic` once; None if nothing is to be encoded.
-
-    Whether the encoder and the packages of other similarity measures (`rivals`) can be used is checked at once.
+def probe_encoder_loaders(config: AuditConfig) -> dict[str, Callable[[], TextEncoder]]:
+    """Functions that load the text encoders of probes once, by the probe's name, of probes that encode texts.
 
     Raises:
-        AuditorError: they cannot be used.
+        AuditorError: an encoder cannot be used.
     """
-    probe = config.probes.semantic
-    if probe is None or probe.paraphrases == 0:
-        return None
-    from auditor.models.embeddings import check_encoders, load_encoder  # loads httpx (0.2 s)
-    from auditor.models.text_similarity import check_similarity_packages  # for this probe only
-
-    encoder_name = probe.encoder or config.embedding.model
-    check_encoders(encoder_name, probe.used_bertscore_model)
-    check_similarity_packages(probe.rivals)
-    return functools.cache(lambda: load_encoder(encoder_name))
+    loaders = {}
+    for name in config.probes.stages:
+        if (encoder := load_built_in(name).find_encoder(config)) is not None:
+            encoder.check()
+            loaders[name] = encoder.load
+    return loaders
 
 
 def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:

@@ -15,7 +15,7 @@ from auditor.domain import Method
 from auditor.domain.exclusions import AnswerSelection, Exclusion
 from auditor.errors import UsageError
 from auditor.run.audit_handle import open_stored_database
-from auditor.run.encoders import direct_encoder_loader, semantic_encoder_loader
+from auditor.run.encoders import direct_encoder_loader, probe_encoder_loaders
 from auditor.storage import audits, exclusions, results
 from auditor.storage.database import Database, run_lock
 from auditor.storage.records import save_records
@@ -73,7 +73,7 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
     config = load_stored_config(audit.config)
     if config is None:
         return lambda: recompute_imported_scores(db, audit.id)
-    load_encoder, load_semantic_encoder = direct_encoder_loader(config), semantic_encoder_loader(config)
+    load_encoder, encoder_loaders = direct_encoder_loader(config), probe_encoder_loaders(config)
 
     def recompute() -> None:
         from auditor.agents.background_consistency import BackgroundConsistency, load_stored_evidence
@@ -97,7 +97,7 @@ def _prepare(db: Database, audit: audits.Audit) -> Callable[[], None]:
             db,
             client=OfflineClient(),
             consistency=consistency,
-            load_semantic_encoder=load_semantic_encoder,
+            encoder_loaders=encoder_loaders,
             stop_event=stop_event,
         )
         recompute_results(context)

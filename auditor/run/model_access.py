@@ -21,7 +21,7 @@ from auditor.errors import RunInterrupted
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
 from auditor.run.batches.waiting_calls import abandoned_batches_notice
 from auditor.run.capability_store import DiscoveryOptions
-from auditor.run.encoders import semantic_encoder_loader
+from auditor.run.encoders import probe_encoder_loaders
 from auditor.run.engines import require_engine
 from auditor.run.request_path import open_request_path
 from auditor.run.signals import stop_on_signals
@@ -170,8 +170,8 @@ async def _open_context(
         if load_encoder is not None
         else None
     )
-    load_semantic_encoder = semantic_encoder_loader(config)
-    loaders = [load for load in (load_encoder, load_semantic_encoder) if load is not None]
+    encoder_loaders = probe_encoder_loaders(config)
+    loaders = [*([] if load_encoder is None else [load_encoder]), *encoder_loaders.values()]
     async with AsyncExitStack() as resources:
         if consistency is not None:
             resources.push_async_callback(consistency.close)
@@ -194,7 +194,7 @@ async def _open_context(
             db=db,
             client=path.client,
             consistency=consistency,
-            load_semantic_encoder=load_semantic_encoder,
+            encoder_loaders=encoder_loaders,
             progress=progress,
             stop_event=stop_event,
             run_id=recorder.run_id,

@@ -91,7 +91,8 @@ def test_a_name_in_two_packages_cannot_be_used(tmp_path: Path, packages: Path, m
 def test_a_folder_of_the_program_is_a_built_in_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "probes"
     (folder / "folded").mkdir(parents=True)
-    (folder / "folded" / "__init__.py").write_text(f"{TOY_MODULE}\nPROBE = Toy\n")
+    (folder / "folded" / "__init__.py").touch()
+    (folder / "folded" / "probe.py").write_text(f"{TOY_MODULE}\nPROBE = Toy\n")
     monkeypatch.setattr(installed_probes, "FOLDER", folder)
     monkeypatch.setattr("auditor.probes.__path__", [str(folder)])
     monkeypatch.delitem(sys.modules, "auditor.probes.folded", raising=False)

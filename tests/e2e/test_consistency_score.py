@@ -15,7 +15,7 @@ from auditor.cli.failures import report_run_failures
 from auditor.config import AuditConfig
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ConfigError, ImportFileError, NoUsableAnswerError
-from auditor.reports.data.semantic.schema import JudgedConsistencyRow
+from auditor.reports.data.semantic.schema import JudgedConsistencyRow, SemanticReport
 from auditor.reports.output import render_report
 from auditor.reports.sections.report import build_report_document
 from auditor.run import load_planned_survey, open_audit, run_audit
@@ -84,7 +84,7 @@ def judge_planted(request: Request) -> Reply:
 
 def judged_row(storage: str) -> JudgedConsistencyRow:
     """The row of the only model and judge."""
-    semantic = open_audit("recorded", storage=storage).report().semantic
+    semantic = open_audit("recorded", storage=storage).report().find(SemanticReport)
     assert semantic is not None
     [row] = semantic.judged
     return row
@@ -267,7 +267,7 @@ def test_answers_to_the_items_of_a_task_are_compared_without_further_questions(
     assert schemas["TaskAnswer"] == 3 * 10 * 4  # three models, ten items
     assert schemas["Support"] == 2 * 10 * 3  # model-c does not judge its own answers
     assert not {"MoralAnswer", "OpenAnswer", "RuleOfThumb"} & set(schemas)
-    semantic_report = open_audit("sums", storage=storage).report().semantic
+    semantic_report = open_audit("sums", storage=storage).report().find(SemanticReport)
     assert semantic_report is not None
     results: dict[tuple[str, str], list[str | None]] = {}
     with open_database(storage, create=False) as db:

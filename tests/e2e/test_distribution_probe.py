@@ -54,8 +54,9 @@ class Audit:
     @property
     def distribution(self) -> DistributionReport:
         """The part of the report on distributions."""
-        assert self.report.distribution is not None
-        return self.report.distribution
+        distribution = self.report.find(DistributionReport)
+        assert distribution is not None
+        return distribution
 
     def row(self, model: str, mode: str) -> DistributionModelRow:
         """The row of a model."""

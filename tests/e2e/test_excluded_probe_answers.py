@@ -15,6 +15,8 @@ from auditor.domain.exclusions import AnswerSelection
 from auditor.domain.opinions import Opinion
 from auditor.domain.semantic import MoralAnswerRecord, PairVerdict, QuestionScore
 from auditor.imports.moral_answers import import_answers
+from auditor.reports.data.distribution.schema import DistributionReport
+from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
@@ -107,8 +109,12 @@ def test_distributions(storage: str, tmp_path: Path) -> None:
     assert {(x.model, x.cell.country, x.shares) for x in excluded} == {("one-opinion", COUNTRIES[0], None)}
     report = report_of(storage, audit.name)
     assert losses(report, "distribution", "verbalized") == (n, n - len(excluded), {"excluded": len(excluded)})
-    assert report.distribution is not None
-    assert {row.model: row.n_cells for row in report.distribution.models} == {"one-opinion": 4, "equal-opinions": 6}
+    distribution = report.find(DistributionReport)
+    assert distribution is not None
+    assert {row.model: row.n_cells for row in distribution.models} == {
+        "one-opinion": 4,
+        "equal-opinions": 6,
+    }
     assert_undone(None, audit, storage, before, text)
 
 
@@ -137,7 +143,7 @@ def test_comparisons(server: FakeServer, storage: str) -> None:
         undo_exclusion("scripted", exclusion.id, storage=storage)
         assert load(storage, Comparison) == before
     exclusion = exclude_answers("scripted", MODEL_A, REASON, storage=storage)
-    logic = report_of(storage).logic
+    logic = report_of(storage).find(LogicReport)
     assert logic is not None
     assert [row.commutativity.value for row in logic.judges] == [None, 1.0]
     run_audit(audit, storage=storage)

@@ -41,7 +41,7 @@ def stored(storage: str) -> list[Comparison]:
 
 def section(storage: str) -> LogicReport:
     """The report's section on logic."""
-    logic_report = open_audit("scripted", storage=storage).report().logic
+    logic_report = open_audit("scripted", storage=storage).report().find(LogicReport)
     assert logic_report is not None
     return logic_report
 
@@ -211,8 +211,9 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
     run_audit(config(server.url, 4, survey=survey, probes=probes, panel=panel), storage=storage)
     report = open_audit("scripted", storage=storage).report()
     assert_report_shows_figures(report, "logic", "panel", "conflicts")
-    assert report.logic is not None
-    ledger = {row.judge: row for row in report.logic.ledger}
+    logic = report.find(LogicReport)
+    assert logic is not None
+    ledger = {row.judge: row for row in logic.ledger}
     assert [row.weight for row in ledger.values()] == [1.0, 1.0, 1.0, 0.0]
     assert [row.benched for row in ledger.values()] == [False, False, False, True]
     voting = report.conflicts.voting
@@ -235,9 +236,10 @@ def test_judges_that_do_not_look_at_the_items_have_no_vote(server: FakeServer, s
     panel = {"vote": "weighted", "weights_from": "logic"}
     run_audit(config(server.url, 4, survey=survey, probes=probes, panel=panel), storage=storage)
     report = open_audit("scripted", storage=storage).report()
-    assert report.logic is not None
-    assert [row.weight for row in report.logic.ledger] == [1.0, 1.0, 0.0, 0.0]
-    assert [row.reason for row in report.logic.ledger[2:]] == [
+    logic = report.find(LogicReport)
+    assert logic is not None
+    assert [row.weight for row in logic.ledger] == [1.0, 1.0, 0.0, 0.0]
+    assert [row.reason for row in logic.ledger[2:]] == [
         "90 of its 90 answers are ties",
         "it names the same side in 100% of its decisions, whatever the items",
     ]

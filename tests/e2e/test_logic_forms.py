@@ -57,7 +57,7 @@ def write_labels(folder: Path, *rows: str) -> str:
 
 
 def section(storage: str) -> LogicReport:
-    logic = open_audit("scripted", storage=storage).report().logic
+    logic = open_audit("scripted", storage=storage).report().find(LogicReport)
     assert logic is not None
     return logic
 

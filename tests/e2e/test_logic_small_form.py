@@ -18,7 +18,7 @@ DATA = ("SummEval", "NovelEval", "CaTeRS")
 def probes() -> dict[str, LogicProbe]:
     """The probe of each audit of the small form."""
     audits = plan_audits(load_paper("logic"), ReplicationOptions(is_small=True))
-    probes = {name: config.probes.logic for name, config in audits.items()}
+    probes = {name: config.probes.find(LogicProbe) for name, config in audits.items()}
     return {name: probe for name, probe in probes.items() if probe is not None}
 
 

@@ -54,8 +54,9 @@ def plan(folder: Path, table: str | None = None, *, limit: int | None = None, **
 
 
 def probe(config: AuditConfig) -> LogicProbe:
-    assert config.probes.logic is not None
-    return config.probes.logic
+    logic = config.probes.find(LogicProbe)
+    assert logic is not None
+    return logic
 
 
 def test_audits_of_a_data_set_share_its_file(tmp_path: Path, items: Path) -> None:

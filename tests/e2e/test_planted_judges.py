@@ -86,7 +86,7 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def rows_of(report: Report) -> list[LogicRow]:
-    logic = report.logic
+    logic = report.find(LogicReport)
     assert isinstance(logic, LogicReport)
     return logic.judges
 

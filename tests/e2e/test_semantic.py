@@ -16,6 +16,7 @@ from auditor.imports.moral_answers import import_answers
 from auditor.models import weights
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, semantic_results
@@ -75,7 +76,7 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     assert len(server.requests) == 2 * QUESTIONS * WORDINGS * 2
     report = report_of(storage)
-    semantic_section = report.semantic
+    semantic_section = report.find(SemanticReport)
     assert report.audit.stage == "done"
     assert semantic_section is not None
     assert (
@@ -144,7 +145,7 @@ def test_a_second_run_asks_and_computes_nothing(
 ) -> None:
     server.script = script
     run_audit(config(server.url), storage=storage)
-    first, requests_before = report_of(storage).semantic, len(server.requests)
+    first, requests_before = report_of(storage).find(SemanticReport), len(server.requests)
 
     def never(*args: object) -> None:
         raise AssertionError("the encoder was loaded")
@@ -152,7 +153,7 @@ def test_a_second_run_asks_and_computes_nothing(
     monkeypatch.setattr("auditor.models.embeddings.load_encoder", never)
     run_audit(config(server.url), storage=storage)
     assert len(server.requests) == requests_before
-    assert report_of(storage).semantic == first
+    assert report_of(storage).find(SemanticReport) == first
 
 
 def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str) -> None:
@@ -163,7 +164,7 @@ def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str
 
     server.script = refuse_sometimes
     run_audit(config(server.url), storage=storage)
-    semantic_section = report_of(storage).semantic
+    semantic_section = report_of(storage).find(SemanticReport)
     assert semantic_section is not None
     for row in semantic_section.models:
         assert row.ok + row.losses["refused"] == row.planned == 40
@@ -181,7 +182,7 @@ def test_a_rule_copied_from_the_prompt_is_rejected(server: FakeServer, storage: 
 
     server.script = parrot
     run_audit(config(server.url, models=1, limit=1), storage=storage)
-    semantic_section = report_of(storage).semantic
+    semantic_section = report_of(storage).find(SemanticReport)
     assert semantic_section is not None
     assert semantic_section.models[0].rules_losses == {"unparsed": 5}
     assert semantic_section.models[0].consistency.value is None
@@ -211,7 +212,10 @@ def test_imported_answers_have_the_same_scores_as_asked_ones(server: FakeServer,
         import_counts.unscorable,
     ) == (80, 2, 8, 0, 0)
     assert len(server.requests) == requests_before
-    asked_section, imported_section = report_of(storage).semantic, report_of(storage, "published").semantic
+    asked_section, imported_section = (
+        report_of(storage).find(SemanticReport),
+        report_of(storage, "published").find(SemanticReport),
+    )
     assert asked_section is not None
     assert imported_section is not None
     assert {r.model: r.consistency.value for r in imported_section.models} == pytest.approx(
@@ -230,7 +234,7 @@ def test_the_published_corpora_are_read(storage: str, tmp_path: Path) -> None:
     ]
     columns = ["question_id", "question", "paraphrased", "model_output", "rot"]
     import_answers(write(tmp_path / "vicuna.csv", columns, rows), audit="mcc", storage=storage)
-    semantic_section = report_of(storage, "mcc").semantic
+    semantic_section = report_of(storage, "mcc").find(SemanticReport)
     assert semantic_section is not None
     assert (
         semantic_section.models[0].model,
@@ -240,7 +244,7 @@ def test_the_published_corpora_are_read(storage: str, tmp_path: Path) -> None:
     ) == ("vicuna", 6, 3, "rot")
     rows = [[f"What of {q}?", STANDS[i], RULES[i], "care|fairness", "train"] for q in range(6) for i in range(2)]
     import_answers(write(tmp_path / "MIC.csv", ["Q", "A", "rot", "moral", "split"], rows), audit="mic", storage=storage)
-    semantic_section = report_of(storage, "mic").semantic
+    semantic_section = report_of(storage, "mic").find(SemanticReport)
     assert semantic_section is not None
     assert {f.foundation for f in semantic_section.foundations} == {"care"}
     assert semantic_section.models[0].consistency.n == 6
@@ -301,7 +305,7 @@ def test_consistency_of_a_mix_of_rules_and_answers_is_between_them(
     consistency_by_weight = {}
     for weight in (0.0, 0.2, 1.0):
         import_answers(file, audit=f"w{weight}", probe=SemanticProbe(rot_weight=weight), storage=storage)
-        semantic_section = report_of(storage, f"w{weight}").semantic
+        semantic_section = report_of(storage, f"w{weight}").find(SemanticReport)
         assert semantic_section is not None
         consistency_by_weight[weight] = semantic_section.models[0].consistency.value or 0.0
     assert (
@@ -350,7 +354,7 @@ def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
     rejected = [w for w in wordings if w.number is None]
     assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}
     assert all(w.similarity is not None and w.score is not None and w.key for w in rejected)
-    semantic_section = report_of(storage).semantic
+    semantic_section = report_of(storage).find(SemanticReport)
     assert semantic_section is not None
     assert semantic_section.rejected == {"too far in meaning": 3, "too near to another wording": 3}
     assert semantic_section.models[0].planned == 3
@@ -399,7 +403,7 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
         "worst": 3,
     }
     run_audit(config(server.url, models=3, **probe), storage=storage)
-    semantic_section = report_of(storage).semantic
+    semantic_section = report_of(storage).find(SemanticReport)
     assert semantic_section is not None
     assert [(r.model, r.judge) for r in semantic_section.judged] == [("model-a", "model-c"), ("model-b", "model-c")]
     for row in semantic_section.judged:
@@ -429,7 +433,7 @@ def test_published_forms_and_the_questions_alone_are_scored_from_the_same_answer
     server.script = script
     run_audit(config(server.url), storage=storage)
     report = report_of(storage)
-    section = report.semantic
+    section = report.find(SemanticReport)
     assert section is not None
     values = {(form.model, form.text, form.rot_weight, form.alpha): form.value for form in section.forms}
     forms = [("answer", 0.0), ("rot", 1.0), ("mix", 0.2)]
@@ -455,7 +459,7 @@ def test_published_forms_and_the_questions_alone_are_scored_from_the_same_answer
 def test_the_released_mix_is_the_audits_score_where_that_weight_is_set(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, rot_weight=0.2, variant="sge"), storage=storage)
-    section = report_of(storage).semantic
+    section = report_of(storage).find(SemanticReport)
     assert section is not None
     values = {(form.text, form.rot_weight, form.alpha): form.value for form in section.forms}
     assert set(values) == {("question", None, None), ("answer", 0.0, None), ("rot", 1.0, None), ("mix", 0.2, None)}
@@ -466,7 +470,7 @@ def test_imported_numbers_of_wordings_are_not_scored_as_questions(storage: str, 
     rows: list[list[object]] = [["m", q, i, f"Answer {i} to {q}."] for q in range(6) for i in range(3)]
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], rows)
     import_answers(file, audit="numbers", storage=storage)
-    section = report_of(storage, "numbers").semantic
+    section = report_of(storage, "numbers").find(SemanticReport)
     assert section is not None
     assert section.questions_only is None
     assert {(form.model, form.text) for form in section.forms} == {("m", "answer")}
@@ -476,7 +480,7 @@ def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeSer
     server.script = script
     baseline_metrics = ["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore"]
     run_audit(config(server.url, models=1, limit=2, rivals=baseline_metrics), storage=storage)
-    semantic_section = report_of(storage).semantic
+    semantic_section = report_of(storage).find(SemanticReport)
     assert semantic_section is not None
     assert {(r.text, r.metric) for r in semantic_section.rivals} == {
         (t, m) for t in ("rot", "answer") for m in ("cosine", *baseline_metrics)
@@ -506,7 +510,7 @@ def test_answers_are_compared_across_languages(server: FakeServer, storage: str,
     server.script = bilingual
     file = write(tmp_path / "q.csv", columns, rows)
     run_audit(config(server.url, models=1, questions=str(file), paraphrases=4, limit=None), storage=storage)
-    semantic_section = report_of(storage).semantic
+    semantic_section = report_of(storage).find(SemanticReport)
     assert semantic_section is not None
     similarity_by_languages = {(r.first, r.second): r.similarity for r in semantic_section.languages}
     assert set(similarity_by_languages) == {("de", "de"), ("de", "en"), ("en", "en")}

@@ -21,6 +21,7 @@ from auditor.metrics.estimate import Estimate, Tested
 from auditor.metrics.multiple_testing import holm
 from auditor.models import weights
 from auditor.prompts.moral_questions import load_built_in_questions
+from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.document import Table
 from auditor.run import EMPTY_SURVEY, finish_audit, open_audit, run_audit, store_audit
 from auditor.storage import audits, semantic_results
@@ -66,7 +67,7 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     assert cold.same_words.n == cold.other_words.n == 6
     assert None not in (p_values := [cold.difference.p_value, warm.difference.p_value])
     assert [cold.difference.adjusted_p_value, warm.difference.adjusted_p_value] == pytest.approx(holm(p_values))
-    semantic_section = open_audit("moral", storage=storage).report().semantic
+    semantic_section = open_audit("moral", storage=storage).report().find(SemanticReport)
     assert semantic_section is not None
     # At the audit's own temperature the experiment reuses the audit's answers.
     assert value(cold.other_words) == pytest.approx(value(semantic_section.models[0].consistency))
@@ -143,7 +144,7 @@ def test_an_experiment_stores_the_questions_of_an_audit_that_has_asked_none(
 ) -> None:
     server.script = script
     audit = config(server.url, models=1, limit=2)
-    assert store_audit(audit, storage=storage).report().semantic is None
+    assert store_audit(audit, storage=storage).report().find(SemanticReport) is None
     assert server.requests == []
     [row] = temperature(ExperimentContext(storage), "moral", "0").data
     assert (row.questions, row.same_words.n, row.other_words.n) == (2, 2, 2)
@@ -153,8 +154,9 @@ def test_an_experiment_stores_the_questions_of_an_audit_that_has_asked_none(
     assert len(server.requests) == n_requests, "its answers at temperature 0 are recorded"
     report = open_audit("moral", storage=storage).report()
     assert report.audit.stage == "done"
-    assert report.semantic is not None
-    assert value(report.semantic.models[0].consistency) == value(row.other_words)
+    semantic = report.find(SemanticReport)
+    assert semantic is not None
+    assert value(semantic.models[0].consistency) == value(row.other_words)
 
 
 def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: str) -> None:

@@ -24,7 +24,7 @@ def write_rows(path: Path, *rows: str, head: str = HEAD) -> Path:
 
 def logic_section(storage: str) -> LogicReport:
     """The section on logic in the report of the imported audit."""
-    logic_report = open_audit("judged", storage=storage).report().logic
+    logic_report = open_audit("judged", storage=storage).report().find(LogicReport)
     assert logic_report is not None
     return logic_report
 

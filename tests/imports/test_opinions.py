@@ -35,7 +35,7 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def report_on(storage: str, audit: str) -> DistributionReport:
     """The part of an audit's report on distributions."""
     with open_database(storage) as db:
-        distribution = build_report(db, audit).distribution
+        distribution = build_report(db, audit).find(DistributionReport)
     assert distribution is not None
     return distribution
 

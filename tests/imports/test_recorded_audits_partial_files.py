@@ -15,6 +15,7 @@ from auditor.imports.comparisons import import_comparisons
 from auditor.imports.moral_answers import import_answers
 from auditor.imports.recorded_audits import import_scores, import_traces
 from auditor.input_files import open_text, report_reading
+from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.output import render_report
 from auditor.run import open_audit
 from auditor.storage import audits, table_dump
@@ -104,8 +105,9 @@ def test_judges_that_were_asked_in_one_order_have_usable_answers(tmp_path: Path,
     )
     import_comparisons(file, audit="a", storage=storage, people="people")
     report = open_audit("a", storage=storage).report()
-    assert report.logic is not None
-    agreement = {row.judge: row.human_agreement.value for row in report.logic.judges}
+    logic = report.find(LogicReport)
+    assert logic is not None
+    agreement = {row.judge: row.human_agreement.value for row in logic.judges}
     assert agreement == {"j": 0.5, "people": None}  # people are not compared with themselves
     text = render_report(report, "markdown")
     assert "gave no usable answer" not in text

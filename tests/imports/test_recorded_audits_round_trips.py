@@ -14,6 +14,7 @@ from auditor.imports.comparisons import import_comparisons
 from auditor.imports.opinions import import_opinions
 from auditor.imports.recorded_audits import import_scores, import_traces, import_verdicts
 from auditor.imports.task_answers import import_task_answers
+from auditor.reports.data.logic.schema import LogicReport
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.comparisons import load_item_sets
@@ -76,7 +77,7 @@ def test_exported_comparisons_can_be_imported_again(tmp_path: Path, storage: str
     import_comparisons(tmp_path / "c.csv", audit="a", storage=storage, people="people")
     folder = export(storage, "a", tmp_path)
     import_comparisons(folder / "comparison.jsonl", audit="b", storage=storage, items=folder / "comparison_item.jsonl")
-    reports = [open_audit(name, storage=storage).report().logic for name in ("a", "b")]
+    reports = [open_audit(name, storage=storage).report().find(LogicReport) for name in ("a", "b")]
     assert reports[0] is not None
     assert reports[1] is not None
     assert reports[1].judges == reports[0].judges

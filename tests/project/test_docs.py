@@ -15,6 +15,7 @@ from auditor import bootstrap
 from auditor.cli.app import build_app
 from auditor.cli.help_groups import SUMMARY
 from auditor.config import AuditConfig, load_config
+from auditor.config.semantic import SemanticProbe
 from auditor.run import load_planned_survey
 from auditor.tui.actions import render_key_tables
 from auditor.tui.settings import load_review_settings
@@ -131,7 +132,7 @@ def test_configs_and_commands_of_the_semantic_page_are_valid() -> None:
 
     page = read_page("semantic")
     for text in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
-        assert AuditConfig.model_validate(tomllib.loads(text)).probes.semantic
+        assert AuditConfig.model_validate(tomllib.loads(text)).probes.find(SemanticProbe)
     commands = get_command(build_app()).commands  # type: ignore[attr-defined]
     shown_commands = re.findall(r"^\$ auditor (\w+) (\w+)", page, flags=re.MULTILINE)
     assert len(shown_commands) >= 5

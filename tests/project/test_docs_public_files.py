@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from auditor.domain import Cell
+from auditor.reports.data.distribution.schema import DistributionReport
+from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.run import open_audit
 from auditor.surveys import load_survey
 from tests.imports.published.test_feedback import VOTES
@@ -213,7 +216,7 @@ LAYOUTS: Mapping[str, Layout] = {
             rows("f.csv", "model,country,topic,mode,sample,answer", "m,Japan,divorce,sampled,0,5"),
         ),
         {"FILE": "f.csv", "S": "survey.csv"},
-        lambda: (distribution := report().distribution) is not None and distribution.models[0].model == "m",
+        lambda: (distribution := report().find(DistributionReport)) is not None and distribution.models[0].model == "m",
     ),
     "Scores of any program": Layout(
         rows("f.csv", "model,country,topic,method,score", "m,Germany,divorce,direct,0.5", "m,Japan,divorce,direct,"),
@@ -252,12 +255,12 @@ LAYOUTS: Mapping[str, Layout] = {
     "Moral Consistency Corpus": Layout(
         rows("f.csv", "question_id,paraphrased,model_output", "q,Is it?,Yes.", "q,Would it be?,Yes.", "q,So?,No."),
         {"FILE": "f.csv"},
-        lambda: report().semantic is not None,
+        lambda: report().find(SemanticReport) is not None,
     ),
     "Moral Integrity Corpus": Layout(
         lambda folder: write_table(folder / "MIC.csv", MIC_HEADER, *MIC_ROWS),
         {"FILE": "MIC.csv"},
-        lambda: report().semantic is not None,
+        lambda: report().find(SemanticReport) is not None,
     ),
     "JudgeBench": Layout(
         rows(
@@ -267,7 +270,7 @@ LAYOUTS: Mapping[str, Layout] = {
             "j,Write a poem.,second,first,standard,B",
         ),
         {"FILE": "f.csv"},
-        lambda: (logic := report().logic) is not None and logic.judges[0].judge == "j",
+        lambda: (logic := report().find(LogicReport)) is not None and logic.judges[0].judge == "j",
     ),
     "CaTeRS": Layout(
         lambda folder: write_story_file(folder / "stories", *MARKS, *RELATIONS),

@@ -14,6 +14,8 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.config.probes import BUILT_IN_PROBES
 from auditor.domain.labels import LabelKind
+from auditor.reports.data.logic.schema import LogicReport
+from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.run import open_audit, run_audit
@@ -161,10 +163,11 @@ def test_the_audit_of_everything_has_embeddings_answers_of_all_its_probes_and_la
     report = open_audit("simulated", storage=f"sqlite:///{folder}/everything.db").report()
     assert [row.cosine.value for row in report.self_consistency if row.method == "direct" and row.cosine.value]
     assert {row.method for row in report.alignment} == {"direct", "logprob"}
-    assert report.semantic is not None
-    assert report.semantic.forms
-    assert report.logic is not None
-    assert report.logic.judges
+    semantic, logic = report.find(SemanticReport), report.find(LogicReport)
+    assert semantic is not None
+    assert semantic.forms
+    assert logic is not None
+    assert logic.judges
     assert report.judge_quality is not None
     assert report.judge_quality.labels == LABELLED_TRACES
 

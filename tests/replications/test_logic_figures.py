@@ -14,6 +14,7 @@ import pytest
 from auditor.logic.repair import repair_comparisons
 from auditor.replications.joining import join_figures
 from auditor.replications.presets import load_paper
+from auditor.reports.data.logic.schema import LogicReport
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.planted_comparisons import (
@@ -124,8 +125,9 @@ def test_rankings_are_as_answered_or_calibrated(tmp_path: Path) -> None:
     values = {cell.published.column: cell.recomputed.value for cell in cells if cell.recomputed}
     assert values["PairS calibrated"] == pytest.approx(1)
     assert (values["PairS"] or 1) < 0.9
-    assert audit.report.logic is not None
-    rows_by_method = {row.method: row for row in audit.report.logic.rankings}
+    logic = audit.report.find(LogicReport)
+    assert logic is not None
+    rows_by_method = {row.method: row for row in logic.rankings}
     for column, method in (("PairS", "PairS, greedy"), ("PairS calibrated", "PairS, greedy, calibrated")):
         assert (rows_by_method[method].people.value, rows_by_method[method].runs) == (values[column], 100)
 

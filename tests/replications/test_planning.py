@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.config.semantic import SemanticProbe
 from auditor.errors import UsageError
 from auditor.replications.figures import FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from auditor.replications.planning import ReplicationOptions, plan_audits
@@ -97,7 +98,7 @@ def test_weights_and_helpers_of_the_users_file_are_used(tmp_path: Path) -> None:
     paper = load_paper("sage")
     for as_published in (False, True):
         options = ReplicationOptions("1", models_file=path, is_as_published=as_published)
-        probe = plan_audits(paper, options)["MCC"].probes.semantic
+        probe = plan_audits(paper, options)["MCC"].probes.find(SemanticProbe)
         assert probe is not None
         assert (probe.encoder, probe.paraphraser, probe.limit) == (str(weights), "a", None)
         assert probe.bertscore_model == f"{tmp_path}/bert-base-uncased"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from auditor.errors import ImportFileError
 from auditor.imports.published.records import read_records, select_split, unknown_split_error
 from auditor.imports.published.rows import (
     ConversionOptions,
+    DatasetFormat,
     PublishedDataset,
     PublishedKnownAnswer,
     PublishedQuestion,
@@ -221,3 +222,21 @@ def _most_frequent(counts: Counter[str]) -> str:
     """The name with the highest count; empty if there is none, or in a tie."""
     ranked = counts.most_common(2)
     return "" if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]) else ranked[0][0]
+
+
+FORMATS: Mapping[str, DatasetFormat] = {
+    "truthful-qa": DatasetFormat(read_truthful_qa, kinds=("items", "questions", "known-answers")),
+    "hellaswag": DatasetFormat(
+        read_hellaswag,
+        kinds=("items", "known-answers"),
+        used_options=frozenset({"split"}),
+        layout_source="the authors' documentation",
+    ),
+    "mic": DatasetFormat(
+        read_mic,
+        kinds=("questions", "rules"),
+        used_options=frozenset({"split"}),
+        layout_source="the authors' program that writes the file",
+    ),
+}
+"""The data sets by name."""

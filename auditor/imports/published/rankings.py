@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -13,13 +13,21 @@ import numpy as np
 
 from auditor.domain import derive_seed
 from auditor.errors import ImportFileError, UsageError
+from auditor.imports.published.feedback import read_summarize_from_feedback
 from auditor.imports.published.records import (
     WRONG_LAYOUT_HINT,
     SourceRecord,
     read_records,
     read_text_list,
 )
-from auditor.imports.published.rows import ConversionOptions, PublishedDataset, PublishedDecision, PublishedItem
+from auditor.imports.published.rows import (
+    ConversionOptions,
+    DatasetFormat,
+    PublishedDataset,
+    PublishedDecision,
+    PublishedItem,
+)
+from auditor.imports.published.stories import read_caters
 from auditor.input_files import read_numbered_lines
 
 DEFAULT_PASSAGES = 10
@@ -184,3 +192,37 @@ def _parse_number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
+
+
+FORMATS: Mapping[str, DatasetFormat] = {
+    "summeval": DatasetFormat(
+        read_summeval,
+        used_options=frozenset({"aspect"}),
+        relation="coherence",
+        layout_source="the authors' documentation",
+    ),
+    "novel-eval": DatasetFormat(read_novel_eval, relation="relevance"),
+    "ms-marco": DatasetFormat(read_ms_marco, relation="relevance", layout_source="the authors' documentation"),
+    "rankgpt": DatasetFormat(
+        read_rankgpt,
+        kinds=("items", "comparisons"),
+        used_options=frozenset({"permutations", "passages", "split"}),
+        relation="relevance",
+        labeller="rankgpt",
+        is_split_at_random=True,
+        layout_source="the authors' training program",
+    ),
+    "caters": DatasetFormat(
+        read_caters,
+        kinds=("items", "comparisons"),
+        used_options=frozenset({"aspect", "min_events"}),
+        relation="temporal",
+    ),
+    "summarize-from-feedback": DatasetFormat(
+        read_summarize_from_feedback,
+        kinds=("items", "comparisons"),
+        used_options=frozenset({"split"}),
+        layout_source="the authors' documentation",
+    ),
+}
+"""The data sets by name."""

@@ -3,96 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from auditor.atomic_files import write_atomically
+from auditor.config.installed_probes import list_built_in_probes
 from auditor.errors import ImportFileError, UsageError
-from auditor.imports.published.feedback import read_summarize_from_feedback
-from auditor.imports.published.questions import read_hellaswag, read_mic, read_truthful_qa
-from auditor.imports.published.rankings import read_ms_marco, read_novel_eval, read_rankgpt, read_summeval
-from auditor.imports.published.rows import ROW_KINDS, ConversionOptions, PublishedDataset, RowKind
-from auditor.imports.published.stories import read_caters
+from auditor.imports.published.rows import (
+    PEOPLE_JUDGE,
+    ROW_KINDS,
+    ConversionOptions,
+    DatasetFormat,
+    PublishedDataset,
+    RowKind,
+)
 
-PEOPLE_JUDGE = "people"
-"""Judge whose comparisons are people's, in a file of comparisons."""
-RELATIONS = ("relevance", "coherence", "temporal", "causal")
-"""Aspects of data sets by which the probe `logic` compares items."""
 COMMON_OPTIONS = ("seed", "limit")
 """Options that every format uses."""
 
 
-class DatasetFormat(NamedTuple):
-    """A data set that can be converted.
-
-    Attributes:
-        read: reads its file or folder.
-        kinds: what it can be converted to; the first is the default.
-        used_options: names of the fields of `ConversionOptions` that it uses.
-        relation: what its items are compared by, for the probe `logic` and for imports of comparisons.
-        labeller: judge of its comparisons.
-        is_split_at_random: whether the data have no parts of their own, so that `split` draws one.
-        layout_source: where its layout was taken from, if no original file was available to test the reader with;
-            empty if the reader was tested with the original files.
-    """
-
-    read: Callable[[Path, ConversionOptions], PublishedDataset]
-    kinds: tuple[RowKind, ...] = ("items",)
-    used_options: frozenset[str] = frozenset()
-    relation: str = "preference"
-    labeller: str = PEOPLE_JUDGE
-    is_split_at_random: bool = False
-    layout_source: str = ""
-
-    def find_relation(self, aspect: str) -> str:
-        """What the items are compared by, for an aspect of the data set."""
-        return aspect if aspect in RELATIONS else self.relation if not aspect else "preference"
-
-
 DATASET_FORMATS: Mapping[str, DatasetFormat] = {
-    "summeval": DatasetFormat(
-        read_summeval,
-        used_options=frozenset({"aspect"}),
-        relation="coherence",
-        layout_source="the authors' documentation",
-    ),
-    "novel-eval": DatasetFormat(read_novel_eval, relation="relevance"),
-    "ms-marco": DatasetFormat(read_ms_marco, relation="relevance", layout_source="the authors' documentation"),
-    "rankgpt": DatasetFormat(
-        read_rankgpt,
-        kinds=("items", "comparisons"),
-        used_options=frozenset({"permutations", "passages", "split"}),
-        relation="relevance",
-        labeller="rankgpt",
-        is_split_at_random=True,
-        layout_source="the authors' training program",
-    ),
-    "caters": DatasetFormat(
-        read_caters,
-        kinds=("items", "comparisons"),
-        used_options=frozenset({"aspect", "min_events"}),
-        relation="temporal",
-    ),
-    "summarize-from-feedback": DatasetFormat(
-        read_summarize_from_feedback,
-        kinds=("items", "comparisons"),
-        used_options=frozenset({"split"}),
-        layout_source="the authors' documentation",
-    ),
-    "truthful-qa": DatasetFormat(read_truthful_qa, kinds=("items", "questions", "known-answers")),
-    "hellaswag": DatasetFormat(
-        read_hellaswag,
-        kinds=("items", "known-answers"),
-        used_options=frozenset({"split"}),
-        layout_source="the authors' documentation",
-    ),
-    "mic": DatasetFormat(
-        read_mic,
-        kinds=("questions", "rules"),
-        used_options=frozenset({"split"}),
-        layout_source="the authors' program that writes the file",
-    ),
+    name: dataset_format
+    for probe in list_built_in_probes()
+    for name, dataset_format in probe.list_dataset_formats().items()
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -16,6 +16,10 @@ RowKind = Literal["items", "comparisons", "questions", "rules", "known-answers"]
 """What a file of rows is for: items of the probe `logic` or of a task, people's comparisons of these items, questions
 of the probe `semantic`, rules of thumb that answers to these questions follow, or the experiment `accuracy`."""
 ROW_KINDS: tuple[RowKind, ...] = get_args(RowKind)
+RELATIONS = ("relevance", "coherence", "temporal", "causal")
+"""Aspects of data sets by which the probe `logic` compares items."""
+PEOPLE_JUDGE = "people"
+"""Judge whose comparisons are people's, in a file of comparisons."""
 PARTS = ("train", "test")
 TRAIN_SHARE = 0.8
 """As the 800 and 200 queries of "Aligning with Logic" (ICML 2025), Appendix B."""
@@ -141,3 +145,30 @@ class ConversionOptions(NamedTuple):
     split: str = ""
     seed: int = 0
     limit: int | None = None
+
+
+class DatasetFormat(NamedTuple):
+    """A data set that can be converted.
+
+    Attributes:
+        read: reads its file or folder.
+        kinds: what it can be converted to; the first is the default.
+        used_options: names of the fields of `ConversionOptions` that it uses.
+        relation: what its items are compared by, for the probe `logic` and for imports of comparisons.
+        labeller: judge of its comparisons.
+        is_split_at_random: whether the data have no parts of their own, so that `split` draws one.
+        layout_source: where its layout was taken from, if no original file was available to test the reader with;
+            empty if the reader was tested with the original files.
+    """
+
+    read: Callable[[Path, ConversionOptions], PublishedDataset]
+    kinds: tuple[RowKind, ...] = ("items",)
+    used_options: frozenset[str] = frozenset()
+    relation: str = "preference"
+    labeller: str = PEOPLE_JUDGE
+    is_split_at_random: bool = False
+    layout_source: str = ""
+
+    def find_relation(self, aspect: str) -> str:
+        """What the items are compared by, for an aspect of the data set."""
+        return aspect if aspect in RELATIONS else self.relation if not aspect else "preference"

@@ -6,10 +6,11 @@ The measured parts are in `auditor.reports.data.measurement_schema`. Both are a 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field
 
+from auditor.config.installed_probes import add_probe_fields, list_built_in_probes
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.cultural_findings import CulturalFindingsReport
 from auditor.reports.data.agreement.languages import LanguagesReport
@@ -25,12 +26,10 @@ from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.coverage.refusals import ReaskRow, RefusalsReport
 from auditor.reports.data.coverage.schema import CoverageReport
-from auditor.reports.data.distribution.schema import DistributionReport
 from auditor.reports.data.examples import ExampleReport
 from auditor.reports.data.failures.schema import FailuresReport
 from auditor.reports.data.judge_quality.pair_schema import PairLabelsReport
 from auditor.reports.data.judge_quality.schema import JudgeQualityReport
-from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
     CeilingRow,
@@ -48,9 +47,10 @@ from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.requests.capabilities import RequestsReport
 from auditor.reports.data.requests.sampling_settings import SamplingReport
-from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.data.task.schema import TaskReport
 from auditor.reports.data.traces.schema import LinkedReport
+
+F = TypeVar("F", bound=ReportModel)
 
 
 class RewordingReport(ReportModel):
@@ -139,7 +139,7 @@ class AuditSummary(ReportModel):
 
 
 class Report(LinkedReport):
-    """The report of an audit. `semantic` and `logic` are null where they were not measured."""
+    """The report of an audit. Built-in probes add a field of their name; it is null where they were not measured."""
 
     audit: AuditSummary
     coverage: CoverageReport
@@ -156,10 +156,6 @@ class Report(LinkedReport):
     panel: PanelReport
     peer_agreement: list[PeerAgreementRow]
     conflicts: ConflictsReport
-    semantic: SemanticReport | None = None
-    """Consistency under paraphrase."""
-    logic: LogicReport | None = None
-    """Consistency of preferences."""
     cost: CostReport
     served: list[ModelVersionRow]
     """Model versions that providers reported for each model's answers; several rows of one model may mean that the
@@ -213,10 +209,16 @@ class Report(LinkedReport):
     """What the judges' verdicts are worth, measured on labels by people; null without verdicts."""
     pair_labels: list[PairLabelsReport] = Field(default_factory=list)
     """The same for judges of pairs of answers and of comparisons, of each kind that people labelled."""
-    distribution: DistributionReport | None = None
-    """Distributions of answers on the survey's scale, compared with people's; null where not measured."""
     over_models: OverModelsReport | None = None
     """Figures summarized over models, as papers report them; null without scores."""
     probes: dict[str, Any] = Field(default_factory=dict)
     """Figures of the probes of other packages, by the probe's name, in a form that the probe declares; with the key
     `unavailable`, the reason why there are none. Left out where no such probe was used."""
+
+    def find(self, figures: type[F]) -> F | None:
+        """Return the figures of the built-in probe whose field is of a class; None where they were not measured."""
+        fields = (getattr(self, probe.name) for probe in list_built_in_probes())
+        return next((value for value in fields if isinstance(value, figures)), None)
+
+
+add_probe_fields(Report, {probe.name: probe.report_class() for probe in list_built_in_probes()})

@@ -54,7 +54,7 @@ _STEERING_NOTE = (
 
 def build_distribution_section(report: Report) -> Section | None:
     """Build the section; None where no answer on the survey's scale is stored."""
-    distribution = report.distribution
+    distribution = report.find(DistributionReport)
     if distribution is None:
         return None
     blocks: list[Block] = [
@@ -84,13 +84,15 @@ def build_distribution_section(report: Report) -> Section | None:
 
 def build_summary_tables(report: Report) -> Iterator[Table]:
     """Yield the table of distances, printed at the end of a run."""
-    if report.distribution is not None:
-        yield (build_distance_table if report.distribution.is_ordered else build_nominal_table)(report.distribution)
+    distribution = report.find(DistributionReport)
+    if distribution is not None:
+        yield (build_distance_table if distribution.is_ordered else build_nominal_table)(distribution)
 
 
 def find_key_finding(report: Report) -> ListItem | None:
     """The finding for the first page: answers that are too alike, or worse than other countries; None for neither."""
-    rows = report.distribution.models if report.distribution else []
+    distribution = report.find(DistributionReport)
+    rows = distribution.models if distribution else []
     alike = [row for row in rows if row.mode != "verbalized" and _is_too_alike(row)]
     if alike:
         row = min(alike, key=lambda row: row.variance_ratio.value or 0.0)
@@ -106,9 +108,10 @@ def find_key_finding(report: Report) -> ListItem | None:
 
 def describe_models(report: Report) -> List | None:
     """One sentence on each model; None where no answer on the survey's scale is stored."""
-    if report.distribution is None:
+    distribution = report.find(DistributionReport)
+    if distribution is None:
         return None
-    return List([_describe_model(rows) for rows in _group_by_model(report.distribution)], is_findings=True)
+    return List([_describe_model(rows) for rows in _group_by_model(distribution)], is_findings=True)
 
 
 def _is_too_alike(row: DistributionModelRow) -> bool:

@@ -53,7 +53,7 @@ MAX_CONTEXT_CHARS = 40
 
 def build_logic_section(report: Report) -> Section | None:
     """Build the section; None where nothing was compared."""
-    logic = report.logic
+    logic = report.find(LogicReport)
     if logic is None:
         return None
     rows = [*logic.judges, *logic.wordings]
@@ -81,14 +81,15 @@ def build_logic_section(report: Report) -> Section | None:
 
 def group_logic_tables(report: Report) -> Section | None:
     """Build a section with the tables of judges' figures only; None where nothing was compared."""
-    if report.logic is None:
+    logic = report.find(LogicReport)
+    if logic is None:
         return None
-    rows = [*report.logic.judges, *report.logic.wordings]
+    rows = [*logic.judges, *logic.wordings]
     blocks = [
         build_answer_table(rows),
-        *build_share_tables(report.logic),
+        *build_share_tables(logic),
         build_partial_table(rows),
-        _build_correlation_table(report.logic),
+        _build_correlation_table(logic),
     ]
     present = [block for block in blocks if block is not None]
     return Section("logic", "Consistency of preferences", present, "consistency")

@@ -193,7 +193,8 @@ def build_interval_note(rows: Sequence[LogicRow]) -> Paragraph | None:
 
 def build_summary_tables(report: Report) -> Iterator[Table]:
     """Yield the logical consistency of preferences; one row for each judge."""
-    if report.logic is None:
+    logic = report.find(LogicReport)
+    if logic is None:
         return
     rows: list[list[Cell]] = [
         [
@@ -205,7 +206,7 @@ def build_summary_tables(report: Report) -> Iterator[Table]:
             row.human_agreement.value,
             CountShare(row.ok, row.questions),
         ]
-        for row in report.logic.judges
+        for row in logic.judges
     ]
     titles = ("transitivity", "commutativity", "negation", "self-agr.", "people")
     yield Table("logic", "Logical consistency", "", build_summary_columns(*titles, row_noun="judge"), rows)

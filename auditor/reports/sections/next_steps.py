@@ -14,6 +14,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Code, Text
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.phrasing import SeriesLabels, join_first
+from auditor.reports.sections.probe_sections import list_suggested_thresholds
 from auditor.reports.sections.tiers import list_candidates
 from auditor.reports.sections.variance import list_options
 
@@ -91,6 +92,6 @@ def _name_thresholds(report: Report) -> str:
     """Options of `auditor check` for what the audit measures: scores, opinions, or whether answers are usable."""
     if report.alignment:
         return "--max-mae YOURS --max-region-gap YOURS"
-    if report.distribution is not None:
-        return "--min-skill YOURS --min-variance-ratio YOURS"
+    if thresholds := list_suggested_thresholds(report):
+        return " ".join(f"--{name.replace('_', '-')} YOURS" for name in thresholds)
     return "--min-coverage YOURS" if report.task is None else "--min-accuracy YOURS"

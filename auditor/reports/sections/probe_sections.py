@@ -39,6 +39,17 @@ def describe_probe_votes(report: Report) -> str:
     return " ".join(filter(None, (probe.describe_votes(report) for probe in _list_reported(report))))
 
 
+def list_probe_sizes(report: Report) -> list[tuple[str, int]]:
+    """List what built-in probes asked about, as a noun in the singular and a number, for the head of the report."""
+    sizes = (probe.find_size(report) for probe in _list_reported(report))
+    return [size for size in sizes if size is not None]
+
+
+def list_suggested_thresholds(report: Report) -> list[str]:
+    """List the thresholds that `auditor check` has for the built-in probes of the report, as far as they are usual."""
+    return [name for probe in _list_reported(report) for name in probe.suggested_thresholds]
+
+
 def _list_reported(report: Report) -> Iterator[BuiltInProbe]:
     """Yield the built-in probes that the report has figures of."""
     for name in BUILT_IN_PROBES:

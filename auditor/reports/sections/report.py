@@ -27,7 +27,7 @@ from auditor.reports.sections.pair_labels import build_pair_labels_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
 from auditor.reports.sections.population import build_population_section
-from auditor.reports.sections.probe_sections import build_installed_sections, build_probe_section
+from auditor.reports.sections.probe_sections import build_installed_sections, build_probe_section, list_probe_sizes
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.reports.sections.regions import build_regions_section
 from auditor.reports.sections.self_comparisons import (
@@ -142,9 +142,7 @@ def list_key_figures(report: Report) -> list[tuple[str, str]]:
         ]
     if report.task is not None:
         figures.append(_label_count("item", len(report.task.items)))
-    if report.semantic is not None:
-        noun = "moral question" if report.semantic.subject == "moral" else "question"
-        figures.append(_label_count(noun, report.semantic.questions))
+    figures += [_label_count(noun, n) for noun, n in list_probe_sizes(report)]
     figures += [(f"{row.counted_label} usable", format_percent(row.ok, row.planned)) for row in report.coverage.total]
     if report.conflicts.total:
         figures.append(_label_count("open conflict", states["open"] + states["disputed"]))

@@ -57,7 +57,7 @@ MAX_PRINTED_QUESTIONS = 20
 
 def build_semantic_section(report: Report) -> Section | None:
     """Build the section; None where nothing was measured."""
-    semantic = report.semantic
+    semantic = report.find(SemanticReport)
     if semantic is None:
         return None
     marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
@@ -275,7 +275,8 @@ def _build_question(row: LeastConsistentRow, *, is_printed: bool) -> Disclosure:
 
 def build_summary_tables(report: Report) -> Iterator[Table]:
     """Yield consistency under paraphrase; one row for each model."""
-    if report.semantic is None or not report.semantic.wordings:
+    semantic = report.find(SemanticReport)
+    if semantic is None or not semantic.wordings:
         return
     marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
     rows: list[list[Cell]] = [
@@ -287,7 +288,7 @@ def build_summary_tables(report: Report) -> Iterator[Table]:
             CountShare(row.ok, row.planned),
             *marks.cells(row.model),
         ]
-        for row in report.semantic.models
+        for row in semantic.models
     ]
     columns = build_summary_columns("questions", "consistency (95% CI)", "by chance", marks=marks)
     yield Table("semantic", "Consistency under paraphrase", "", columns, rows)

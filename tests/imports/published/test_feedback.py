@@ -18,6 +18,7 @@ from auditor.imports.published.registry import write_rows
 from auditor.imports.published.rows import ConversionOptions, PublishedDecision, PublishedItem
 from auditor.logic.repair import repair_comparisons
 from auditor.logic.training_data import check_item_texts
+from auditor.reports.data.logic.schema import LogicReport
 from auditor.run import open_audit
 from auditor.storage.database import open_database
 from tests.support.json_lines import write_json_lines
@@ -97,7 +98,7 @@ def test_comparisons_become_an_audit_of_people(tmp_path: Path, storage: str) -> 
     dataset = read_summarize_from_feedback(write_json_lines(tmp_path / "x.json", *VOTES), ConversionOptions())
     write_rows(dataset, tmp_path / "c.jsonl", "comparisons")
     import_comparisons(tmp_path / "c.jsonl", audit="feedback", storage=storage, people="people")
-    logic = open_audit("feedback", storage=storage).report().logic
+    logic = open_audit("feedback", storage=storage).report().find(LogicReport)
     assert logic is not None
     assert logic.judges[0].judge == "people"
 

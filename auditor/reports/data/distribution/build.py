@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from auditor.config.distribution import DistributionProbe
 from auditor.domain import Cell
 from auditor.domain.opinions import MIN_GROUP_RESPONDENTS, NO_COUNTRY, Opinion, OpinionMode
 from auditor.metrics.unit_means import mean_over_units
@@ -90,7 +91,7 @@ def measure_distribution_coverage(report: DistributionReport) -> Iterator[StageC
 
 def _find_min_respondents(source: ReportSource) -> int:
     """The fewest respondents of a group, as the configuration has it."""
-    probe = source.config.probes.distribution if source.config else None
+    probe = source.config.probes.find(DistributionProbe) if source.config else None
     return MIN_GROUP_RESPONDENTS if probe is None else probe.min_n
 
 

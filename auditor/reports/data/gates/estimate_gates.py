@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 from auditor.config import CheckSection
-from auditor.config.installed_probes import load_probe
+from auditor.config.installed_probes import list_built_in_probes, load_probe
 from auditor.metrics.estimate import Estimate
 from auditor.probe_interface import GateFigure
 from auditor.reports.data.gates.gate_estimates import (
@@ -16,7 +17,6 @@ from auditor.reports.data.gates.gate_estimates import (
     consistency_estimates,
     corrected_estimates,
     count_lost,
-    distribution_estimates,
     kappa_estimates,
     mae_estimates,
     pearson_estimates,
@@ -65,9 +65,11 @@ def build_estimate_gates(
         "max_variance": ("max", lambda report: consistency_estimates(report, "variance")),
         "min_peer_agreement": ("min", peer_agreement_estimates),
         "min_accuracy": ("min", accuracy_estimates),
-        "min_skill": ("min", lambda report: distribution_estimates(report, "skill")),
-        "min_variance_ratio": ("min", lambda report: distribution_estimates(report, "variance_ratio")),
-        "max_order_effect": ("max", lambda report: distribution_estimates(report, "order_effect")),
+        **{
+            name: (_bound_kind(name), partial(probe.list_gate_figures, threshold=name))
+            for probe in list_built_in_probes()
+            for name in probe.thresholds
+        },
         "min_kappa": ("min", kappa_estimates),
     }
     for name, (bound_kind, list_figures) in figure_sources.items():
@@ -105,7 +107,7 @@ def build_probe_gates(
         is_available = figures is not None and not isinstance(figures, UnavailableProbe)
         listed = load_probe(probe).call_each("gate_figures", figures, item=GateFigure) if is_available else []
         for name, threshold in limits.items():
-            bound_kind: BoundKind = "min" if name.startswith("min_") else "max"
+            bound_kind = _bound_kind(name)
             figures = []
             for row in (row for row in listed if row.name == name):
                 model = row.subject if row.subject in models else None
@@ -113,6 +115,11 @@ def build_probe_gates(
             for figure in figures or [NOT_MEASURED]:
                 gate = build_estimate_gate(f"{probe}.{name}", bound_kind, threshold, figure, thresholds.confident)
                 yield _decide_with_losses(gate, bound_kind, figure, low_coverage_models)
+
+
+def _bound_kind(name: str) -> BoundKind:
+    """Whether a threshold of a probe is a lower or an upper limit, by its name."""
+    return "min" if name.startswith("min_") else "max"
 
 
 def _decide_with_losses(

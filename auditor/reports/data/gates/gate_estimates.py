@@ -177,29 +177,6 @@ def take_absolute(signed: Estimate) -> Estimate:
     return Estimate(abs(signed.value), signed.n, low, magnitudes[1], signed.reason, signed.resampled)
 
 
-def distribution_estimates(
-    report: Report, field: Literal["skill", "variance_ratio", "order_effect"]
-) -> list[GatedFigure]:
-    """A figure of each model's opinions, by mode; a shift counts in either direction.
-
-    The diversity of sampled answers has no value for models that were asked with other sampling settings than the
-    configuration's, if these differ between models.
-    """
-    if report.distribution is None:
-        return []
-    refusing_models = report.sampling.refusing_models(Purpose.OPINION)
-    figures = []
-    for row in report.distribution.models:
-        estimate: Estimate = getattr(row, field)
-        if field == "order_effect":
-            estimate = take_absolute(estimate)
-        elif field == "variance_ratio" and row.is_sampled and row.model in refusing_models:
-            estimate = Estimate(None, 0, reason=SETTINGS_REASON)
-        lost = max(row.unusable, count_lost(report, "distribution", row.model))
-        figures.append(GatedFigure(f"{row.model} ({row.mode})", estimate, row.model, lost))
-    return figures
-
-
 def worst_topic_estimates(report: Report, confident: bool) -> list[GatedFigure]:
     """MAE of the worst topic of each series of scores, with an interval that holds for all its topics together.
 

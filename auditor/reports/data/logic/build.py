@@ -44,7 +44,7 @@ def build_logic_report(db: Database, source: ReportSource, sampling: SamplingRep
     stored_comparisons = load_records(db, source.audit.id, Comparison)
     if not stored_comparisons:
         return None
-    probe = (source.config.probes.logic if source.config else None) or LogicProbe()
+    probe = (source.config.probes.find(LogicProbe) if source.config else None) or LogicProbe()
     answers = comparisons.build_set_answers(sets, stored_comparisons)
     judges = _list_judges(source, answers)
     wordings = sorted({set_answers.paraphrase for set_answers in answers})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from auditor.config.semantic import SemanticProbe
 from auditor.domain import Purpose
 from auditor.domain.semantic import (
     MoralAnswerRecord,
@@ -31,7 +32,7 @@ def build_least_consistent_rows(
     scores: Sequence[QuestionScore],
 ) -> list[LeastConsistentRow]:
     """List each model's questions with the lowest scores, lowest first."""
-    probe = source.config.probes.semantic if source.config else None
+    probe = source.config.probes.find(SemanticProbe) if source.config else None
     limit = DEFAULT_MAX_LISTED if probe is None else probe.worst
     lowest_scores = [
         score for model in models for score in semantic_results.select_least_consistent(scores, settings, model, limit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from auditor.config.semantic import SemanticProbe
 from auditor.domain import Outcome
 from auditor.domain.semantic import NullScore
 from auditor.reports.data.report_source import ReportSource
@@ -50,7 +51,7 @@ def build_model_rows(
 
 def _count_planned(source: ReportSource, model: str, table: ScoreTable) -> int | None:
     """Count the answers that a model is asked for; None where they are given, or imported."""
-    probe = source.config.probes.semantic if source.config is not None else None
+    probe = source.config.probes.find(SemanticProbe) if source.config is not None else None
     if source.config is None or probe is None:
         return None
     if table.settings.wordings:

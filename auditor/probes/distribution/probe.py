@@ -1,0 +1,142 @@
+"""The probe `distribution`: what the program knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from auditor.config.distribution import DistributionProbe
+from auditor.config.probe_section import BuiltInProbe, PageOne
+from auditor.domain import Purpose
+from auditor.domain.opinions import OpinionMode
+from auditor.domain.records import list_stored
+from auditor.probe_interface import ProbeAudit
+
+if TYPE_CHECKING:
+    from auditor.config import AuditConfig
+    from auditor.cost_estimation.planned_calls import PlannedCalls
+    from auditor.domain import Call, Cell
+    from auditor.models.simulated.world import PeopleOpinions, World
+    from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.reports.data.distribution.schema import DistributionReport
+    from auditor.reports.data.gates.gate_estimates import GatedFigure
+    from auditor.reports.data.report_schema import Report
+    from auditor.reports.data.report_source import ReportSource
+    from auditor.reports.data.requests.sampling_settings import SamplingReport
+    from auditor.reports.document import ListItem, Section, Table
+    from auditor.storage.database import Database
+    from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
+
+
+class Distribution(BuiltInProbe):
+    """Whether models know, and show, how people of one country disagree."""
+
+    settings = DistributionProbe
+    position = 1
+    noun = "opinion"
+    answers_key = "opinions"
+    counted_labels: ClassVar = {str(mode): f"{mode} opinions" for mode in OpinionMode}
+    sampled_purpose = Purpose.OPINION
+    sampled_figures = "The diversity of answers (variance ratio)"
+
+    thresholds = ("min_skill", "min_variance_ratio", "max_order_effect")
+    suggested_thresholds = ("min_skill", "min_variance_ratio")
+
+    def list_records(self) -> list[type]:
+        from auditor.domain import opinions
+
+        return list_stored(opinions)
+
+    def answer_record(self) -> type:
+        from auditor.domain.opinions import Opinion
+
+        return Opinion
+
+    def answer_kind(self) -> AnswerKind:
+        from auditor.storage.probe_answers import AnswerKind
+
+        return AnswerKind(("shares", "n", "is_rescaled", "mass"))
+
+    def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
+        from auditor.domain.opinions import Opinion
+        from auditor.storage.probe_answers import RepeatedQuestions
+        from auditor.storage.row_writing import table_of
+
+        c = table_of(Opinion).c
+        yield RepeatedQuestions(c.mode, c.model, c.first_outcome, c.outcome)
+
+    def build_graph(self) -> Any:
+        from auditor.agents.distribution import build_distribution_graph
+
+        return build_distribution_graph()
+
+    def check_input(self, audit: ProbeAudit[DistributionProbe]) -> str | None:
+        from auditor.agents.opinion_questions import check_survey
+
+        return check_survey(audit.config, audit.survey)
+
+    def plan_calls(self, audit: ProbeAudit[DistributionProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
+        from auditor.cost_estimation.distribution_calls import plan_distribution_calls
+
+        return plan_distribution_calls(audit.config, audit.survey, cells)
+
+    def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
+        from auditor.agents.opinion_questions import list_fingerprint_inputs
+
+        return list_fingerprint_inputs(config, languages)
+
+    def report_class(self) -> type[DistributionReport]:
+        from auditor.reports.data.distribution.schema import DistributionReport
+
+        return DistributionReport
+
+    def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> DistributionReport | None:
+        from auditor.reports.data.distribution.build import build_distribution_report
+
+        return build_distribution_report(db, source, sampling)
+
+    def measure_coverage(self, figures: DistributionReport) -> Iterable[StageCoverage]:
+        from auditor.reports.data.distribution.build import measure_distribution_coverage
+
+        return measure_distribution_coverage(figures)
+
+    def build_section(self, report: Report) -> Section | None:
+        from auditor.reports.sections.distribution import build_distribution_section
+
+        return build_distribution_section(report)
+
+    def build_summary_tables(self, report: Report) -> Iterable[Table]:
+        from auditor.reports.sections.distribution import build_summary_tables
+
+        return build_summary_tables(report)
+
+    def list_gate_figures(self, report: Report, threshold: str) -> list[GatedFigure]:
+        from auditor.reports.data.distribution.gates import list_gate_figures
+
+        return list_gate_figures(report, threshold)
+
+    def build_page_one(self, report: Report) -> PageOne | None:
+        from auditor.reports.sections.distribution import TITLE, describe_models
+
+        models = describe_models(report)
+        return None if models is None else PageOne(TITLE, models.items)
+
+    def find_key_finding(self, report: Report) -> ListItem | None:
+        from auditor.reports.sections.distribution import find_key_finding
+
+        return find_key_finding(report)
+
+    def load_people_opinions(self, audit: ProbeAudit[DistributionProbe]) -> PeopleOpinions:
+        from auditor.agents.opinion_questions import load_people_opinions
+
+        return load_people_opinions(audit.config, audit.survey)
+
+    def answer_simulated(self, world: World, call: Call) -> str | None:
+        if call.purpose is not Purpose.OPINION:
+            return None
+        from auditor.models.simulated.opinions import answer_opinion
+
+        return answer_opinion(world, call)
+
+
+PROBE = Distribution

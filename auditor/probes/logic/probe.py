@@ -1,0 +1,144 @@
+"""The probe `logic`: what the program knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from auditor.config.logic import LogicProbe
+from auditor.config.probe_section import BuiltInProbe
+from auditor.domain.labels import LabelKind
+from auditor.domain.records import list_stored
+from auditor.probe_interface import ProbeAudit
+
+if TYPE_CHECKING:
+    from auditor.config import AuditConfig
+    from auditor.cost_estimation.planned_calls import PlannedCalls
+    from auditor.domain import Cell
+    from auditor.domain.labels import LabelUnit
+    from auditor.imports.published.rows import DatasetFormat
+    from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.reports.data.judge_quality.pair_labels import Decisions
+    from auditor.reports.data.logic.schema import LogicReport
+    from auditor.reports.data.report_schema import Report
+    from auditor.reports.data.report_source import ReportSource
+    from auditor.reports.data.requests.sampling_settings import SamplingReport
+    from auditor.reports.document import Section, Table
+    from auditor.review.label_item import LabelItem, LabelItemLoader
+    from auditor.storage.database import Database
+    from auditor.storage.label_units import UnitQuery
+    from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
+
+
+class Logic(BuiltInProbe):
+    """Logical consistency of judges' pairwise preferences, in both orders and in a negated form."""
+
+    settings = LogicProbe
+    position = 3
+    noun = "comparison"
+    answers_key = "comparisons"
+    counted_labels: ClassVar = {None: "comparisons of items"}
+    label_kind = LabelKind.COMPARISON
+
+    def list_records(self) -> list[type]:
+        from auditor.domain import comparisons
+
+        return list_stored(comparisons)
+
+    def answer_record(self) -> type:
+        from auditor.domain.comparisons import Comparison
+
+        return Comparison
+
+    def answer_kind(self) -> AnswerKind:
+        from auditor.storage.comparisons import is_about, rests_on
+        from auditor.storage.probe_answers import AnswerKind
+
+        return AnswerKind(("decision", "probability"), model="judge", is_about=is_about, rests_on=rests_on)
+
+    def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
+        from auditor.domain.comparisons import Comparison
+        from auditor.storage.probe_answers import RepeatedQuestions
+        from auditor.storage.row_writing import table_of
+
+        c = table_of(Comparison).c
+        yield RepeatedQuestions(None, c.judge, c.first_outcome, c.outcome)
+
+    def build_graph(self) -> Any:
+        from auditor.agents.logic.graph import build_logic_graph
+
+        return build_logic_graph()
+
+    def check_input(self, audit: ProbeAudit[LogicProbe]) -> str | None:
+        from auditor.agents.logic.input_check import check_items
+
+        check_items(audit.config, audit.survey)
+        return None
+
+    def plan_calls(self, audit: ProbeAudit[LogicProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
+        from auditor.cost_estimation.logic_calls import plan_logic_calls
+
+        return plan_logic_calls(audit.config, audit.survey, cells)
+
+    def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
+        from auditor.agents.logic.fingerprint import list_fingerprint_inputs
+
+        return list_fingerprint_inputs(config, languages)
+
+    def report_class(self) -> type[LogicReport]:
+        from auditor.reports.data.logic.schema import LogicReport
+
+        return LogicReport
+
+    def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> LogicReport | None:
+        from auditor.reports.data.logic.build import build_logic_report
+
+        return build_logic_report(db, source, sampling)
+
+    def measure_coverage(self, figures: LogicReport) -> Iterable[StageCoverage]:
+        from auditor.reports.data.logic.build import measure_logic_coverage
+
+        return measure_logic_coverage(figures)
+
+    def build_section(self, report: Report) -> Section | None:
+        from auditor.reports.sections.logic import build_logic_section
+
+        return build_logic_section(report)
+
+    def build_summary_tables(self, report: Report) -> Iterable[Table]:
+        from auditor.reports.sections.logic_tables import build_summary_tables
+
+        return build_summary_tables(report)
+
+    def describe_votes(self, report: Report) -> str:
+        from auditor.reports.sections.logic_votes import describe_excluded_judges
+
+        return describe_excluded_judges(report.find(LogicReport))
+
+    def measure_vote_weights(self, db: Database, audit_id: int, config: AuditConfig) -> Mapping[str, float]:
+        from auditor.storage.judge_consistency import measure_judge_consistency
+
+        return {row.judge: row.weight.weight for row in measure_judge_consistency(db, audit_id, config)}
+
+    def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
+        from auditor.imports.published.rankings import FORMATS
+
+        return FORMATS
+
+    def query_label_units(self, audit_id: int) -> UnitQuery:
+        from auditor.storage.comparisons import query_label_units
+
+        return query_label_units(audit_id)
+
+    def load_label_item(self, loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
+        from auditor.probes.logic.labels import load_label_item
+
+        return load_label_item(loader, unit)
+
+    def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
+        from auditor.probes.logic.labels import load_pair_decisions
+
+        return load_pair_decisions(db, audit_id)
+
+
+PROBE = Logic

@@ -1,0 +1,181 @@
+"""The probe `semantic`: what the program knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from auditor.config.probe_section import BuiltInProbe, ProbeEncoder
+from auditor.config.semantic import SemanticProbe
+from auditor.domain import Purpose
+from auditor.domain.labels import LabelKind
+from auditor.domain.records import list_stored
+from auditor.probe_interface import ProbeAudit
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
+
+    from auditor.agents.run_context import RunContext
+    from auditor.config import AuditConfig
+    from auditor.cost_estimation.planned_calls import PlannedCalls
+    from auditor.domain import Call, Cell
+    from auditor.domain.labels import LabelUnit
+    from auditor.imports.published.rows import DatasetFormat
+    from auditor.models.simulated.world import World
+    from auditor.reports.data.coverage.stage_coverage import StageCoverage
+    from auditor.reports.data.judge_quality.pair_labels import Decisions
+    from auditor.reports.data.report_schema import Report
+    from auditor.reports.data.report_source import ReportSource
+    from auditor.reports.data.requests.sampling_settings import SamplingReport
+    from auditor.reports.data.semantic.schema import SemanticReport
+    from auditor.reports.document import Section, Table
+    from auditor.review.label_item import LabelItem, LabelItemLoader
+    from auditor.storage.database import Database
+    from auditor.storage.label_units import UnitQuery
+    from auditor.storage.probe_answers import AnswerKind, RepeatedQuestions
+
+
+class Semantic(BuiltInProbe):
+    """Consistency of the answers to moral questions in several wordings, and of the rules of thumb behind them."""
+
+    settings = SemanticProbe
+    position = 2
+    noun = "free-text answer"
+    answers_key = "moral_answers"
+    counted_labels: ClassVar = {
+        "answers": "free-text answers",
+        "rules": "rules of thumb",
+        "judgements": "judgements of pairs of answers",
+    }
+    prompts = (
+        *("semantic.answer.structured", "semantic.answer.text", "semantic.rule.structured", "semantic.rule.text"),
+        *("semantic.paraphrase", "semantic.consistency", "semantic.contradiction"),
+    )
+    sampled_purpose = Purpose.MORAL
+    sampled_figures = "Consistency under paraphrase"
+    label_kind = LabelKind.ANSWER_PAIR
+
+    def list_records(self) -> list[type]:
+        from auditor.domain import semantic
+
+        return list_stored(semantic)
+
+    def answer_record(self) -> type:
+        from auditor.domain.semantic import MoralAnswerRecord
+
+        return MoralAnswerRecord
+
+    def answer_kind(self) -> AnswerKind:
+        from auditor.storage.probe_answers import AnswerKind
+        from auditor.storage.semantic_results import is_about, rests_on
+
+        return AnswerKind(("text", "rot"), outcomes=("outcome", "rot_outcome"), is_about=is_about, rests_on=rests_on)
+
+    def list_dependents(self) -> Mapping[type, ColumnElement[bool]]:
+        from auditor.domain.semantic import PairVerdict
+        from auditor.storage.semantic_results import judges_excluded_answer
+
+        return {PairVerdict: judges_excluded_answer()}
+
+    def list_repeated_questions(self, audit_id: int) -> Iterable[RepeatedQuestions]:
+        from auditor.storage.semantic_results import list_repeated_questions
+
+        return list_repeated_questions(audit_id)
+
+    def build_graph(self) -> Any:
+        from auditor.agents.semantic.graph import build_semantic_graph
+
+        return build_semantic_graph()
+
+    def check_input(self, audit: ProbeAudit[SemanticProbe]) -> str | None:
+        from auditor.agents.semantic.questions import check_questions
+
+        return check_questions(audit.config, audit.survey)
+
+    def plan_calls(self, audit: ProbeAudit[SemanticProbe], cells: Sequence[Cell]) -> Iterable[PlannedCalls]:
+        from auditor.cost_estimation.semantic_calls import plan_semantic_calls
+
+        return plan_semantic_calls(audit.config, audit.survey, cells)
+
+    def list_fingerprint_inputs(self, config: AuditConfig, languages: Sequence[str]) -> Sequence[object]:
+        from auditor.agents.semantic.given_answers import list_fingerprint_inputs
+
+        return list_fingerprint_inputs(config, languages)
+
+    def report_class(self) -> type[SemanticReport]:
+        from auditor.reports.data.semantic.schema import SemanticReport
+
+        return SemanticReport
+
+    def build_report(self, db: Database, source: ReportSource, sampling: SamplingReport) -> SemanticReport | None:
+        from auditor.reports.data.semantic.build import build_semantic_report
+
+        return build_semantic_report(db, source, sampling)
+
+    def measure_coverage(self, figures: SemanticReport) -> Iterable[StageCoverage]:
+        from auditor.reports.data.semantic.build import measure_semantic_coverage
+
+        return measure_semantic_coverage(figures)
+
+    def build_section(self, report: Report) -> Section | None:
+        from auditor.reports.sections.semantic import build_semantic_section
+
+        return build_semantic_section(report)
+
+    def build_summary_tables(self, report: Report) -> Iterable[Table]:
+        from auditor.reports.sections.semantic import build_summary_tables
+
+        return build_summary_tables(report)
+
+    def answer_simulated(self, world: World, call: Call) -> str | None:
+        from auditor.models.simulated.moral_answers import answer_call
+
+        return answer_call(world, call)
+
+    def find_encoder(self, config: AuditConfig) -> ProbeEncoder | None:
+        from auditor.probes.semantic.encoder import find_encoder
+
+        return find_encoder(config)
+
+    def find_size(self, report: Report) -> tuple[str, int] | None:
+        from auditor.reports.data.semantic.schema import SemanticReport
+
+        figures = report.find(SemanticReport)
+        if figures is None:
+            return None
+        return "moral question" if figures.subject == "moral" else "question", figures.questions
+
+    def list_dataset_formats(self) -> Mapping[str, DatasetFormat]:
+        from auditor.imports.published.questions import FORMATS
+
+        return FORMATS
+
+    def query_label_units(self, audit_id: int) -> UnitQuery:
+        from auditor.storage.semantic_results import query_label_units
+
+        return query_label_units(audit_id)
+
+    def load_label_item(self, loader: LabelItemLoader, unit: LabelUnit) -> LabelItem:
+        from auditor.probes.semantic.labels import load_label_item
+
+        return load_label_item(loader, unit)
+
+    def load_pair_decisions(self, db: Database, audit_id: int) -> Decisions:
+        from auditor.probes.semantic.labels import load_pair_decisions
+
+        return load_pair_decisions(db, audit_id)
+
+    def recompute_results(self, context: RunContext) -> None:
+        from auditor.agents.semantic.graph import build_scoring_plan
+        from auditor.agents.semantic.scoring import score_audit
+
+        if self.name in context.encoder_loaders:
+            score_audit(context.db, context.audit_id, build_scoring_plan(context))
+
+    def recompute_imported(self, db: Database, audit_id: int) -> None:
+        from auditor.agents.semantic.scoring import rescore_stored_answers
+
+        rescore_stored_answers(db, audit_id)
+
+
+PROBE = Semantic

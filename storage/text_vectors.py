@@ -1,0 +1,42 @@
+"""Embeddings of texts, which all audits of a database share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from auditor.storage.call_records import TextVector
+from auditor.storage.database import Database
+from auditor.storage.ledger import MAX_KEYS_PER_QUERY
+from auditor.storage.row_writing import insert_new, table_of
+
+
+def load_vectors(db: Database, revision: str, text_hashes: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+    """Load embeddings by the SHA-256 of their text, shape (dimensions,); texts without a stored one are left out.
+
+    Args:
+        db: the database.
+        revision: of the embedding model.
+        text_hashes: SHA-256 of the texts.
+    """
+    c = table_of(TextVector).c
+    vectors: dict[str, NDArray[np.float32]] = {}
+    remaining_hashes = iter(text_hashes)
+    with db.read() as connection:
+        while chunk := list(islice(remaining_hashes, MAX_KEYS_PER_QUERY)):
+            rows = connection.execute(select(c.text, c["values"]).where(c.revision == revision, c.text.in_(chunk)))
+            vectors.update((text, np.frombuffer(values, dtype="<f4")) for text, values in rows)
+    return vectors
+
+
+def save_vectors(db: Database, revision: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
+    """Store embeddings by the SHA-256 of their text; a stored one is kept."""
+    rows = [
+        {"revision": revision, "text": text_hash, "values": vector.astype("<f4").tobytes()}
+        for text_hash, vector in vectors.items()
+    ]
+    db.write(lambda connection: insert_new(connection, TextVector, rows))
