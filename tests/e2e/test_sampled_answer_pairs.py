@@ -17,6 +17,7 @@ from auditor.experiments.judgements import judgements
 from auditor.imports.moral_answers import import_answers
 from auditor.metrics.agreement import krippendorff_alpha
 from auditor.reports.data.build import build_report
+from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.sections.semantic import build_semantic_section
 from auditor.review.label_item import LabelItemLoader
 from auditor.review.label_sampling import draw_label_sample
@@ -86,7 +87,7 @@ def test_an_audit_without_a_judge_has_a_sample_whose_labels_are_compared_with_ev
     expected = krippendorff_alpha(
         np.array(list(given.values())), units={"question": [sampled.unit.parts[2] for sampled in sample]}
     )
-    semantic = full_report.semantic
+    semantic = full_report.find(SemanticReport)
     assert semantic is not None
     assert semantic.people is not None
     assert semantic.people == report
